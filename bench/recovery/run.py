@@ -1,0 +1,122 @@
+"""One run: a scenario, a contender, a seed; what the clients saw and what the server knows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from bench.recovery.baton import Strands, block_on
+from bench.recovery.clock import VirtualLoop, run_virtual
+from bench.recovery.load import Arrival
+from bench.recovery.services import Service
+from bench.recovery.wire import LostError, Request, Response
+
+CLIENT_TIMEOUT = 2.0
+
+
+class Process:
+    """What the operations of one client process share: a clock, a credential, the way to the service."""
+
+    def __init__(self, loop: VirtualLoop, service: Service, strands: Strands, index: int, seed: int) -> None:
+        self.loop = loop
+        self.service = service
+        self.strands = strands
+        self.index = index
+        self.seed = seed
+        self.token = 0
+
+    def now(self) -> float:
+        return self.loop.now
+
+    async def refresh(self) -> None:
+        """Fetch a new credential; every later call carries it."""
+        await asyncio.sleep(self.service.refresh_seconds)
+        self.token = self.service.refresh(self.loop.now)
+
+
+class Call:
+    """One logical operation, as the contender gets to see it."""
+
+    def __init__(self, process: Process, operation: int) -> None:
+        self.process = process
+        self.operation = operation
+        self.method = process.service.method
+        self.keyed = process.service.keyed
+        self.sent = 0
+
+    async def send(self, key: str | None = None) -> Response:
+        """Make one call. Raises LostError when no answer came within the client's time-out."""
+        process = self.process
+        now = process.loop.now
+        self.sent += 1
+        answer = process.service.receive(now, Request(self.operation, self.sent, key, process.token))
+        if answer is None or answer[0] - now > CLIENT_TIMEOUT:
+            await asyncio.sleep(CLIENT_TIMEOUT)
+            raise LostError(f"no answer within {CLIENT_TIMEOUT:g} s")
+        await asyncio.sleep(answer[0] - now)
+        return answer[1]
+
+    def send_blocking(self, key: str | None = None) -> Response:
+        """The same, for blocking code."""
+        return block_on(lambda: self.send(key))
+
+    async def refresh(self) -> None:
+        await self.process.refresh()
+
+
+Perform = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(slots=True)
+class Contender:
+    """
+    A way of getting operations through.
+
+    `client(process)` is called once for each client process and returns the coroutine function that carries out
+    one operation: it returns the last response, or raises.
+    """
+
+    name: str
+    note: str  # how it is configured, for the table of contenders
+    client: Callable[[Process], Perform]
+    heavy: bool = False  # milliseconds of Python per call: run on fewer seeds in the fleet scenario
+
+
+@dataclass(slots=True)
+class Record:
+    """Everything a run left behind."""
+
+    service: Service
+    arrivals: list[Arrival]
+    ends: list[float] = field(default_factory=list)
+    succeeded: list[bool] = field(default_factory=list)
+
+
+def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: int) -> Record:
+    """Let `contender` carry out an operation at every arrival, until the last one has ended."""
+    strands = Strands()
+    record = Record(service, arrivals, [0.0] * len(arrivals), [False] * len(arrivals))
+
+    async def operation(perform: Perform, call: Call) -> None:
+        try:
+            response = await perform(call)
+            record.succeeded[call.operation] = response.ok
+        except Exception:
+            record.succeeded[call.operation] = False
+        record.ends[call.operation] = call.process.loop.now
+
+    async def main(loop: VirtualLoop) -> None:
+        count = 1 + max((client for _, client in arrivals), default=0)
+        processes = [Process(loop, service, strands, index, seed) for index in range(count)]
+        performs = [contender.client(process) for process in processes]
+        tasks = []
+        for index, (at, client) in enumerate(arrivals):
+            if at > loop.now:
+                await asyncio.sleep(at - loop.now)
+            tasks.append(loop.create_task(operation(performs[client], Call(processes[client], index))))
+        await asyncio.gather(*tasks)
+
+    try:
+        run_virtual(main, seed=f"{contender.name}:{seed}", sleep=lambda s: block_on(lambda: asyncio.sleep(s)))
+    finally:
+        strands.close()
+    return record
