@@ -1,0 +1,112 @@
+"""
+Three things that survive, and are shared: a log, a table with compare-and-set, a queue with leases.
+
+    from amends import stores
+
+    async with await stores.open("sqlite:///work.db") as store:
+        await store.log("jobs").append(b"started")
+        revision = await store.table("keys").create("order-17", b"...")
+        await store.queue("tasks").put(b"...", delay=3600)
+
+`memory:` is for tests, `sqlite:///file` for one machine, `nats://host:port/name` for many; the code stays the same.
+What each promises: docs/stores.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from amends.stores.address import parse
+from amends.stores.clock import Clock, SystemClock
+from amends.stores.contract import (
+    Bounds,
+    DeadTask,
+    Entry,
+    Lease,
+    Log,
+    LogWriter,
+    Queue,
+    QueueSize,
+    QueueWriter,
+    Row,
+    Store,
+    Table,
+    TableWriter,
+    Task,
+    Transaction,
+)
+from amends.stores.errors import (
+    ConflictError,
+    DamagedStoreError,
+    LeaseLostError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    TrimmedError,
+    UnsupportedError,
+    ValueTooLargeError,
+)
+
+__all__ = [
+    "Bounds",
+    "Clock",
+    "ConflictError",
+    "DamagedStoreError",
+    "DeadTask",
+    "Entry",
+    "Lease",
+    "LeaseLostError",
+    "Log",
+    "LogWriter",
+    "Queue",
+    "QueueSize",
+    "QueueWriter",
+    "Row",
+    "Store",
+    "StoreClosedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreUnavailableError",
+    "Table",
+    "TableWriter",
+    "Task",
+    "Transaction",
+    "TrimmedError",
+    "UnsupportedError",
+    "ValueTooLargeError",
+    "open",
+]
+
+
+async def open(url: str, *, clock: Clock | None = None, nats_options: Mapping[str, Any] | None = None) -> Store:
+    """
+    Open the store at `url`, making it if it is not there yet.
+
+    Args:
+        url: `memory:` (a new one) or `memory:name` (shared within the process); `sqlite:///relative.db` or
+            `sqlite:////absolute.db` with `?synchronous=full|normal|extra` and `busy_timeout=seconds`;
+            `nats://host:port,host:port/name` with `?replicas=3`, `timeout=seconds`, `dedupe_window=seconds`,
+            `storage=file|memory`.
+        clock: another clock than the machine's, for tests (memory and SQLite; NATS counts by its server's).
+        nats_options: passed to `nats.connect` as they are: credentials, TLS, names.
+
+    Raises:
+        ValueError: the URL is none.
+        ImportError: `nats-py` is missing; the message names the line that installs it.
+        StoreUnavailableError: nobody answers there, or the file cannot be opened.
+        DamagedStoreError: the file is no store, or one of a newer version.
+    """
+    address = parse(url)
+    if address.scheme == "memory":
+        from amends.stores.memory import open_memory
+
+        return open_memory(address, clock or SystemClock())
+    if address.scheme == "sqlite":
+        from amends.stores.sqlite import open_sqlite
+
+        return await open_sqlite(address, clock or SystemClock())
+    from amends.stores.nats import open_nats
+
+    return await open_nats(address, nats_options or {})

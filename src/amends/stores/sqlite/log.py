@@ -1,0 +1,148 @@
+"""The log on SQLite: a counter and its entries."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from amends.stores.arguments import check_key, check_limit, check_value
+from amends.stores.contract import Bounds, Entry
+from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
+from amends.stores.sqlite.schema import LOG_SHIFT, SEQ_MASK
+
+if TYPE_CHECKING:
+    from amends.stores.sqlite.store import SqliteStore
+
+__all__ = ["LogRows", "SqliteLog"]
+
+_FOLLOW_PAGE = 256
+
+
+class LogRows:
+    """One log's statements, inside whatever transaction the connection is in."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
+        value = check_value(value)
+        if dedupe is not None or last is not None:
+            found = self._known(dedupe, last)
+            if found is not None:
+                return found
+        row = self._connection.execute(
+            "UPDATE amends_logs SET last = last + 1 WHERE name = ? RETURNING id, last", (self._name,)
+        ).fetchone()
+        if row is None:
+            row = self._connection.execute(
+                "INSERT INTO amends_logs (name, first, last) VALUES (?, 1, 1) RETURNING id, last", (self._name,)
+            ).fetchone()
+        log, seq = row
+        self._connection.execute("INSERT INTO amends_entries VALUES (?, ?, ?)", ((log << LOG_SHIFT) + seq, value, dedupe))
+        return int(seq)
+
+    def _known(self, dedupe: str | None, last: int | None) -> int | None:
+        log, bounds = self._head()
+        if dedupe is not None and log:
+            row = self._connection.execute(
+                f"SELECT id & {SEQ_MASK} FROM amends_entries WHERE id >> {LOG_SHIFT} = ? AND dedupe = ?",  # noqa: S608
+                (log, check_key(dedupe, "dedupe id")),
+            ).fetchone()
+            if row is not None:
+                return int(row[0])
+        if last is not None and last != bounds.last:
+            raise ConflictError(f"log {self._name!r}", last, bounds.last)
+        return None
+
+    def _head(self) -> tuple[int, Bounds]:
+        row = self._connection.execute(
+            "SELECT id, first, last FROM amends_logs WHERE name = ?", (self._name,)
+        ).fetchone()
+        return (0, Bounds(1, 0)) if row is None else (row[0], Bounds(row[1], row[2]))
+
+    def bounds(self) -> Bounds:
+        return self._head()[1]
+
+    def read(self, start: int | None, limit: int) -> list[Entry]:
+        # Each statement sees its own snapshot. If somebody trims in between, the page does not begin where it should.
+        for _ in range(100):
+            log, bounds = self._head()
+            begin = bounds.first if start is None else start
+            if begin < bounds.first:
+                raise TrimmedError(self._name, begin, bounds.first)
+            if begin > bounds.last:
+                return []
+            base = log << LOG_SHIFT
+            entries = [
+                Entry(id - base, value, dedupe)
+                for id, value, dedupe in self._connection.execute(
+                    "SELECT id, value, dedupe FROM amends_entries WHERE id BETWEEN ? AND ? ORDER BY id",
+                    (base + begin, base + min(begin + limit - 1, bounds.last)),
+                )
+            ]
+            if entries and entries[0].seq == begin and entries[-1].seq == begin + len(entries) - 1:
+                return entries
+        raise DamagedStoreError(f"entry {begin} of log {self._name!r} is missing: run `amends store check`")
+
+    def trim(self, before: int) -> int:
+        log, bounds = self._head()
+        first = min(max(before, bounds.first), bounds.last + 1)
+        if first > bounds.first:
+            base = log << LOG_SHIFT
+            self._connection.execute("UPDATE amends_logs SET first = ? WHERE id = ?", (first, log))
+            self._connection.execute("DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + first - 1))
+        return first
+
+    def drop(self) -> None:
+        log, bounds = self._head()
+        base = log << LOG_SHIFT
+        self._connection.execute("DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + bounds.last))
+        self._connection.execute("DELETE FROM amends_logs WHERE id = ?", (log,))
+
+    def start_at(self, first: int) -> None:
+        self._connection.execute(
+            "INSERT INTO amends_logs (name, first, last) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (self._name, first, first - 1),
+        )
+
+
+class SqliteLog:
+    """See `contract.Log`."""
+
+    def __init__(self, store: SqliteStore, name: str) -> None:
+        self._store = store
+        self.name = name
+
+    async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
+        value = check_value(value)
+        if dedupe is not None:
+            check_key(dedupe, "dedupe id")
+        return await self._store.write(lambda c: LogRows(c, self.name).append(value, dedupe=dedupe, last=last))
+
+    async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
+        check_limit(limit)
+        return await self._store.read(lambda c: LogRows(c, self.name).read(start, limit))
+
+    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+        while True:
+            seen = self._store.signal.count
+            entries = await self.read(start, limit=_FOLLOW_PAGE)
+            for entry in entries:
+                yield entry
+                start = entry.seq + 1
+            if not entries:
+                await self._store.signal.wait(seen)
+
+    async def bounds(self) -> Bounds:
+        return await self._store.read(lambda c: LogRows(c, self.name).bounds())
+
+    async def trim(self, before: int) -> int:
+        return await self._store.write(lambda c: LogRows(c, self.name).trim(before))
+
+    async def drop(self) -> None:
+        await self._store.write(lambda c: LogRows(c, self.name).drop())
+
+    async def start_at(self, first: int) -> None:
+        await self._store.write(lambda c: LogRows(c, self.name).start_at(first))

@@ -1,0 +1,51 @@
+"""One store of each backend for every test that asks for `store`; a real nats-server for the whole run."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+
+import pytest
+
+from amends import stores
+from tests.stores.servers import NatsServer
+
+BACKENDS = ("memory", "sqlite", "nats")
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory):
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def url(backend, tmp_path, request):
+    """A URL nobody else uses; opening it twice gives two handles on one store."""
+    if backend == "memory":
+        return f"memory:{uuid.uuid4().hex}"
+    if backend == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    server = request.getfixturevalue("nats_server")
+    return f"{server.url}/t{next(_numbers)}"
+
+
+@pytest.fixture
+async def store(url):
+    async with await stores.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(url, store):
+    """A second handle on the same store, as another worker would have."""
+    async with await stores.open(url) as opened:
+        yield opened

@@ -1,0 +1,249 @@
+"""The queue's contract, the same for every backend."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from amends.stores import LeaseLostError, QueueSize
+from tests.stores.odd import ODD_KEYS
+
+WAIT = 10
+
+
+async def test_put_take_done(store):
+    queue = store.queue("q")
+    assert await queue.take() is None
+    assert await queue.put(b"work")
+    lease = await queue.take(wait=WAIT)
+    assert (lease.value, lease.key, lease.attempt) == (b"work", None, 1)
+    assert 29 < lease.expires_in <= 30
+    assert await queue.take() is None
+    assert await queue.size() == QueueSize(0, 0, 1, 0)
+    await lease.done()
+    assert await queue.size() == QueueSize(0, 0, 0, 0)
+    with pytest.raises(LeaseLostError):
+        await lease.done()
+
+
+async def test_a_waiting_worker_is_woken(store, other):
+    taking = asyncio.ensure_future(other.queue("q").take(wait=WAIT))
+    await asyncio.sleep(0.1)
+    await store.queue("q").put(b"x")
+    start = time.monotonic()
+    assert (await taking).value == b"x"
+    assert time.monotonic() - start < 1
+
+
+async def test_waiting_ends(store):
+    start = time.monotonic()
+    assert await store.queue("q").take(wait=0.2) is None
+    assert 0.15 < time.monotonic() - start < 2
+
+
+async def test_each_task_goes_to_one_worker(store, other):
+    for i in range(60):
+        await store.queue("q").put(b"%d" % i)
+    seen = []
+
+    async def work(queue):
+        while (lease := await queue.take(wait=1)) is not None:
+            seen.append(int(lease.value))
+            await lease.done()
+
+    await asyncio.gather(*(work((store if i % 2 else other).queue("q")) for i in range(6)))
+    assert sorted(seen) == list(range(60))
+
+
+async def test_delay(store):
+    queue = store.queue("q")
+    await queue.put(b"later", delay=0.5)
+    await queue.put(b"much later", delay=3600)
+    start = time.monotonic()
+    assert await queue.take() is None
+    assert await queue.size() == QueueSize(0, 2, 0, 0)
+    lease = await queue.take(wait=WAIT)
+    assert 0.4 < time.monotonic() - start < 2
+    assert (lease.value, lease.attempt) == (b"later", 1)
+    assert await queue.take() is None
+    tasks = {task.value: task async for task in queue.tasks()}
+    assert tasks[b"later"].leased
+    assert 3590 < tasks[b"much later"].due_in <= 3600
+    assert tasks[b"much later"].attempts == 0
+
+
+async def test_give_back_with_delay(store):
+    queue = store.queue("q")
+    await queue.put(b"x")
+    lease = await queue.take(wait=WAIT)
+    start = time.monotonic()
+    await lease.give_back(delay=0.4)
+    with pytest.raises(LeaseLostError):
+        await lease.done()
+    assert await queue.take() is None
+    again = await queue.take(wait=WAIT)
+    assert time.monotonic() - start > 0.3
+    assert again.attempt == 2
+    assert again.epoch > lease.epoch
+    await again.give_back()
+    third = await queue.take(wait=WAIT)
+    assert third.attempt == 3
+    await third.done()
+
+
+async def test_a_dead_workers_task_is_given_again_and_the_dead_one_is_fenced_out(store, other):
+    queue = store.queue("q", lease=0.5)
+    await queue.put(b"x", key="k")
+    lost = await queue.take(wait=WAIT)
+    assert await other.queue("q", lease=0.5).take() is None
+    start = time.monotonic()
+    taken = await other.queue("q", lease=0.5).take(wait=WAIT)
+    assert 0.3 < time.monotonic() - start < 3
+    assert (taken.attempt, taken.key, taken.id) == (2, "k", lost.id)
+    assert taken.epoch > lost.epoch
+    assert lost.expires_in == 0
+    for act in (lost.done, lost.extend, lost.give_back, lambda: lost.bury("no")):
+        with pytest.raises(LeaseLostError):
+            await act()
+    await taken.done()
+
+
+async def test_extend_keeps_it(store, other):
+    queue = store.queue("q", lease=0.6)
+    await queue.put(b"x")
+    lease = await queue.take(wait=WAIT)
+    for _ in range(5):
+        await asyncio.sleep(0.3)
+        await lease.extend()
+        assert await other.queue("q", lease=0.6).take() is None
+        assert lease.expires_in > 0.3
+    await lease.done()
+    assert await queue.size() == QueueSize(0, 0, 0, 0)
+
+
+async def test_a_lease_that_ran_out_unnoticed_may_still_be_finished(store):
+    queue = store.queue("q", lease=0.2)
+    await queue.put(b"x")
+    lease = await queue.take(wait=WAIT)
+    await asyncio.sleep(0.4)
+    await lease.done()
+    assert await queue.take(wait=0.5) is None
+
+
+async def test_a_key_is_held_by_one_task(store, other):
+    queue = store.queue("q")
+    assert await queue.put(b"1", key="k")
+    assert not await other.queue("q").put(b"2", key="k")
+    assert await queue.put(b"3", key="other")
+    lease = await queue.take(wait=WAIT)
+    assert lease.key == "k"
+    assert not await queue.put(b"4", key="k")
+    await lease.done()
+    assert await queue.put(b"5", key="k")
+
+
+async def test_of_many_puts_with_one_key_one_wins(store, other):
+    results = await asyncio.gather(*((store if i % 2 else other).queue("q").put(b"%d" % i, key="k") for i in range(30)))
+    assert results.count(True) == 1
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS, ""])
+async def test_keys_and_names_may_be_any_text(store, key):
+    queue = store.queue(key or "q")
+    await queue.put(b"x", key=key)
+    assert not await queue.put(b"x", key=key)
+    lease = await queue.take(wait=WAIT)
+    assert lease.key == key
+    await lease.done()
+
+
+async def test_dead_letters_after_too_many_attempts(store):
+    queue = store.queue("q", lease=5, max_attempts=2)
+    await queue.put(b"x", key="k")
+    for attempt in (1, 2):
+        lease = await queue.take(wait=WAIT)
+        assert lease.attempt == attempt
+        await lease.give_back()
+    assert await queue.take(wait=0.3) is None
+    (dead,) = await queue.dead()
+    assert (dead.key, dead.value, dead.attempts) == ("k", b"x", 2)
+    assert "2 times" in dead.reason
+    assert await queue.size() == QueueSize(0, 0, 0, 1)
+    assert await queue.put(b"y", key="k")
+    assert not await queue.revive(dead.id)
+    await (await queue.take(wait=WAIT)).done()
+    assert await queue.revive(dead.id)
+    assert await queue.dead() == []
+    lease = await queue.take(wait=WAIT)
+    assert (lease.value, lease.attempt) == (b"x", 1)
+    await lease.done()
+
+
+async def test_burying_and_discarding(store):
+    queue = store.queue("q")
+    await queue.put(b"1", key="a")
+    await queue.put(b"2")
+    for _ in range(2):
+        lease = await queue.take(wait=WAIT)
+        await lease.bury("no such ünit")
+        with pytest.raises(LeaseLostError):
+            await lease.done()
+    assert await queue.take() is None
+    dead = await queue.dead()
+    assert sorted(d.value for d in dead) == [b"1", b"2"]
+    assert {d.reason for d in dead} == {"no such ünit"}
+    assert len(await queue.dead(limit=1)) == 1
+    assert await queue.discard(dead[0].id)
+    assert not await queue.discard(dead[0].id)
+    assert not await queue.revive(dead[0].id)
+    assert not await queue.revive("no such id")
+    assert len(await queue.dead()) == 1
+
+
+async def test_a_megabyte(store):
+    queue = store.queue("q")
+    await queue.put(b"x" * 1_000_000)
+    lease = await queue.take(wait=WAIT)
+    assert lease.value == b"x" * 1_000_000
+    await lease.bury("large")
+    assert (await queue.dead())[0].value == b"x" * 1_000_000
+
+
+async def test_a_cancelled_take_keeps_nothing(store):
+    queue = store.queue("q", lease=30)
+    for i in range(20):
+        taking = asyncio.ensure_future(queue.take(wait=WAIT))
+        await asyncio.sleep(0.002 * (i % 3))
+        await queue.put(b"%d" % i)
+        await asyncio.sleep(0.0004 * i)
+        taking.cancel()
+        try:
+            lease = await taking
+        except asyncio.CancelledError:
+            lease = await queue.take(wait=5)
+            assert lease is not None, i
+        assert (lease.value, lease.attempt) == (b"%d" % i, 1)
+        await lease.done()
+
+
+async def test_bad_arguments(store):
+    for lease in (0, -1, float("inf")):
+        with pytest.raises(ValueError):
+            store.queue("q", lease=lease)
+    with pytest.raises(ValueError):
+        store.queue("q", max_attempts=0)
+    with pytest.raises(ValueError):
+        await store.queue("q").put(b"", delay=-1)
+    with pytest.raises(TypeError):
+        await store.queue("q").put("text")
+
+
+async def test_queues_are_apart_and_can_be_dropped(store):
+    await store.queue("one").put(b"1")
+    await store.queue("two").put(b"2")
+    assert "one" in (await store.names())["queues"]
+    await store.queue("one").drop()
+    assert await store.queue("one").take() is None
+    assert (await store.queue("two").take(wait=WAIT)).value == b"2"

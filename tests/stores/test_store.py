@@ -1,0 +1,196 @@
+"""What every store does as a whole: transactions, closing, errors that travel, imports that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from amends import stores
+from amends.stores import (
+    ConflictError,
+    LeaseLostError,
+    StoreClosedError,
+    StoreUnavailableError,
+    TrimmedError,
+    UnsupportedError,
+)
+
+
+async def test_a_transaction_does_all_or_nothing(store):
+    if not store.supports_transactions:
+        with pytest.raises(UnsupportedError):
+            await store.transaction(lambda tx: None)
+        return
+
+    def work(tx):
+        tx.table("t").create("k", b"v")
+        tx.queue("q").put(b"task", key="a")
+        return tx.log("l").append(b"entry")
+
+    assert await store.transaction(work) == 1
+    with pytest.raises(ConflictError):
+        await store.transaction(lambda tx: (tx.log("l").append(b"lost"), tx.queue("q").put(b"lost"), work(tx)))
+    assert [e.value for e in await store.log("l").read()] == [b"entry"]
+    assert (await store.queue("q").size()).ready == 1
+
+    def fails(tx):
+        assert tx.table("t").get("k").value == b"v"
+        tx.table("t").put("k", b"changed")
+        tx.table("t").put("new", b"x")
+        tx.table("t").delete("k")
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError):
+        await store.transaction(fails)
+    assert (await store.table("t").get("k")).value == b"v"
+    assert await store.table("t").get("new") is None
+
+
+async def test_transactions_beside_other_writes(store):
+    if not store.supports_transactions:
+        return
+
+    async def move(i):
+        def work(tx):
+            row = tx.table("t").get("n")
+            tx.table("t").put("n", b"%d" % (int(row.value if row else 0) + 1))
+            tx.log("l").append(b"%d" % i)
+            if i % 3 == 0:
+                raise RuntimeError("not this one")
+
+        try:
+            await store.transaction(work)
+        except RuntimeError:
+            return 0
+        return 1
+
+    done = await asyncio.gather(*(move(i) for i in range(60)), *(store.log("l").append(b"plain") for i in range(60)))
+    assert sum(done[:60]) == 40
+    assert (await store.table("t").get("n")).value == b"40"
+    assert (await store.log("l").bounds()).last == 100
+
+
+async def test_a_closed_store_says_so(url):
+    store = await stores.open(url)
+    log, table, queue = store.log("l"), store.table("t"), store.queue("q")
+    await log.append(b"x")
+    await store.close()
+    await store.close()
+    for use in (
+        lambda: log.append(b"y"),
+        lambda: log.read(),
+        lambda: table.get("k"),
+        lambda: table.put("k", b""),
+        lambda: queue.put(b""),
+        lambda: queue.take(),
+        lambda: store.names(),
+    ):
+        with pytest.raises(StoreClosedError):
+            await use()
+
+
+async def test_what_was_written_is_there_when_opened_again(url, backend):
+    async with await stores.open(url) as store:
+        await store.log("l").append(b"x", dedupe="d")
+        await store.table("t").put("k", b"v")
+        await store.queue("q").put(b"w")
+    async with await stores.open(url) as store:
+        assert await store.log("l").append(b"x", dedupe="d") == 1
+        assert (await store.table("t").get("k")).value == b"v"
+        assert (await store.queue("q").take(wait=5)).value == b"w"
+        assert await store.names() == {"logs": ["l"], "tables": ["t"], "queues": ["q"]}
+        assert await store.check() == []
+
+
+async def test_follow_ends_when_the_store_is_closed(url):
+    store = await stores.open(url)
+    await store.log("l").append(b"x")
+
+    async def follow():
+        async for _ in store.log("l").follow():
+            pass
+
+    following = asyncio.ensure_future(follow())
+    taking = asyncio.ensure_future(store.queue("q").take(wait=None))
+    await asyncio.sleep(0.1)
+    await store.close()
+    for waiting in (following, taking):
+        with pytest.raises(StoreClosedError):
+            await asyncio.wait_for(waiting, 5)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nothing",
+        "postgres://x",
+        "sqlite:",
+        "sqlite://x",
+        "sqlite:///",
+        "nats://",
+        "nats://h/a.b",
+        "sqlite:///x?synchronus=full",
+        "memory:?x=1",
+        "sqlite:///x?synchronous=off",
+        "nats://h/n?replicas=two",
+        "sqlite:///x?busy_timeout=soon",
+    ],
+)
+async def test_urls_that_are_none(url):
+    with pytest.raises(ValueError):
+        await stores.open(url)
+
+
+async def test_places_that_are_not_there(tmp_path):
+    with pytest.raises(StoreUnavailableError):
+        await stores.open(f"sqlite:///{tmp_path}/no/such/folder/x.db")
+    with pytest.raises(StoreUnavailableError) as caught:
+        await stores.open("nats://127.0.0.1:1/x?timeout=0.5")
+    assert "127.0.0.1:1" in str(caught.value)
+
+
+async def test_passwords_are_not_shown():
+    with pytest.raises(StoreUnavailableError) as caught:
+        await stores.open("nats://user:secret@127.0.0.1:1/x?timeout=0.3")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConflictError("key 'k'", 3, 4),
+        LeaseLostError("q", "7", 2),
+        TrimmedError("l", 1, 5),
+        StoreUnavailableError("no answer", "maybe"),
+        StoreClosedError("memory:"),
+        stores.ValueTooLargeError(5, 4),
+        stores.StoreFullError("full"),
+    ],
+)
+def test_errors_travel(error):
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(other) is type(error)
+        assert vars(other) == vars(error)
+        assert str(other) == str(error)
+
+
+def test_importing_loads_no_backend():
+    code = "import sys, amends.stores; print([m for m in ('nats', 'sqlite3', 'msgspec') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_missing_extra_names_its_install_line():
+    code = (
+        "import sys, asyncio; sys.modules['nats'] = None\n"
+        "from amends import stores\n"
+        "try: asyncio.run(stores.open('nats://127.0.0.1:1/x'))\n"
+        "except ImportError as error: print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'amends[nats]'" in out

@@ -1,0 +1,193 @@
+"""The table's contract, the same for every backend."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from amends.stores import ConflictError
+from tests.stores.odd import ODD_KEYS
+
+
+async def keys(table, prefix=""):
+    return sorted([row.key async for row in table.scan(prefix)])
+
+
+async def test_put_and_get(store, other):
+    table = store.table("t")
+    assert await table.get("k") is None
+    revision = await table.put("k", b"v")
+    row = await other.table("t").get("k")
+    assert (row.key, row.value, row.revision, row.expires_in) == ("k", b"v", revision, None)
+
+
+async def test_put_if_revision(store):
+    table = store.table("t")
+    one = await table.put("k", b"1")
+    two = await table.put("k", b"2", revision=one)
+    assert two > one
+    with pytest.raises(ConflictError) as caught:
+        await table.put("k", b"3", revision=one)
+    assert (caught.value.expected, caught.value.actual) == (one, two)
+    assert (await table.get("k")).value == b"2"
+    with pytest.raises(ConflictError):
+        await table.put("absent", b"x", revision=one)
+
+
+async def test_create_only_what_is_absent(store):
+    table = store.table("t")
+    one = await table.create("k", b"1")
+    with pytest.raises(ConflictError) as caught:
+        await table.create("k", b"2")
+    assert caught.value.actual == one
+    assert await table.delete("k")
+    assert await table.create("k", b"3") > one
+
+
+async def test_delete(store):
+    table = store.table("t")
+    assert not await table.delete("k")
+    one = await table.put("k", b"1")
+    with pytest.raises(ConflictError):
+        await table.delete("k", revision=one + 1000)
+    assert await table.delete("k", revision=one)
+    assert await table.get("k") is None
+    assert not await table.delete("k")
+    with pytest.raises(ConflictError):
+        await table.delete("k", revision=one)
+
+
+async def test_revisions_grow_over_deletion(store):
+    table = store.table("t")
+    one = await table.put("k", b"1")
+    await table.delete("k")
+    assert await table.put("k", b"2") > one
+    with pytest.raises(ConflictError):
+        await table.put("k", b"3", revision=one)
+
+
+async def test_of_many_creators_one_wins(store, other):
+    async def attempt(i):
+        try:
+            await (store if i % 2 else other).table("t").create("k", b"%d" % i)
+        except ConflictError:
+            return None
+        return b"%d" % i
+
+    results = await asyncio.gather(*(attempt(i) for i in range(30)))
+    winners = [r for r in results if r is not None]
+    assert winners == [(await store.table("t").get("k")).value]
+
+
+async def test_compare_and_set_loses_no_increment(store, other):
+    await store.table("t").put("n", b"0")
+
+    async def add(table):
+        while True:
+            row = await table.get("n")
+            try:
+                return await table.put("n", b"%d" % (int(row.value) + 1), revision=row.revision)
+            except ConflictError:
+                continue
+
+    await asyncio.gather(*(add((store if i % 2 else other).table("t")) for i in range(30)))
+    assert (await store.table("t").get("n")).value == b"30"
+
+
+async def test_expiry(store):
+    table = store.table("t")
+    one = await table.put("k", b"v", expires_in=0.3)
+    await table.put("stays", b"v", expires_in=60)
+    row = await table.get("k")
+    assert 0 < row.expires_in <= 0.3
+    await asyncio.sleep(0.4)
+    assert await table.get("k") is None
+    assert await keys(table) == ["stays"]
+    assert not await table.delete("k")
+    with pytest.raises(ConflictError):
+        await table.put("k", b"w", revision=one)
+    assert await table.create("k", b"again") > one
+    assert (await table.get("k")).expires_in is None
+
+
+async def test_a_put_without_expiry_makes_a_key_permanent(store):
+    table = store.table("t")
+    await table.put("k", b"v", expires_in=0.2)
+    await table.put("k", b"v")
+    await asyncio.sleep(0.3)
+    assert (await table.get("k")).value == b"v"
+
+
+async def test_scan_by_prefix(store):
+    table = store.table("t")
+    names = ["", "a", "a/1", "a/10", "a/1/x", "a/2", "ab", "b", "a.1", "ä/1", "a\U0010ffff", "\U0010ffffz", "\ud7ff"]
+    for name in names:
+        await table.put(name, name.encode())
+    await table.delete("b")
+    names.remove("b")
+    for prefix in ("", "a", "a/", "a/1", "a/1/", "a.", "ä", "zzz", "a\U0010ffff", "\U0010ffff", "\ud7ff"):
+        assert await keys(table, prefix) == sorted(n for n in names if n.startswith(prefix)), prefix
+    assert await keys(store.table("empty")) == []
+
+
+async def test_scan_of_many(store):
+    table = store.table("t")
+    await asyncio.gather(*(table.put(f"k/{i}", b"%d" % i) for i in range(700)))
+    await asyncio.gather(*(table.put(f"k/{i}", b"new") for i in range(0, 700, 7)))
+    rows = {row.key: row.value async for row in table.scan("k/")}
+    assert rows == {f"k/{i}": b"new" if i % 7 == 0 else b"%d" % i for i in range(700)}
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS, ""])
+async def test_keys_may_be_any_text(store, key):
+    table = store.table(key or "t")
+    await table.put(key, b"x")
+    await table.put(key + "!", b"y")
+    row = await table.get(key)
+    assert (row.key, row.value) == (key, b"x")
+    assert await keys(table) == sorted([key, key + "!"])
+    assert await table.delete(key)
+    assert await keys(table) == [key + "!"]
+
+
+async def test_keys_that_differ_stay_apart(store):
+    table = store.table("t")
+    for key in [*ODD_KEYS, ""]:
+        await table.put(key, key.encode())
+    assert await keys(table) == sorted([*ODD_KEYS, ""])
+    for key in [*ODD_KEYS, ""]:
+        assert (await table.get(key)).value == key.encode()
+
+
+async def test_a_megabyte(store):
+    table = store.table("t")
+    await table.put("k", b"x" * 1_000_000)
+    assert (await table.get("k")).value == b"x" * 1_000_000
+    await table.put("k", b"")
+    assert (await table.get("k")).value == b""
+
+
+async def test_bad_arguments(store):
+    table = store.table("t")
+    with pytest.raises(ValueError):
+        await table.put("\ud800", b"")
+    with pytest.raises(TypeError):
+        await table.put(b"bytes", b"")
+    with pytest.raises(TypeError):
+        await table.put("k", None)
+    for expiry in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError):
+            await table.put("k", b"", expires_in=expiry)
+
+
+async def test_tables_are_apart_and_can_be_dropped(store):
+    one, two = store.table("one"), store.table("two")
+    revision = await one.put("k", b"1")
+    await two.put("k", b"2")
+    await one.drop()
+    assert await one.get("k") is None
+    assert (await two.get("k")).value == b"2"
+    await one.put("k", b"3")
+    assert (await one.get("k")).value == b"3"
+    assert revision
