@@ -1,0 +1,251 @@
+"""The AdCP table against the published facts (A13), the rules of our own columns, and vendor codes (A15)."""
+
+import json
+import re
+import string
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies import adcp
+from amends.core.vocabularies.adcp import ROWS, VOCABULARY, check_code, is_standard_code, is_vendor_code
+from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
+from amends.core.vocabulary import Row, row_for, vocabulary
+
+FACTS = json.loads((Path(__file__).parents[1] / "data" / "adcp-codes.json").read_text())
+ALL = (*ROWS, VOCABULARY.unknown)
+
+
+def test_the_codes_are_the_published_ones_in_their_order():
+    """A13: all 120 codes with the published recovery, nothing more, nothing less."""
+    assert [(row.code, row.recovery.value) for row in ROWS] == list(FACTS["recovery"].items())
+    assert len(VOCABULARY.rows) == len(ROWS) == 120
+
+
+def test_aliases_are_kept_verbatim():
+    """A13: a deprecated code stays as it is and names the current one, which is published, too."""
+    assert {row.code: row.alias for row in ROWS if row.alias} == FACTS["aliases"]
+    assert VOCABULARY.row("AUTH_REQUIRED").code == "AUTH_REQUIRED"
+    assert {row.alias for row in ROWS if row.alias} <= VOCABULARY.rows.keys()
+
+
+def test_found_under_its_name():
+    """The lookup by name ends at this table, and no row is lost in it."""
+    assert vocabulary("adcp") is VOCABULARY
+    assert VOCABULARY.name == "adcp"
+    assert [row_for("adcp", row.code) for row in ROWS] == list(ROWS)
+
+
+def test_an_unknown_code_is_terminal():
+    """A12: with neither a known code nor a recovery, a person has to look."""
+    row = VOCABULARY.row("NEVER_HEARD_OF", 429)
+    assert row is VOCABULARY.unknown
+    assert (row.code, row.recovery, row.everyday) == ("UNKNOWN", Recovery.TERMINAL, "INTERNAL_ERROR")
+    assert (row.executed, row.actor) == (Executed.MAYBE, Actor.OPERATOR)
+    assert row.code not in VOCABULARY.rows
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+def test_executed_follows_m3(row: Row):
+    """M3: correctable codes, CONFLICT and RATE_LIMITED had no effect; about all others nobody knows."""
+    harmless = row.recovery is Recovery.CORRECTABLE or row.code in {"CONFLICT", "RATE_LIMITED"}
+    assert row.executed is (Executed.NO if harmless else Executed.MAYBE)
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+def test_every_row_reaches_the_everyday_set(row: Row):
+    """Each row names an existing everyday word, and a status only where it differs from that word's own."""
+    assert row.everyday in EVERYDAY.rows
+    assert row.status is None or (
+        400 <= row.status < 600 and row.status != EVERYDAY.rows[row.everyday].status
+    )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+def test_the_everyday_word_agrees_with_the_name(row: Row):
+    """What a name says by its ending or beginning, its everyday word says too."""
+    if row.code.endswith("_NOT_FOUND"):
+        assert row.everyday == "NOT_FOUND"
+    if row.code.startswith("AUTH_"):
+        assert row.everyday == "UNAUTHENTICATED"
+    if row.code.startswith("IDEMPOTENCY_"):
+        assert row.everyday == "CONFLICT"
+    if row.code.endswith(("_SUSPENDED", "_BLOCKED", "_SCOPE", "_PERMITTED")):
+        assert row.everyday == "PERMISSION_DENIED"
+    if row.code in EVERYDAY.rows:
+        assert row.everyday == row.code
+
+
+def test_statuses_of_their_own():
+    """Money is 402, malformed is 400, what once was valid is 410; all others take their everyday word's status."""
+    own: dict[int, set[str]] = {}
+    for row in ROWS:
+        if row.status is not None:
+            own.setdefault(row.status, set()).add(row.code)
+    assert own == {
+        400: {"INVALID_REQUEST", "VERSION_UNSUPPORTED", "CREDENTIAL_IN_ARGS"},
+        402: {"ACCOUNT_PAYMENT_REQUIRED", "BUDGET_EXHAUSTED"},
+        410: {"PROPOSAL_EXPIRED", "PRODUCT_EXPIRED", "CURSOR_EXPIRED", "SESSION_TERMINATED", "ACCOUNT_MOVED"},
+    }
+
+
+def test_reserved_jsonrpc_codes():
+    """S4 reserves three numbers for rejections before dispatch; every other code travels in a result."""
+    assert {row.code: row.jsonrpc for row in ROWS if row.jsonrpc is not None} == {
+        "RATE_LIMITED": -32029,
+        "AUTH_MISSING": -32028,
+        "SERVICE_UNAVAILABLE": -32027,
+    }
+
+
+def test_terminal_codes_name_a_human():
+    """A terminal failure goes to a person, so its actor is never the calling program."""
+    assert {
+        row.code for row in ALL if row.recovery is Recovery.TERMINAL and row.actor is Actor.CALLER
+    } == set()
+
+
+def test_all_four_actors_occur():
+    """The column tells rows apart: programs, their people, operators and third parties all have their codes."""
+    assert {row.actor for row in ROWS} == set(Actor)
+    assert VOCABULARY.row("CONFIGURATION_ERROR").actor is Actor.OPERATOR
+    assert VOCABULARY.row("IO_REQUIRED").actor is Actor.USER
+    assert VOCABULARY.row("GOVERNANCE_UNAVAILABLE").actor is Actor.PROVIDER
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+def test_texts_are_short_and_whole(row: Row):
+    """Ours: texts have a length that fits everywhere they are shown, begin with a capital and are plain ASCII."""
+    assert 0 < len(row.message) <= 80
+    assert 0 < len(row.suggestion) <= 120
+    assert 0 < len(row.user_message) <= 120
+    for text in (row.message, row.suggestion):
+        assert text[0].isupper()
+        assert text[-1].isalnum()
+    assert row.user_message[0].isupper()
+    assert row.user_message[-1] in ".?"
+    assert (row.message + row.suggestion + row.user_message).isascii()
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+def test_suggestions_reveal_nothing(row: Row):
+    """A19: no number, no address, no identifier and no field path in what every caller gets to read."""
+    for text in (row.message, row.suggestion, row.user_message):
+        assert not set(text) & set(string.digits + "/_`@[]<>")
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+def test_the_only_placeholder_is_name(row: Row):
+    """`{name}` stands for a missing thing, and only people's texts have it."""
+    fields = [field for _, field, _, _ in string.Formatter().parse(row.user_message) if field is not None]
+    assert fields in ([], ["name"])
+    assert not fields or row.everyday == "NOT_FOUND"
+    assert "{" not in row.message + row.suggestion
+
+
+def test_no_text_stands_twice_by_accident():
+    """Every code says its own; only a deprecated code may tell people the same as its successor."""
+    for column in ("message", "suggestion", "user_message"):
+        seen = Counter(getattr(row, column) for row in ALL if row.alias is None)
+        assert [text for text, times in seen.items() if times > 1] == []
+    assert VOCABULARY.row("AUTH_REQUIRED").user_message == VOCABULARY.row("AUTH_MISSING").user_message
+
+
+def test_the_patterns_are_s4s():
+    """A15: the two patterns word for word, and nothing compiled while importing."""
+    assert (adcp.VENDOR, adcp.CODE) == ("^[A-Z][A-Z0-9]{1,19}$", "^[A-Z][A-Z0-9_]{1,39}$")
+    assert not [name for name, value in vars(adcp).items() if isinstance(value, re.Pattern)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "X_STREAMHAUS_FLOOR_NOT_MET",
+        "X_AB_CD",
+        "X_A1_B_",
+        "X_A1_B__2",
+        f"X_{'V' * 20}_{'C' * 40}",
+    ],
+)
+def test_vendor_codes(code: str):
+    """A15: both parts from two characters up to their longest."""
+    assert is_vendor_code(code)
+    assert not is_standard_code(code)
+    check_code(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "X_",
+        "X__FLOOR",
+        "X_STREAMHAUS",
+        "X_STREAMHAUS_",
+        "X_STREAMHAUS_F",
+        "X_S_FLOOR",
+        "X_1STREAM_FLOOR",
+        "X_STREAMHAUS_1FLOOR",
+        "X_STREAMHAUS__FLOOR",
+        "X_Streamhaus_FLOOR",
+        "X_STREAMHAUS_floor",
+        "X_STREAMHAUS_FLOOR\n",
+        " X_STREAMHAUS_FLOOR",
+        "x_STREAMHAUS_FLOOR",
+        "Y_STREAMHAUS_FLOOR",
+        "X_STREAMHÄUSER_FLOOR",
+        "X_STREAMHAUS_FLOOR٣",
+        f"X_{'V' * 21}_CODE",
+        f"X_VENDOR_{'C' * 41}",
+        "FLOOR_NOT_MET",
+        "rate_limited",
+        "UNKNOWN",
+    ],
+)
+def test_codes_a_producer_may_not_send(code: str):
+    """A15: whatever is neither published nor of the vendors' form is refused, with the way out in the message."""
+    assert not is_vendor_code(code)
+    with pytest.raises(ValueError, match="X_VENDOR_CODE"):
+        check_code(code)
+
+
+def test_the_refusal_is_bounded():
+    """A code of any length makes a message of a readable length."""
+    with pytest.raises(ValueError) as caught:
+        check_code("A" * 1_000_000)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+def test_published_codes_may_be_sent(row: Row):
+    """Every published code passes, the deprecated one included, and none looks like a vendor's."""
+    assert is_standard_code(row.code)
+    assert not is_vendor_code(row.code)
+    check_code(row.code)
+
+
+@given(
+    st.from_regex(adcp.VENDOR.strip("^$"), fullmatch=True),
+    st.from_regex(adcp.CODE.strip("^$"), fullmatch=True),
+)
+def test_any_two_parts_make_a_vendor_code(vendor: str, code: str):
+    """A15: whatever the two patterns allow is one code, and fits into the 64 characters a reader accepts (A7)."""
+    whole = f"X_{vendor}_{code}"
+    assert is_vendor_code(whole)
+    assert len(whole) <= 64
+
+
+@given(
+    st.one_of(st.text(), st.text("XAZ09_\n", max_size=70), st.text("XAZ09_", max_size=70).map("X_".__add__))
+)
+@example("X_A_B_C")
+def test_a_vendor_code_is_its_two_parts(code: str):
+    """A15: the combined form agrees with S4's two patterns applied to the parts, on any text."""
+    prefix, _, rest = code.partition("_")
+    vendor, _, own = rest.partition("_")
+    parts = re.fullmatch(adcp.VENDOR, vendor), re.fullmatch(adcp.CODE, own)
+    assert is_vendor_code(code) is (prefix == "X" and all(parts))
