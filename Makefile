@@ -1,0 +1,56 @@
+# Few verbs. Each sets up what it needs in .venv; python3 with venv and pip is all that is assumed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: try test lint types unit bench bench-recovery soak docs generate clean
+
+try: $(VENV)/.try
+	$(BIN)/amends try
+
+test: lint types unit
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m "not soak"
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m soak --timeout=3600
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m bench
+
+bench-recovery: $(VENV)/.bench
+	$(BIN)/python -m bench.recovery
+
+# Tables are the source; what is written from them is checked for drift by the tests.
+generate: $(VENV)/.dev
+	$(BIN)/python scripts/generate_errors.py
+
+docs: $(VENV)/.dev
+	$(BIN)/python scripts/build_docs.py
+
+clean:
+	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+
+$(VENV)/.try: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q -e '.[rich]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@ $(VENV)/.try
+
+$(VENV)/.bench: $(VENV)/.dev pyproject.toml
+	$(BIN)/python -m pip install -q -e '.[bench]'
+	@touch $@

@@ -1,0 +1,127 @@
+"""
+A2A tasks (S4): the error in an artifact's data part, or in the status message; versions 0.3 and 1.0.
+
+1.0 has no `kind`, writes states as TASK_STATE_FAILED, wraps the task in `result.task`, and sends whole numbers as
+floats. Both are read; the one asked for is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from amends.carriers.layers import KEY, envelope_error, payload_error, truthy
+from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.fault import Fault, Origin
+from amends.dialects import adcp
+
+__all__ = ["FAILED_STATES", "MIME_TYPE", "read", "task_in", "write"]
+
+FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
+MIME_TYPE = "application/vnd.adcp.error+json"
+"""Written on request, never required of a sender (A4)."""
+
+_ARTIFACT = Origin("adcp", "artifact")
+_STATUS = Origin("adcp", "status_message")
+
+# What a 1.0 response or stream event wraps its content in.
+_WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
+
+
+def task_in(value: Any) -> Any:
+    """The task, or the event that speaks for it, inside a result of either version."""
+    if value.__class__ is dict:
+        for name in _WRAPPERS:
+            inner = value.get(name)
+            if inner.__class__ is dict:
+                return inner
+    return value
+
+
+def read(task: Any) -> Reading:
+    """The reading of a task or of a status or artifact event."""
+    task = task_in(task)
+    if task.__class__ is not dict:
+        return NOT_FAILED
+    status = task.get("status")
+    state = status.get("state") if status.__class__ is dict else None
+    failed = state.__class__ is str and state in FAILED_STATES
+    found = list(_artifact_data(task))
+    for data in found:
+        if truthy(data.get(KEY)):
+            return envelope_error(data[KEY], _ARTIFACT)
+    message = status.get("message") if status.__class__ is dict else None
+    spoken = list(_data(message.get("parts"))) if message.__class__ is dict else []
+    for data in spoken:
+        if truthy(data.get(KEY)):
+            return envelope_error(data[KEY], _STATUS)
+    for data in (*found, *spoken):
+        reading = payload_error(data, failed=failed, dialect="adcp")
+        if reading is not None:
+            return reading
+    return FAILED if failed else NOT_FAILED
+
+
+def _artifact_data(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    artifacts = task.get("artifacts")
+    if artifacts.__class__ is not list:
+        # An artifact event carries one.
+        artifacts = [task.get("artifact")]
+    for artifact in artifacts:
+        if artifact.__class__ is dict:
+            yield from _data(artifact.get("parts"))
+
+
+def _data(parts: Any) -> Iterator[dict[str, Any]]:
+    """The objects of data parts: `kind` data in 0.3, a `data` member without a kind in 1.0."""
+    if parts.__class__ is not list:
+        return
+    for part in parts:
+        if part.__class__ is dict:
+            data = part.get("data")
+            if data.__class__ is dict and part.get("kind", part.get("type", "data")) == "data":
+                yield data
+
+
+def write(
+    fault: Fault,
+    *,
+    id: str,
+    context_id: str | None = None,
+    sentence: str | None = None,
+    version: str = "1.0",
+    mime_type: bool = False,
+) -> dict[str, Any]:
+    """
+    A failed task that says `fault` (A4): one artifact with a text part and a data part that holds nothing else.
+
+    Args:
+        fault: in the adcp vocabulary.
+        id: the task's id.
+        context_id: its context, where there is one.
+        sentence: for people and models; the fault's message without one.
+        version: "1.0" or "0.3".
+        mime_type: whether to mark the data part with MIME_TYPE.
+
+    Raises:
+        ValueError: for a version that is neither.
+
+    """
+    if version not in {"0.3", "1.0"}:
+        raise ValueError(f"A2A version is 0.3 or 1.0, not {version!r}")
+    old = version == "0.3"
+    error = {KEY: adcp.encode(fault)}
+    text: dict[str, Any] = {"text": sentence or fault.message or fault.code}
+    data: dict[str, Any] = {"data": error}
+    if mime_type:
+        data |= {"metadata": {"mimeType": MIME_TYPE}} if old else {"mediaType": MIME_TYPE}
+    if old:
+        text, data = {"kind": "text", **text}, {"kind": "data", **data}
+    task: dict[str, Any] = {
+        "id": id,
+        "status": {"state": "failed" if old else "TASK_STATE_FAILED"},
+        "artifacts": [{"artifactId": "error-result", "parts": [text, data]}],
+    }
+    if context_id is not None:
+        task["contextId"] = context_id
+    return {"kind": "task", **task} if old else task

@@ -1,0 +1,79 @@
+"""
+ARCP envelopes (S5): session.error, job.error, a tool_result's error, and a peer's job.result with a failed status.
+
+The last is not how ARCP reports failures; a published SDK does it for time-outs and cancellations, so it is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.fault import Origin
+from amends.dialects import arcp
+
+__all__ = ["TYPES", "read", "read_error"]
+
+TYPES = frozenset({"session.error", "job.error", "job.event", "job.result"})
+"""The envelopes that can carry an error."""
+
+# A job.result's status → the code a conformant runtime would have sent.
+_STATUS_CODES = {
+    "timed_out": "TIMEOUT",
+    "cancelled": "CANCELLED",
+    "error": "INTERNAL_ERROR",
+    "failed": "INTERNAL_ERROR",
+}
+_GAP = "a failed job ends in job.error"
+
+
+def read(envelope: Any) -> Reading:
+    """The reading of an envelope."""
+    if envelope.__class__ is not dict:
+        return NOT_FAILED
+    kind, payload = envelope.get("type"), envelope.get("payload")
+    if kind.__class__ is not str:
+        return NOT_FAILED
+    if kind in {"session.error", "job.error"}:
+        # Session errors come from the connection, before or beside any job.
+        layer = "transport" if kind == "session.error" else "application"
+        return read_error(payload, Origin("arcp", kind, layer), envelope)
+    if payload.__class__ is not dict:
+        return NOT_FAILED
+    if kind == "job.event":
+        return _tool_result(payload, envelope)
+    return _result(payload, envelope) if kind == "job.result" else NOT_FAILED
+
+
+def read_error(error: Any, origin: Origin | None = None, envelope: dict[str, Any] | None = None) -> Reading:
+    """The reading of an error payload, bare or from its place in an envelope."""
+    fault = arcp.decode(error) if origin is None else arcp.decode(error, origin=origin)
+    if fault is None:
+        return FAILED
+    trace = envelope.get("trace_id") if envelope is not None else None
+    if trace.__class__ is str:
+        fault = replace(fault, trace_id=trace)
+    return Reading(failed=True, fatal=True, path=origin.path if origin else None, error=error, fault=fault)
+
+
+def _tool_result(payload: dict[str, Any], envelope: dict[str, Any]) -> Reading:
+    body = payload.get("body")
+    if payload.get("kind") != "tool_result" or body.__class__ is not dict or body.get("error") is None:
+        return NOT_FAILED
+    return read_error(body["error"], Origin("arcp", "tool_result"), envelope)
+
+
+def _result(payload: dict[str, Any], envelope: dict[str, Any]) -> Reading:
+    status = payload.get("final_status", payload.get("status"))
+    code = _STATUS_CODES.get(status) if status.__class__ is str else None
+    if code is None:
+        return NOT_FAILED
+    error = payload.get("error")
+    origin = Origin("arcp", "job.result", gap=_GAP)
+    reading = read_error(error, origin, envelope)
+    if reading.fault is not None:
+        return reading
+    # Only the status spoke: the fault is ours, and no object was received.
+    return replace(read_error({"code": code}, origin, envelope), error=None)

@@ -1,0 +1,199 @@
+"""
+From any response to one Fault.
+
+With `via` the carrier is known; without it the shape decides, in the order of SHAPES. Plain values are read as they
+are; bytes and strings are JSON documents; other objects are looked at by duck type. Nothing here raises on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any
+
+from amends.carriers import a2a, arcp, http, jsonrpc, mcp, process, task
+from amends.carriers.objects import plain
+from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.fault import Fault
+from amends.core.wire import TOO_DEEP, Unreadable, read
+from amends.dialects import adcp, problem
+
+__all__ = ["VIAS", "examine", "extract"]
+
+
+def extract(response: Any, via: str | None = None) -> Fault | None:
+    """
+    The structured error a response holds, or None.
+
+    Args:
+        response: a mapping, JSON as bytes or str, or an object of the usual libraries (an httpx or requests
+            response, an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
+        via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task or arcp; None: the shape decides.
+
+    Raises:
+        LookupError: for another `via`. Never for what the response holds.
+
+    >>> extract({"status": 429, "headers": {"Retry-After": "7"}}, via="http").retry_after
+    7.0
+
+    """
+    return examine(response, via)[1].fault
+
+
+def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]:
+    """The whole reading of a response, and the `via` it was read by (None where no shape was recognised)."""
+    if via is not None and via not in VIAS:
+        raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
+    if response.__class__ is not dict:
+        seen_via, response = _value(response)
+        if response is None:
+            return via, NOT_FAILED
+        if via is None and seen_via is not None:
+            via = seen_via
+    if via is None:
+        via, response = _shape(response)
+        if via is None:
+            return None, NOT_FAILED
+    return via, VIAS[via](response)
+
+
+def _value(response: Any) -> tuple[str | None, Any]:
+    """Bytes and strings as their JSON, a Fault's carrier and foreign objects as plain values; None for nothing."""
+    if isinstance(response, bytes | bytearray | memoryview | str):
+        try:
+            value = read(response)
+        except Unreadable:
+            return None, None
+        return None, None if value is TOO_DEEP else value
+    if isinstance(response, Mapping):
+        return None, dict(response)
+    if response is None or isinstance(response, list | tuple | int | float):
+        return None, None
+    return plain(response)
+
+
+def _result_or_error(read_result: Callable[[Any], Reading]) -> Callable[[Any], Reading]:
+    """A reader for what comes bare or inside a JSON-RPC response."""
+
+    def read_either(value: Any) -> Reading:
+        if value.__class__ is dict and ("jsonrpc" in value or _is_rpc(value)):
+            if value.get("error") is not None:
+                return jsonrpc.read(value)
+            return read_result(value.get("result"))
+        return read_result(value)
+
+    return read_either
+
+
+def _adcp(error: Any) -> Reading:
+    fault = adcp.decode(error)
+    return FAILED if fault is None else Reading(failed=True, fatal=True, error=error, fault=fault)
+
+
+def _http(response: Any) -> Reading:
+    return http.read(response, now=time)
+
+
+def _problem(document: Any) -> Reading:
+    fault = problem.decode(document)
+    if fault is None:
+        return FAILED
+    # A batch that failed in part did not fail (M1).
+    failed = fault.status != 207
+    return Reading(failed=failed, fatal=failed, path="body", error=document, fault=fault)
+
+
+def _cli(value: Any) -> Reading:
+    if value.__class__ is dict and not _is_process(value):
+        return process.read_envelope(value)
+    return process.read(value)
+
+
+def _task(value: Any) -> Reading:
+    if value.__class__ is dict and "code" in value and "status" not in value:
+        return task.read_error(value)
+    return task.read(value)
+
+
+def _arcp(value: Any) -> Reading:
+    if value.__class__ is dict and "code" in value and "payload" not in value:
+        return arcp.read_error(value)
+    return arcp.read(value)
+
+
+VIAS: Mapping[str, Callable[[Any], Reading]] = {
+    "mcp": _result_or_error(mcp.read),
+    "a2a": _result_or_error(a2a.read),
+    "jsonrpc": jsonrpc.read,
+    "adcp": _adcp,
+    "http": _http,
+    "problem": _problem,
+    "cli": _cli,
+    "task": _task,
+    "arcp": _arcp,
+}
+
+
+def _is_rpc(value: dict[str, Any]) -> bool:
+    """A JSON-RPC error, also from a sender that forgot the version: only there is a code a number."""
+    error = value.get("error")
+    return error.__class__ is dict and error.get("code").__class__ is int and "ok" not in value
+
+
+def _is_arcp(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return kind.__class__ is str and kind in arcp.TYPES
+
+
+def _is_mcp(value: dict[str, Any]) -> bool:
+    return value.get("content").__class__ is list or "isError" in value or "structuredContent" in value
+
+
+def _is_a2a(value: dict[str, Any]) -> bool:
+    task_like = a2a.task_in(value)
+    status = task_like.get("status")
+    has_state = status.__class__ is dict and "state" in status
+    return has_state or task_like.get("artifacts").__class__ is list or task_like is not value
+
+
+def _is_process(value: dict[str, Any]) -> bool:
+    return "exit" in value or "timed_out" in value or ("stdout" in value and "stderr" in value)
+
+
+def _is_problem(value: dict[str, Any]) -> bool:
+    """S1's own members; a `code` beside a `message` is a bare error that happens to have a type or an instance."""
+    if "message" in value and "code" in value:
+        return "is_retriable" in value or "detail" in value
+    return any(
+        name in value for name in ("type", "title", "detail", "is_retriable", "retry_after_ms", "doc_uri")
+    )
+
+
+# The order of design section 9; each test only has to tell its shape from those after it.
+SHAPES: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
+    ("jsonrpc", lambda value: "jsonrpc" in value or _is_rpc(value)),
+    ("arcp", lambda value: "arcp" in value or ("payload" in value and _is_arcp(value))),
+    ("mcp", _is_mcp),
+    ("a2a", _is_a2a),
+    ("http", lambda value: value.get("status").__class__ is int and ("headers" in value or "body" in value)),
+    ("cli", _is_process),
+    ("task", lambda value: value.get("status").__class__ is str and value["status"] in task.STATUSES),
+    ("cli", lambda value: value.get("ok").__class__ is bool),
+    ("problem", _is_problem),
+    ("task", lambda value: "code" in value and "recoverable" in value),
+    ("arcp", lambda value: "code" in value and "retryable" in value),
+    ("adcp", lambda value: "code" in value),
+)
+
+
+def _shape(value: Any) -> tuple[str | None, Any]:
+    """The first shape a value has. A JSON-RPC response with a result is looked into."""
+    if value.__class__ is not dict:
+        return None, None
+    for via, is_one in SHAPES:
+        if is_one(value):
+            if via == "jsonrpc" and value.get("error") is None and value.get("result").__class__ is dict:
+                inner, result = _shape(value["result"])
+                return (inner, result) if inner in {"mcp", "a2a"} else (via, value)
+            return via, value
+    return None, None

@@ -1,0 +1,126 @@
+"""
+HTTP responses (S1): {"status", "headers", "body"}.
+
+Any status from 400 on is a fault, structured or not; a 207 with problems is one too, though the call did not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.carriers import headers as header_fields
+from amends.carriers import jsonrpc
+from amends.carriers.layers import KEY, envelope_error, truthy
+from amends.carriers.reading import NOT_FAILED, Reading
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
+from amends.core.terms import Recovery
+from amends.core.vocabularies.http import VOCABULARY
+from amends.core.wire import TOO_DEEP, Unreadable
+from amends.core.wire import read as read_json
+from amends.dialects import problem
+
+__all__ = ["read"]
+
+_BODY = Origin("problem", "body")
+_ADCP_BODY = Origin("adcp", "body", "transport")
+
+
+def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
+    """
+    The reading of a response.
+
+    Args:
+        response: {"status": int, "headers": {name: value}, "body": object, str or bytes}.
+        now: the clock for points in time in headers, asked only where the response carries no `Date` of its own;
+            without either such a header says nothing.
+
+    """
+    if response.__class__ is not dict:
+        return NOT_FAILED
+    status = response.get("status")
+    if status.__class__ is float and status.is_integer():
+        status = int(status)
+    if status.__class__ is not int or (status < 400 and status != 207) or status > 999:
+        return NOT_FAILED
+    body = _body(response.get("body"))
+    headers = header_fields.lowered(response.get("headers"))
+    if status == 207:
+        return _multi_status(body)
+    wait = header_fields.wait(headers, now)
+    reading = _from_body(body, status, wait)
+    if reading is None:
+        path = "status" if wait is None and header_fields.verdict(headers) is None else "header"
+        reading = Reading(failed=True, fatal=True, path=path, fault=_bare(status, wait, path))
+    fault = reading.fault
+    assert fault is not None
+    said = header_fields.verdict(headers)
+    if said is False:
+        # A "no" is obeyed: no retries are left, whatever the status.
+        return replace(reading, fault=replace(fault, max_retries=0))
+    if said is True and not _says_so(body):
+        row = VOCABULARY.status_row(status)
+        fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
+        return replace(reading, fault=fault)
+    return reading
+
+
+def _body(body: Any) -> Any:
+    """The body as a value; what cannot be read says nothing."""
+    if isinstance(body, str | bytes | bytearray):
+        try:
+            body = read_json(body)
+        except Unreadable:
+            return None
+    return None if body is TOO_DEEP else body
+
+
+def _multi_status(body: Any) -> Reading:
+    """A 207 with problems: the call did not fail, and its parts decide one by one."""
+    errors = body.get("errors") if body.__class__ is dict else None
+    if errors.__class__ is not list or not any(item.__class__ is dict for item in errors):
+        return NOT_FAILED
+    fault = problem.decode(body, status=207, origin=_BODY)
+    return Reading(failed=False, fatal=False, path="body", error=body, fault=fault)
+
+
+def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
+    """What a structured body says; None when it says nothing structured."""
+    if body.__class__ is not dict:
+        return None
+    # A gateway in front of an MCP server answers in JSON-RPC, or with S4's bare key.
+    found = jsonrpc.read(body)
+    if found.fault is None and truthy(body.get(KEY)):
+        found = envelope_error(body[KEY], _ADCP_BODY)
+    if found.fault is not None:
+        fault = found.fault
+        kept = fault.retry_after if finite(fault.retry_after) is not None else wait
+        return replace(found, path="body", fault=replace(fault, status=status, retry_after=kept))
+    fault_here = problem.decode(body, status=status, wait=wait, origin=_BODY)
+    if fault_here is None:
+        return None
+    return Reading(failed=True, fatal=True, path="body", error=body, fault=fault_here)
+
+
+def _bare(status: int, wait: float | None, path: str) -> Fault:
+    """What a status alone says."""
+    row = VOCABULARY.status_row(status)
+    return Fault(
+        code=row.code,
+        message=row.message,
+        recovery=row.recovery,
+        vocabulary="http",
+        retry_after=wait,
+        status=status,
+        actor=row.actor,
+        executed=row.executed,
+        origin=Origin("problem", path, "transport"),
+    )
+
+
+def _says_so(body: Any) -> bool:
+    """Whether the body itself answers if the same request may be sent again; it then beats a header's yes."""
+    return body.__class__ is dict and body.get("is_retriable").__class__ is bool

@@ -1,0 +1,61 @@
+"""
+S4's two layers: `adcp_error` for what failed, `errors[]` in the payload for remarks and for both (A5, A6, A7).
+
+The first truthy value under the key decides, in JavaScript's sense of truth; where it is invalid, none is found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.fault import Origin
+from amends.core.terms import Executed
+from amends.dialects.adcp import fault_of, valid
+
+__all__ = ["KEY", "envelope_error", "payload_error", "truthy"]
+
+KEY = "adcp_error"
+
+GAP = "a fatal failure belongs in adcp_error as well as in errors[]"
+"""Said of a sender that reports a failure in the payload alone (A5)."""
+
+
+def truthy(value: Any) -> bool:
+    """JavaScript's truth: empty objects and arrays count, NaN does not."""
+    if value.__class__ is dict or value.__class__ is list:
+        return True
+    return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
+
+
+def envelope_error(error: Any, origin: Origin, executed: Executed | None = None) -> Reading:
+    """The reading of a truthy value found under `adcp_error`: its presence alone means that the call failed."""
+    if not valid(error):
+        return FAILED
+    return Reading(
+        failed=True,
+        fatal=True,
+        path=origin.path,
+        error=error,
+        fault=fault_of(error, origin, executed),
+    )
+
+
+def payload_error(payload: Any, *, failed: bool, dialect: str) -> Reading | None:
+    """The reading of `payload.errors[0]`, then `errors[0]`; None where neither holds anything."""
+    if payload.__class__ is not dict:
+        return None
+    for holder in (payload.get("payload"), payload):
+        errors = holder.get("errors") if holder.__class__ is dict else None
+        if errors.__class__ is list and errors and truthy(errors[0]):
+            return _payload(errors[0], failed=failed, dialect=dialect)
+    return None
+
+
+def _payload(error: Any, *, failed: bool, dialect: str) -> Reading:
+    if not valid(error):
+        return FAILED if failed else NOT_FAILED
+    origin = Origin(dialect, "payload", gap=GAP if failed else None)
+    # What is reported beside a success did happen (M3).
+    fault = fault_of(error, origin, None if failed else Executed.YES)
+    return Reading(failed=failed, fatal=failed, path="payload", error=error, fault=fault)

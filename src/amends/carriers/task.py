@@ -1,0 +1,36 @@
+"""Task responses (S3): {id, status, error, metadata}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.fault import Fault
+from amends.dialects import task
+
+__all__ = ["STATUSES", "read", "read_error", "write"]
+
+STATUSES = frozenset({"pending", "in_progress", "completed", "failed", "cancelled", "input_required"})
+
+
+def read(response: Any) -> Reading:
+    """The reading of a task response. Only a failed one reports a failure."""
+    if response.__class__ is not dict or response.get("status") != "failed":
+        return NOT_FAILED
+    return read_error(response.get("error"))
+
+
+def read_error(error: Any) -> Reading:
+    """The reading of a bare task error."""
+    fault = task.decode(error)
+    if fault is None:
+        return FAILED
+    return Reading(failed=True, fatal=True, path="task", error=error, fault=fault)
+
+
+def write(fault: Fault, *, id: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The response of a failed task (T3). `metadata` is {startedAt, completedAt, duration_ms, agent}."""
+    response: dict[str, Any] = {"id": id, "status": "failed", "error": task.encode(fault)}
+    if metadata is not None:
+        response["metadata"] = metadata
+    return response

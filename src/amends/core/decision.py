@@ -1,0 +1,165 @@
+"""
+What to do about a failure. Pure: the clock and the dice are arguments.
+
+Only the code, the recovery class, `executed`, and numbers take part. Text never does (A20): a message that says
+"please retry" changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from amends.core.fault import Fault
+from amends.core.hints import usable
+from amends.core.operation import Operation
+from amends.core.policy import DEFAULT, Policy
+from amends.core.terms import Action, Executed, Recovery
+from amends.core.vocabulary import row_for
+
+__all__ = ["REASONS", "Decision", "State", "decide"]
+
+REASONS: Mapping[str, str] = {
+    "hint": "the failing side said how long to wait",
+    "row-wait": "the code's own wait, because the failing side named none",
+    "backoff": "the failing side named no wait, so ours grows",
+    "uncertain": "it may or may not help: one more try is worth it",
+    "correctable": "the same request fails again; it has to change first",
+    "terminal": "no program can help; somebody has to act",
+    "effect-unknown": "it may have happened, and a repeat is not known to be safe",
+    "verdict": "the failing side asked for no further try",
+    "attempts": "every allowed try was made",
+    "uncertain-spent": "one more try was made and did not help",
+    "wait-too-long": "the wait asked for is longer than the waiting that is left",
+    "deadline": "the time for this operation is over before another try could start",
+    "non-fatal": "the call succeeded; this is a remark on part of it",
+    "nothing-found": "no structured error was found",
+}
+"""Every reason a decision can have, in words. The keys are stable and few, fit for metrics."""
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What has happened to an operation so far, the failure being decided included. Replaced, never changed."""
+
+    attempt: int = 1
+    """Calls made so far; 1 at the first failure."""
+    waited: float = 0.0
+    """Seconds waited so far."""
+    uncertain: int = 0
+    """Retries already spent on uncertain failures."""
+    started: float | None = None
+    """When the first call began, on the clock `now` is read from."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What to do, after how many seconds, and why (a key of REASONS)."""
+
+    action: Action
+    delay: float | None
+    reason: str
+    resume_in: float | None = None
+    """When giving up because of time: seconds after which it makes sense to come back."""
+
+
+_FIRST = State()
+_UNKNOWN = Operation()
+
+_FIX = Decision(action=Action.FIX, delay=None, reason="correctable")
+_TERMINAL = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
+_VERIFY = Decision(action=Action.VERIFY, delay=None, reason="effect-unknown")
+NON_FATAL = Decision(action=Action.NONE, delay=None, reason="non-fatal")
+NOTHING_FOUND = Decision(action=Action.GENERIC, delay=None, reason="nothing-found")
+
+
+def decide(
+    fault: Fault,
+    *,
+    policy: Policy = DEFAULT,
+    state: State = _FIRST,
+    operation: Operation = _UNKNOWN,
+    now: float | None = None,
+    draw: float | None = None,
+) -> Decision:
+    """
+    What to do about `fault`.
+
+    Args:
+        fault: the failure.
+        policy: how far recovery may go.
+        state: what has happened to the operation so far.
+        operation: whether a repeat is safe. Says nothing: only what surely did not happen is repeated.
+        now: the clock; needed for `policy.deadline` together with `state.started`.
+        draw: a random number from 0 to 1 for jitter; None: no jitter.
+
+    >>> decide(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=5.2))
+    Decision(action=<Action.RETRY: 'retry'>, delay=6.0, reason='hint', resume_in=None)
+
+    """
+    recovery = fault.recovery
+    if recovery is Recovery.CORRECTABLE:
+        return _FIX
+    if recovery is Recovery.TERMINAL:
+        return _give_up(policy, _TERMINAL)
+    if fault.executed is not Executed.NO and not operation.repeatable:
+        return _VERIFY
+
+    attempts, backoff = policy.limits(fault)
+    stop = _spent(fault, state, attempts)
+    hint = usable(fault.vocabulary, fault.retry_after)
+    if stop is not None:
+        return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=stop, resume_in=hint))
+
+    if hint is not None:
+        delay, reason = hint, "hint"
+    else:
+        row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
+        if row_wait is not None and state.attempt == 1:
+            delay, reason = row_wait, "row-wait"
+        else:
+            delay, reason = backoff.wait(state.attempt), "backoff"
+    if recovery is Recovery.UNCERTAIN:
+        reason = "uncertain"
+
+    late = _too_late(policy, state, now, delay)
+    if late is not None:
+        return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=late, resume_in=delay))
+    if draw is not None:
+        # Jitter never carries a wait past a bound it kept without it.
+        longer = backoff.jitter(delay, draw)
+        delay = longer if _too_late(policy, state, now, longer) is None else delay
+    return Decision(action=Action.RETRY, delay=delay, reason=reason)
+
+
+def _spent(fault: Fault, state: State, attempts: int | None) -> str | None:
+    """Why no further try is allowed, or None. Tries made below us count, so that layers do not multiply."""
+    made = state.attempt
+    if attempts is not None:
+        if fault.attempt is not None and fault.attempt > 1:
+            made += fault.attempt - 1
+        if made >= attempts:
+            return "attempts"
+    allowed = fault.max_retries
+    if allowed is not None and 0 <= allowed < made:
+        return "verdict"
+    if fault.recovery is Recovery.UNCERTAIN and state.uncertain >= 1:
+        return "uncertain-spent"
+    return None
+
+
+def _too_late(policy: Policy, state: State, now: float | None, delay: float) -> str | None:
+    """Which bound of time a wait of `delay` would break, or None."""
+    if policy.max_wait is not None and state.waited + delay > policy.max_wait:
+        return "wait-too-long"
+    if policy.deadline is None or now is None or state.started is None:
+        return None
+    return "deadline" if now + delay >= state.started + policy.deadline else None
+
+
+def _give_up(policy: Policy, escalation: Decision) -> Decision:
+    """The declared other way where there is one, else the escalation."""
+    if not policy.fallback:
+        return escalation
+    return Decision(
+        action=Action.FALLBACK, delay=None, reason=escalation.reason, resume_in=escalation.resume_in
+    )

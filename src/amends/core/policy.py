@@ -1,0 +1,84 @@
+"""How far recovery may go: attempts, waiting, time, and what differs by vocabulary, category or code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from amends.core.backoff import Backoff
+from amends.core.fault import Fault
+from amends.core.vocabulary import row_for
+
+__all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule"]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy says differently about some faults. What it leaves out stays as it was."""
+
+    attempts: int | None = None
+    backoff: Backoff | None = None
+
+
+_UNJITTERED = Backoff(spread=0.0)
+
+# T7, attempts count calls. An input error is never repeated; agent errors go as system errors.
+_TASK_RULES = {
+    "task/input": Rule(attempts=1),
+    "task/agent": Rule(attempts=3, backoff=_UNJITTERED),
+    "task/mcp": Rule(attempts=3, backoff=_UNJITTERED),
+    "task/coordination": Rule(attempts=2, backoff=Backoff(kind="linear", spread=0.0)),
+    "task/system": Rule(attempts=3, backoff=_UNJITTERED),
+}
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Bounds on recovery. The defaults are safe everywhere: five calls, five minutes of waiting in all.
+
+    `rules` are looked up by "vocabulary:CODE", then "vocabulary/category" (S3's groups), then "vocabulary", then
+    the recovery class; the first that is there counts.
+    """
+
+    attempts: int | None = 5
+    """Calls in all, the first included. None: no bound (the other bounds still hold)."""
+    max_wait: float | None = 300.0
+    """Seconds of waiting in all. None: no bound."""
+    deadline: float | None = None
+    """Seconds from the first call after which no further one starts. None: no bound."""
+    backoff: Backoff = Backoff()
+    rules: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
+    fallback: bool = False
+    """Whether there is another way to take where a retry cannot help."""
+
+    def __post_init__(self) -> None:
+        if self.attempts is not None and self.attempts < 1:
+            raise ValueError("attempts counts calls, the first included: it is at least 1")
+        if self.max_wait is not None and not self.max_wait >= 0:
+            raise ValueError("max_wait is in seconds and not negative")
+        if self.deadline is not None and not self.deadline > 0:
+            raise ValueError("deadline is in seconds from the first call, more than 0")
+
+    def limits(self, fault: Fault) -> tuple[int | None, Backoff]:
+        """How many calls, and which backoff, for this fault."""
+        rule = self._rule(fault)
+        if rule is None:
+            return self.attempts, self.backoff
+        attempts = self.attempts if rule.attempts is None else rule.attempts
+        return attempts, rule.backoff or self.backoff
+
+    def _rule(self, fault: Fault) -> Rule | None:
+        rules = self.rules
+        if not rules:
+            return None
+        vocabulary = fault.vocabulary
+        found = rules.get(f"{vocabulary}:{fault.code}")
+        if found is None and vocabulary == "task":
+            found = rules.get(f"task/{row_for('task', fault.code).category}")
+        return found or rules.get(vocabulary) or rules.get(fault.recovery)
+
+
+DEFAULT = Policy()
+UNBOUNDED = Policy(attempts=None, max_wait=None, rules={})
+"""No ceilings: what would be done about this one failure, looked at alone (mappings M6)."""

@@ -1,0 +1,1 @@
+"""The tables: one module per publication, one row per code."""

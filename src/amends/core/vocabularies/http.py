@@ -1,0 +1,132 @@
+"""
+HTTP: the status codes, and S1's problem details on top of them.
+
+S1 has no codes of its own. A problem without our extra member `code` is named by its status.
+"""
+
+from __future__ import annotations
+
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
+from amends.core.vocabulary import Row, Vocabulary, table
+
+__all__ = ["TITLES", "VOCABULARY"]
+
+
+def _everyday(code: str, **changes: object) -> Row:
+    return Row(**{**{name: getattr(EVERYDAY.rows[code], name) for name in Row.__struct_fields__}, **changes})
+
+
+def _correctable(
+    status: int, code: str, message: str, suggestion: str, executed: Executed = Executed.NO
+) -> Row:
+    return Row(
+        code=code,
+        recovery=Recovery.CORRECTABLE,
+        everyday="VALIDATION_ERROR",
+        message=message,
+        suggestion=suggestion,
+        user_message=EVERYDAY.rows["VALIDATION_ERROR"].user_message,
+        executed=executed,
+        status=status,
+    )
+
+
+ROWS = (
+    *(_everyday(code) for code in EVERYDAY.rows if code != "CANCELLED"),
+    # S1's view: the same request may succeed. Whether it happened is another question (executed stays maybe).
+    _everyday("CANCELLED", recovery=Recovery.TRANSIENT),
+    _correctable(
+        400, "BAD_REQUEST", "The request was not understood", "Correct the request, then send it again"
+    ),
+    _correctable(
+        405, "METHOD_NOT_ALLOWED", "This method is not possible here", "Use a method the resource allows"
+    ),
+    _correctable(406, "NOT_ACCEPTABLE", "No acceptable representation", "Accept another content type"),
+    _correctable(
+        410,
+        "GONE",
+        "The resource is gone for good",
+        "Stop asking for it, or find its successor",
+        Executed.MAYBE,
+    ),
+    _correctable(411, "LENGTH_REQUIRED", "A Content-Length is required", "Send the length of the body"),
+    _correctable(
+        412, "PRECONDITION_FAILED", "A precondition did not hold", "Read the current state, then decide again"
+    ),
+    _correctable(413, "CONTENT_TOO_LARGE", "The body is too large", "Send less, or send it in parts"),
+    _correctable(414, "URI_TOO_LONG", "The address is too long", "Move parameters into the body"),
+    _correctable(
+        415, "UNSUPPORTED_MEDIA_TYPE", "This content type is not understood", "Send a supported type"
+    ),
+    _correctable(
+        428, "PRECONDITION_REQUIRED", "The request has to be conditional", "Send the version it is based on"
+    ),
+    _correctable(
+        431, "HEADER_FIELDS_TOO_LARGE", "The headers are too large", "Send fewer or shorter headers"
+    ),
+    Row(
+        code="PAYMENT_REQUIRED",
+        recovery=Recovery.TERMINAL,
+        everyday="PERMISSION_DENIED",
+        message="A payment is required",
+        suggestion="Have the account's owner settle it",
+        user_message="This needs a payment before it can go on.",
+        actor=Actor.USER,
+        status=402,
+    ),
+    Row(
+        code="UNAVAILABLE_FOR_LEGAL_REASONS",
+        recovery=Recovery.TERMINAL,
+        everyday="PERMISSION_DENIED",
+        message="Not available for legal reasons",
+        suggestion="Do without it",
+        user_message="That isn't available here for legal reasons.",
+        actor=Actor.USER,
+        status=451,
+    ),
+    Row(
+        code="TOO_EARLY",
+        recovery=Recovery.TRANSIENT,
+        everyday="SERVICE_UNAVAILABLE",
+        message="Too early to process this request",
+        suggestion="Send it again outside early data",
+        user_message=EVERYDAY.rows["SERVICE_UNAVAILABLE"].user_message,
+        executed=Executed.NO,
+        status=425,
+    ),
+    Row(
+        code="BAD_GATEWAY",
+        recovery=Recovery.TRANSIENT,
+        everyday="SERVICE_UNAVAILABLE",
+        message="A server behind this one gave no proper answer",
+        suggestion="Try again later, waiting longer each time",
+        user_message=EVERYDAY.rows["SERVICE_UNAVAILABLE"].user_message,
+        actor=Actor.PROVIDER,
+        status=502,
+    ),
+    Row(
+        code="PARTIAL_FAILURE",
+        recovery=Recovery.CORRECTABLE,
+        everyday="VALIDATION_ERROR",
+        message="Some items failed, the others succeeded",
+        suggestion="Look at each failed item; never send the whole batch again",
+        user_message="Part of that worked. Some of it needs another look.",
+        executed=Executed.YES,
+        status=207,
+    ),
+)
+
+_BY_CODE = table(ROWS)
+
+VOCABULARY = Vocabulary(
+    name="http",
+    title="HTTP problem details",
+    rows=_BY_CODE,
+    unknown=_BY_CODE["INTERNAL_ERROR"],
+    # A bare 408 is a time-out; it is a cancellation only when it says what was intended (M5).
+    by_status={**{row.status: row for row in ROWS if row.status is not None}, 408: _BY_CODE["TIMEOUT"]},
+)
+
+# Written where a producer gives no title; the codes' own words where they have any.
+TITLES = {row.code: row.message for row in ROWS}

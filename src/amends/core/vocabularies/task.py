@@ -1,0 +1,273 @@
+"""
+S3: the nineteen codes of an agent system, in their five groups.
+
+Messages are the contract's own defaults. `category` picks the retry policy (T7), `qualifier` says what has to be
+done before a retry can help.
+"""
+
+from __future__ import annotations
+
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabulary import Row, Vocabulary, table
+
+__all__ = ["CATEGORIES", "VOCABULARY"]
+
+CATEGORIES = ("input", "agent", "mcp", "coordination", "system")
+
+_CORRECTABLE, _TRANSIENT = Recovery.CORRECTABLE, Recovery.TRANSIENT
+_TERMINAL, _UNCERTAIN = Recovery.TERMINAL, Recovery.UNCERTAIN
+_NO, _MAYBE = Executed.NO, Executed.MAYBE
+
+
+def _row(
+    code: str,
+    category: str,
+    recovery: Recovery,
+    executed: Executed,
+    everyday: str,
+    message: str,
+    suggestion: str,
+    user_message: str,
+    actor: Actor = Actor.CALLER,
+    qualifier: str | None = None,
+) -> Row:
+    return Row(
+        code=code,
+        category=category,
+        recovery=recovery,
+        executed=executed,
+        everyday=everyday,
+        message=message,
+        suggestion=suggestion,
+        user_message=user_message,
+        actor=actor,
+        qualifier=qualifier,
+    )
+
+
+ROWS = (
+    _row(
+        "INVALID_INPUT",
+        "input",
+        _CORRECTABLE,
+        _NO,
+        "VALIDATION_ERROR",
+        "Request payload doesn't match expected schema",
+        "Send a payload that fits the capability's schema",
+        "I couldn't use that as it is. Could you put it another way?",
+    ),
+    _row(
+        "MISSING_REQUIRED_FIELD",
+        "input",
+        _CORRECTABLE,
+        _NO,
+        "VALIDATION_ERROR",
+        "Required field is missing",
+        "Supply the missing field",
+        "I'm missing {name}. Could you tell me?",
+    ),
+    _row(
+        "INVALID_FIELD_TYPE",
+        "input",
+        _CORRECTABLE,
+        _NO,
+        "VALIDATION_ERROR",
+        "Field has wrong type",
+        "Send the field in its declared type",
+        "I couldn't read {name}. Could you give it in another form?",
+    ),
+    _row(
+        "INVALID_FIELD_VALUE",
+        "input",
+        _CORRECTABLE,
+        _NO,
+        "VALIDATION_ERROR",
+        "Field value is not allowed",
+        "Choose an allowed value",
+        "That value for {name} isn't possible. Could you choose another?",
+    ),
+    _row(
+        "AGENT_NOT_FOUND",
+        "agent",
+        _TERMINAL,
+        _NO,
+        "NOT_FOUND",
+        "Target agent doesn't exist",
+        "Ask an agent that is registered",
+        "I don't have an agent for that. Try asking a different way?",
+        Actor.USER,
+    ),
+    _row(
+        "CAPABILITY_NOT_FOUND",
+        "agent",
+        _TERMINAL,
+        _NO,
+        "NOT_FOUND",
+        "Agent doesn't have requested capability",
+        "Ask for a capability the agent declares",
+        "I can't do that one. Is there something close that would help?",
+        Actor.USER,
+    ),
+    _row(
+        "AGENT_UNAVAILABLE",
+        "agent",
+        _UNCERTAIN,
+        _MAYBE,
+        "SERVICE_UNAVAILABLE",
+        "Agent is not responding",
+        "Try once more where a repeat is safe, or use the fallback",
+        "Part of me isn't answering right now. I'll try once more.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "AGENT_BUSY",
+        "agent",
+        _TRANSIENT,
+        _NO,
+        "SERVICE_UNAVAILABLE",
+        "Agent is processing another request",
+        "Try again when it is free",
+        "I'm busy with something else. I'll get to it in a moment.",
+    ),
+    _row(
+        "MCP_NOT_CONNECTED",
+        "mcp",
+        _CORRECTABLE,
+        _NO,
+        "SERVICE_UNAVAILABLE",
+        "Required MCP is not connected",
+        "Run the set-up of the missing connection, or use the fallback",
+        "I can't access {name} right now. Check the connection setup.",
+        Actor.USER,
+        "setup",
+    ),
+    _row(
+        "MCP_AUTH_FAILED",
+        "mcp",
+        _CORRECTABLE,
+        _NO,
+        "UNAUTHENTICATED",
+        "MCP authentication failed",
+        "Sign in to the connection again",
+        "I need you to sign in to {name} again.",
+        Actor.USER,
+        "reauth",
+    ),
+    _row(
+        "MCP_RATE_LIMITED",
+        "mcp",
+        _TRANSIENT,
+        _NO,
+        "RATE_LIMITED",
+        "MCP rate limit exceeded",
+        "Wait, then try again",
+        "{name} asked me to slow down. I'll try again in a moment.",
+        qualifier="wait",
+    ),
+    _row(
+        "MCP_ERROR",
+        "mcp",
+        _UNCERTAIN,
+        _MAYBE,
+        "INTERNAL_ERROR",
+        "MCP returned an error",
+        "Try once more where a repeat is safe, or use the fallback",
+        "{name} had a problem with that. I'll see whether it works another way.",
+        Actor.PROVIDER,
+    ),
+    _row(
+        "COORDINATION_FAILED",
+        "coordination",
+        _UNCERTAIN,
+        _MAYBE,
+        "INTERNAL_ERROR",
+        "Multi-agent workflow failed",
+        "Look at the failed step; the finished ones are reported",
+        "I couldn't get everything done. I'll tell you what worked.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "TASK_GRAPH_CYCLE",
+        "coordination",
+        _TERMINAL,
+        _NO,
+        "VALIDATION_ERROR",
+        "Circular dependency detected",
+        "Remove the cycle from the task graph",
+        "Those steps wait for each other, so none of them can start.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "DELEGATION_FAILED",
+        "coordination",
+        _UNCERTAIN,
+        _MAYBE,
+        "SERVICE_UNAVAILABLE",
+        "Could not delegate to sub-agent",
+        "Try once more where a repeat is safe, or ask another agent",
+        "I couldn't hand that on. I'll try once more.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "TIMEOUT",
+        "coordination",
+        _TRANSIENT,
+        _MAYBE,
+        "TIMEOUT",
+        "Operation timed out",
+        "Find out whether it took effect, or repeat it where a repeat is safe",
+        "That's taking longer than expected. Want me to try again?",
+    ),
+    _row(
+        "INTERNAL_ERROR",
+        "system",
+        _UNCERTAIN,
+        _MAYBE,
+        "INTERNAL_ERROR",
+        "Unexpected internal error",
+        "Try once more where a repeat is safe, then report it",
+        "Something went wrong on my side. If it keeps happening, it needs to be reported.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "KNOWLEDGE_NOT_FOUND",
+        "system",
+        _TERMINAL,
+        _NO,
+        "NOT_FOUND",
+        "Required knowledge file missing",
+        "Have the missing file put in place",
+        "Something I need to know for this is missing. It has to be added first.",
+        Actor.OPERATOR,
+    ),
+    _row(
+        "RATE_LIMITED",
+        "system",
+        _TRANSIENT,
+        _NO,
+        "RATE_LIMITED",
+        "Too many requests",
+        "Wait, then try again",
+        "I've been asked to slow down. I'll try again in a moment.",
+        qualifier="wait",
+    ),
+)
+
+_BY_CODE = table(ROWS)
+VOCABULARY = Vocabulary(
+    name="task",
+    title="Agent task errors",
+    rows=_BY_CODE,
+    # M1: an unknown code that does not say it is recoverable is for a person.
+    unknown=_row(
+        "UNKNOWN",
+        "system",
+        _TERMINAL,
+        _MAYBE,
+        "INTERNAL_ERROR",
+        "A failure this contract does not name",
+        "Ask whoever runs the agent",
+        "Something went wrong that I can't put right myself.",
+        Actor.OPERATOR,
+    ),
+)

@@ -1,0 +1,146 @@
+"""
+Bytes from outside, made into values with bounds.
+
+Two readers. `read` takes documents from the wire as they come: a byte-order mark, NaN, Infinity, 1e400, lone
+surrogates and broken UTF-8 do not stop it. `read_strict` is JSON and nothing else, for text that was not declared
+to be JSON (S4's text fallback). Both know bounds on size and depth, and neither raises anything but `Unreadable`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "TOO_DEEP", "Unreadable", "compact", "deep", "read", "read_strict"]
+
+MAX_BYTES = 8 * 1024 * 1024
+"""A larger document is not read at all."""
+MAX_DEPTH = 128
+"""A document nested deeper holds no error anybody meant; reading it costs more than it can tell."""
+
+_MAX_WIDTH = 1_000_000
+"""Containers on one level. Values built in this process may hold themselves twice, and double on every level."""
+
+TOO_DEEP: Any = object()
+"""What reading gives for a document nested too deep: it was readable, and nothing in it is looked at."""
+
+
+class Unreadable(ValueError):
+    """The bytes are not a JSON document (or too many). Says where, never what: the text is not ours to show."""
+
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read(data: bytes | bytearray | memoryview | str) -> Any:
+    """
+    The value of a document from the wire; TOO_DEEP for one nested too deep.
+
+    Raises:
+        Unreadable: when it is no JSON or too large.
+
+    """
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"larger than {MAX_BYTES} bytes")
+    try:
+        value = _decode(data)
+    except RecursionError:
+        return TOO_DEEP
+    except (msgspec.DecodeError, UnicodeError):
+        return _tolerant(data)
+    # More brackets than levels allowed are needed to be too deep; counting them is nearly free.
+    return TOO_DEEP if _brackets(data) > MAX_DEPTH and deep(value) else value
+
+
+def read_strict(text: str) -> Any:
+    """
+    The value of a text that is JSON to the letter; TOO_DEEP for one nested too deep.
+
+    Raises:
+        Unreadable: when it is anything else.
+
+    """
+    if len(text) > MAX_BYTES:
+        raise Unreadable(f"larger than {MAX_BYTES} bytes")
+    try:
+        value = _decode(text)
+    except RecursionError:
+        return TOO_DEEP
+    except (msgspec.DecodeError, UnicodeError):
+        # Lone surrogates and 1e400 are JSON too, though msgspec refuses them.
+        value = _stdlib(text, constants=False)
+    return TOO_DEEP if _brackets(text) > MAX_DEPTH and deep(value) else value
+
+
+def compact(value: Any) -> bytes | None:
+    """The compact UTF-8 JSON of a value, or None when it is no JSON value."""
+    try:
+        return _encode(value)
+    except UnicodeError:
+        # A lone surrogate counts as the three bytes it would take.
+        from json import dumps
+
+        try:
+            return dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        except (TypeError, ValueError, RecursionError):
+            return None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
+def deep(value: Any) -> bool:
+    """Whether a value is nested deeper than MAX_DEPTH. Walks without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if item.__class__ is dict:
+                below.extend(item.values())
+            elif item.__class__ is list:
+                below.extend(item)
+        if not below:
+            return False
+        level = [item for item in below if item.__class__ is dict or item.__class__ is list]
+        if not level:
+            return False
+        if len(level) > _MAX_WIDTH:
+            return True
+    return True
+
+
+def _brackets(data: Any) -> int:
+    if isinstance(data, str):
+        return data.count("{") + data.count("[")
+    if isinstance(data, memoryview):
+        data = data.tobytes()
+    return data.count(b"{") + data.count(b"[")  # type: ignore[no-any-return]
+
+
+def _tolerant(data: Any) -> Any:
+    """Read again with the forgiving parser; only what msgspec refused comes here."""
+    text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
+    value = _stdlib(text.removeprefix("\ufeff"), constants=True)
+    return TOO_DEEP if value is TOO_DEEP or deep(value) else value
+
+
+def _stdlib(text: str, *, constants: bool) -> Any:
+    """Parse with the standard library, which takes what other producers' JSON writers let through."""
+    import json
+
+    try:
+        return json.loads(text, parse_int=_whole, parse_constant=None if constants else _refuse)
+    except RecursionError:
+        return TOO_DEEP
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"no JSON from line {error.lineno} column {error.colno} on") from None
+
+
+def _whole(digits: str) -> int | float:
+    # int() of thousands of digits is slow and refused by the interpreter; to other readers of JSON it is Infinity.
+    return int(digits) if len(digits) <= 400 else float(digits)
+
+
+def _refuse(name: str) -> Any:
+    raise Unreadable(f"{name} is no JSON")

@@ -1,0 +1,135 @@
+"""
+AdCP's error object (S4).
+
+- `recovery` is one of transient, correctable, terminal; uncertain is written as transient.
+- `retry_after` is in seconds; a producer writes whole ones from 1 to 3600, a reader keeps what came.
+- `suggestion` is one sentence: the first suggestion; the others are lost.
+- a `recovery` nobody knows reads as terminal and is written back when the error is passed on (A12).
+- members we do not know (`issues`, `buyer_reason`, …) are kept.
+- everything S4 has no member for is in LOSSES.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
+from amends.core.terms import Executed, Recovery
+from amends.core.vocabularies.adcp import VOCABULARY
+from amends.core.wire import MAX_DEPTH, compact, deep
+from amends.dialects.outgoing import redacted
+
+__all__ = ["LOSSES", "MAX_ERROR_BYTES", "NAME", "SPEC", "decode", "encode", "valid"]
+
+NAME = "adcp"
+SPEC = "AdCP 3.2 error object, as the transport error mapping carries it over MCP and A2A"
+LOSSES = frozenset(
+    {
+        *("vocabulary", "executed", "origin", "actor", "suggestions", "strategy", "max_retries", "errors"),
+        *("trace_id", "doc_uri", "type", "title", "status", "instance", "intent", "user_message"),
+        *("attempt", "max_attempts", "recovery"),
+    }
+)
+"""What does not come back, or not always: of `recovery` only uncertain (written as transient)."""
+
+MAX_ERROR_BYTES = 4096
+"""Compact UTF-8 JSON; a larger error is none (A7)."""
+
+_MEMBERS = frozenset({"code", "message", "recovery", "retry_after", "field", "suggestion", "details"})
+_RECOVERY = {
+    "transient": Recovery.TRANSIENT,
+    "correctable": Recovery.CORRECTABLE,
+    "terminal": Recovery.TERMINAL,
+}
+_ROWS = VOCABULARY.rows
+_UNKNOWN = VOCABULARY.unknown
+_BARE = Origin("adcp")
+
+
+def valid(error: Any) -> bool:
+    """Whether a value is a structured error at all (A7): an object with a code, small, not nested without end."""
+    if error.__class__ is not dict:
+        return False
+    code = error.get("code")
+    if code.__class__ is not str or not 0 < len(code) <= 64:
+        return False
+    size = compact(error)
+    if size is None or len(size) > MAX_ERROR_BYTES:
+        return False
+    return size.count(b"{") + size.count(b"[") <= MAX_DEPTH or not deep(error)
+
+
+def decode(data: Any) -> Fault | None:
+    """The Fault in an error object, or None when it is not a valid one."""
+    return fault_of(data, _BARE) if valid(data) else None
+
+
+def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = None) -> Fault:
+    """The Fault in an error object already found valid. `executed` is what its carrier knows better."""
+    get = error.get
+    code: str = error["code"]
+    row = _ROWS.get(code, _UNKNOWN)
+    said = get("recovery")
+    recovery = _RECOVERY.get(said) if said.__class__ is str else None
+    odd = False
+    if recovery is None:
+        # A12: nothing said → the table; something nobody knows → terminal. JavaScript's falsy values say nothing.
+        odd = bool(said) or said.__class__ is dict or said.__class__ is list
+        recovery = Recovery.TERMINAL if odd else row.recovery
+    message = get("message")
+    suggestion = get("suggestion")
+    field = get("field")
+    details = get("details")
+    # Most errors hold nothing we do not know.
+    extensions = {} if error.keys() <= _MEMBERS else {name: error[name] for name in error.keys() - _MEMBERS}
+    if odd:
+        extensions["recovery"] = said
+    return Fault(
+        code=code,
+        message=message if message.__class__ is str else "",
+        recovery=recovery,
+        vocabulary="adcp",
+        retry_after=finite(get("retry_after")),
+        field=field if field.__class__ is str else None,
+        suggestions=(suggestion,) if suggestion.__class__ is str else (),
+        details=details if details.__class__ is dict else None,
+        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
+        executed=executed or row.executed,
+        extensions=extensions,
+        origin=origin,
+    )
+
+
+def encode(fault: Fault) -> dict[str, Any]:
+    """The error object. What was made here is redacted and its wait made conformant; what came is passed on."""
+    own = fault.origin is None
+    if own:
+        fault = redacted(fault)
+    error: dict[str, Any] = {"code": fault.code, "message": fault.message, "recovery": _written(fault)}
+    if fault.retry_after is not None:
+        error["retry_after"] = _seconds(fault.retry_after) if own else fault.retry_after
+    if fault.field is not None:
+        error["field"] = fault.field
+    if fault.suggestions:
+        error["suggestion"] = fault.suggestions[0]
+    if fault.details is not None:
+        error["details"] = fault.details
+    for name, value in fault.extensions.items():
+        if name not in _MEMBERS:
+            error[name] = value
+    return error
+
+
+def _written(fault: Fault) -> Any:
+    if fault.recovery is Recovery.UNCERTAIN:
+        return "transient"
+    if fault.recovery is Recovery.TERMINAL and fault.origin is not None:
+        return fault.extensions.get("recovery", "terminal")
+    return fault.recovery.value
+
+
+def _seconds(retry_after: float) -> int:
+    """A10: a producer sends whole seconds from 1 to 3600."""
+    return min(3600, max(1, ceil(retry_after)))

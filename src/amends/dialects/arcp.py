@@ -1,0 +1,79 @@
+"""
+ARCP's error payload (S5): {code, message, retryable?, details?}.
+
+- `retryable` is always written: true for transient, the code's default for uncertain, false for the rest; which
+  kind of false comes back from the code's row.
+- `details` leave and arrive exactly as raised (R4).
+- the shape is closed: what S5 has no member for is in LOSSES. Members it has not, in an error that came in this
+  shape, are kept and passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.fault import Fault, Origin
+from amends.core.terms import Recovery
+from amends.core.vocabularies.arcp import VOCABULARY
+from amends.dialects import members
+from amends.dialects.outgoing import warned
+
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
+
+NAME = "arcp"
+SPEC = "ARCP 1.1 section 12 and S5: the error payload of session.error, job.error and tool_result"
+LOSSES = frozenset(
+    {
+        *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
+        *("field", "suggestions", "errors", "trace_id", "doc_uri", "type", "title", "status", "instance"),
+        *("intent", "user_message", "attempt", "max_attempts", "extensions"),
+    }
+)
+
+_MEMBERS = frozenset({"code", "message", "retryable", "details"})
+_BARE = Origin("arcp")
+
+
+def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
+    """The Fault in an error payload, or None."""
+    if not members.shallow(data):
+        return None
+    code = members.code(data.get("code"))
+    if code is None:
+        return None
+    row = VOCABULARY.row(code)
+    retryable = data.get("retryable")
+    recovery = row.recovery
+    if retryable is True:
+        recovery = Recovery.TRANSIENT
+    elif retryable is False and recovery is Recovery.TRANSIENT:
+        recovery = Recovery.TERMINAL
+    return Fault(
+        code=code,
+        message=members.text(data.get("message")) or "",
+        recovery=recovery,
+        vocabulary="arcp",
+        details=members.mapping(data.get("details")),
+        actor=row.actor_under(recovery),
+        executed=row.executed,
+        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        origin=origin,
+    )
+
+
+def encode(fault: Fault) -> dict[str, Any]:
+    """The error payload. Details leave as raised; what looks like a leak is logged as a warning."""
+    if fault.origin is None:
+        warned(fault, NAME)
+    if fault.recovery is Recovery.UNCERTAIN:
+        retryable = VOCABULARY.row(fault.code).recovery is Recovery.TRANSIENT
+    else:
+        retryable = fault.recovery is Recovery.TRANSIENT
+    error: dict[str, Any] = {"code": fault.code, "message": fault.message, "retryable": retryable}
+    if fault.details is not None:
+        error["details"] = fault.details
+    if fault.origin is not None and fault.origin.dialect == NAME:
+        for name, value in fault.extensions.items():
+            if name not in _MEMBERS:
+                error[name] = value
+    return error

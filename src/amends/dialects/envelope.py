@@ -1,0 +1,202 @@
+"""
+A command line's envelope (S2): {ok, error, meta}.
+
+- `retryable` is true, false or "maybe" (uncertain); `fix_required` says what has to change where a retry unchanged
+  cannot help: the first suggestion, or the code's own.
+- `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
+- `attempt`, `max_attempts` and `trace_id` stand in `meta`.
+- our extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and the problem
+  members carry the rest, so nothing else is lost. The exit code is the process's (`amends.core.exits`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.exits import Exit
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.cli import VOCABULARY
+from amends.core.vocabulary import row_for
+from amends.dialects import members
+from amends.dialects.problem import MAX_PARTS, milliseconds
+
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
+
+NAME = "envelope"
+SPEC = "S2, challenge 19: retry hints in the JSON envelope of a command line"
+LOSSES = frozenset({"vocabulary", "executed", "origin"})
+
+# member → field, for those that are the same in both directions
+_TEXTS = {
+    **{name: name for name in ("field", "doc_uri", "type", "title", "instance", "user_message")},
+    "retry_strategy": "strategy",
+}
+_MEMBERS = frozenset(
+    {
+        *_TEXTS,
+        *("code", "message", "retryable", "retry_after_ms", "max_retries", "fix_required", "recovery"),
+        *("suggestions", "suggestion", "details", "errors", "status", "intent", "actor"),
+    }
+)
+_RECOVERY = {item.value: item for item in Recovery}
+_ACTORS = {item.value: item for item in Actor}
+_SAID = {True: Recovery.TRANSIENT, "maybe": Recovery.UNCERTAIN}
+_BARE = Origin("cli", "envelope")
+
+
+def error_of(data: Any) -> dict[str, Any] | None:
+    """The error object an envelope holds, or a bare one; None when there is none that says anything."""
+    if not members.shallow(data):
+        return None
+    error = data.get("error", data if "ok" not in data else None)
+    return error if error.__class__ is dict and _says(error) else None
+
+
+def _says(error: dict[str, Any]) -> bool:
+    """Whether an object says enough to be an error: a code, or whether to try again."""
+    return members.code(error.get("code")) is not None or _verdict(error.get("retryable")) is not None
+
+
+def decode(data: Any, *, exit: Exit | None = None, origin: Origin = _BARE) -> Fault | None:
+    """
+    The Fault in an envelope or its bare error, or None.
+
+    Args:
+        data: the envelope.
+        exit: what the exit code says in the tool's profile; it decides where the envelope does not.
+        origin: where it was found.
+
+    """
+    error = error_of(data)
+    if error is None or (data.get("ok") is True and data.get("error") is None):
+        return None
+    meta = members.mapping(data.get("meta")) or {}
+    return _decode(error, meta, exit, origin, [MAX_PARTS])
+
+
+def _decode(
+    error: dict[str, Any], meta: dict[str, Any], exit: Exit | None, origin: Origin, room: list[int]
+) -> Fault:
+    get = error.get
+    code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
+    known = VOCABULARY.rows.get(code)
+    fix = members.text(get("fix_required"))
+    recovery = _recovery(error, known is not None, code, fix, exit)
+    row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
+    wait = finite(get("retry_after_ms"))
+    actor = get("actor")
+    children = []
+    nested = get("errors")
+    for item in nested if nested.__class__ is list else ():
+        if room[0] > 0 and item.__class__ is dict and _says(item):
+            room[0] -= 1
+            children.append(_decode(item, {}, None, origin, room))
+    return Fault(
+        code=code,
+        message=members.text(get("message")) or "",
+        recovery=recovery,
+        vocabulary="cli",
+        retry_after=wait / 1000 if wait is not None and wait >= 0 else None,
+        max_retries=members.whole(get("max_retries")),
+        suggestions=_suggestions(error, fix),
+        details=members.mapping(get("details")),
+        errors=tuple(children),
+        trace_id=members.text(meta.get("trace_id")),
+        status=members.whole(get("status"), 100),
+        intent=members.mapping(get("intent")),
+        actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
+        attempt=members.whole(meta.get("attempt"), 1),
+        max_attempts=members.whole(meta.get("max_attempts"), 1),
+        executed=_executed(error, known is not None, code, exit),
+        extensions={name: value for name, value in error.items() if name not in _MEMBERS},
+        origin=origin,
+        **{field: members.text(get(name)) for name, field in _TEXTS.items()},
+    )
+
+
+def _verdict(retryable: Any) -> Any:
+    """`retryable` when it is one of S2's three values, else None."""
+    return retryable if retryable.__class__ is bool or retryable == "maybe" else None
+
+
+def _recovery(error: dict[str, Any], known: bool, code: str, fix: str | None, exit: Exit | None) -> Recovery:
+    """M1's rules for a command line, first one that applies."""
+    said = error.get("recovery")
+    if said.__class__ is str and said in _RECOVERY:
+        return _RECOVERY[said]
+    verdict = _verdict(error.get("retryable"))
+    row = VOCABULARY.row(code)
+    if verdict is False:
+        correctable = fix is not None or (known and row.recovery is Recovery.CORRECTABLE)
+        return Recovery.CORRECTABLE if correctable else Recovery.TERMINAL
+    if verdict is not None:
+        return _SAID[verdict]
+    if known:
+        return row.recovery
+    return VOCABULARY.row(exit.code).recovery if exit else Recovery.UNCERTAIN
+
+
+def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
+    if error.get("suggestions").__class__ is list:
+        return members.texts(error["suggestions"])
+    return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
+
+
+def _executed(error: dict[str, Any], known: bool, code: str, exit: Exit | None) -> Executed:
+    if error.get("phase") == "validation":
+        # The newer table's promise: nothing has run yet.
+        return Executed.NO
+    if known:
+        return VOCABULARY.rows[code].executed
+    return exit.executed if exit else Executed.MAYBE
+
+
+def encode(fault: Fault) -> dict[str, Any]:
+    """The whole envelope of a failure."""
+    meta = {"attempt": fault.attempt, "max_attempts": fault.max_attempts, "trace_id": fault.trace_id}
+    return {
+        "ok": False,
+        "error": encode_error(fault),
+        "meta": {name: value for name, value in meta.items() if value is not None},
+    }
+
+
+def encode_error(fault: Fault) -> dict[str, Any]:
+    """The error object alone."""
+    recovery = fault.recovery
+    wait = milliseconds(fault.retry_after)
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
+        # C3: a rate limit always says how long; the default is what a reader would wait anyway.
+        wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
+    fix = recovery is Recovery.CORRECTABLE
+    written: dict[str, Any] = {
+        "code": fault.code,
+        "message": fault.message,
+        "retryable": "maybe" if recovery is Recovery.UNCERTAIN else recovery is Recovery.TRANSIENT,
+        "retry_after_ms": wait,
+        "retry_strategy": fault.strategy,
+        "max_retries": fault.max_retries,
+        "fix_required": (fault.suggestions[0] if fault.suggestions else row.suggestion) if fix else None,
+        "recovery": recovery.value,
+        # Written also when empty beside a fix of ours, so that a reader does not take ours for the producer's.
+        "suggestions": list(fault.suggestions) if fault.suggestions or fix else None,
+        "field": fault.field,
+        "details": fault.details,
+        "errors": [encode_error(child) for child in fault.errors] or None,
+        "doc_uri": fault.doc_uri,
+        "type": fault.type,
+        "title": fault.title,
+        "status": fault.status,
+        "instance": fault.instance,
+        "intent": fault.intent,
+        "user_message": fault.user_message,
+        "actor": fault.actor.value,
+    }
+    error = {name: value for name, value in written.items() if value is not None}
+    for name, value in fault.extensions.items():
+        if name not in _MEMBERS:
+            error[name] = value
+    return error

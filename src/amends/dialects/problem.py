@@ -1,0 +1,253 @@
+"""
+Problem details for agents (S1, RFC 9457 with extensions).
+
+- `message` is `detail`; `retry_after` is `retry_after_ms`, rounded up to whole milliseconds.
+- `title`, `status` and `detail` are always written, nested problems included: where the fault has none they come
+  from the code's row.
+- `is_retriable` answers "might the same request succeed": true for transient and uncertain.
+- S1 has no code; our extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`,
+  `user_message`, `actor`, `attempt`, `max_attempts` carry the rest, so nothing else is lost.
+- members we do not know are kept; they never overwrite one of these.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.http import VOCABULARY
+from amends.core.vocabulary import EVERYDAY, Row, row_for
+from amends.dialects import members
+from amends.dialects.outgoing import redacted
+
+__all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "encode", "milliseconds"]
+
+NAME = "problem"
+SPEC = "RFC 9457 problem details with the agent extensions of S1"
+LOSSES = frozenset({"vocabulary", "executed", "origin"})
+MEDIA_TYPE = "application/problem+json"
+
+MAX_PARTS = 10_000
+"""Nested problems read from one document, all levels together."""
+
+# S1's own members, any of which makes an object a problem.
+_CORE = frozenset(
+    {
+        *("type", "title", "status", "detail", "instance", "is_retriable", "retry_after_ms"),
+        *("doc_uri", "trace_id", "suggestions", "errors", "retry_after_seconds", "intent"),
+    }
+)
+_OURS = frozenset(
+    {
+        *("code", "recovery", "field", "details", "retry_strategy", "max_retries", "user_message"),
+        *("actor", "attempt", "max_attempts"),
+    }
+)
+_MEMBERS = _CORE | _OURS
+
+_RECOVERY = {item.value: item for item in Recovery}
+_ACTORS = {item.value: item for item in Actor}
+_BARE = Origin("problem", "body")
+
+
+def decode(
+    data: Any,
+    *,
+    status: int | None = None,
+    wait: float | None = None,
+    origin: Origin = _BARE,
+) -> Fault | None:
+    """
+    The Fault in a problem document, or None when the value is none.
+
+    Args:
+        data: the document.
+        status: the response's status; it beats the body's.
+        wait: seconds the response's headers ask for; the body's own wait beats it.
+        origin: where it was found.
+
+    """
+    if not members.shallow(data) or _CORE.isdisjoint(data):
+        return None
+    return _decode(data, status, None, wait, origin, [MAX_PARTS])
+
+
+def _decode(
+    data: dict[str, Any],
+    status: int | None,
+    inherited: int | None,
+    wait: float | None,
+    origin: Origin,
+    room: list[int],
+) -> Fault:
+    get = data.get
+    if status is None:
+        status = members.whole(get("status"), 100)
+        if status is None or status > 599:
+            status = inherited
+    children = _children(get("errors"), None if status == 207 else status, origin, room)
+    suggestions = members.texts(get("suggestions"))
+    intent = members.mapping(get("intent"))
+    own_wait = _wait(data)
+    if own_wait is not None:
+        wait = own_wait
+    # 207 has no row: its parts decide (M1).
+    row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
+    code = members.code(get("code"))
+    if code is None:
+        code = "CANCELLED" if status == 408 and intent is not None else _code(row, status)
+    said = get("recovery")
+    recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
+        get("is_retriable"), row, suggestions, children, wait
+    )
+    facts = row or row_for("http", code, status)
+    actor = get("actor")
+    return Fault(
+        code=code,
+        message=members.text(get("detail")) or "",
+        recovery=recovery,
+        vocabulary="http",
+        retry_after=wait,
+        strategy=members.text(get("retry_strategy")),
+        max_retries=members.whole(get("max_retries")),
+        field=members.text(get("field")),
+        suggestions=suggestions,
+        details=members.mapping(get("details")),
+        errors=children,
+        trace_id=members.text(get("trace_id")),
+        doc_uri=members.text(get("doc_uri")),
+        type=members.text(get("type")),
+        title=members.text(get("title")),
+        status=status,
+        instance=members.text(get("instance")),
+        intent=intent,
+        user_message=members.text(get("user_message")),
+        actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or facts.actor_under(recovery),
+        attempt=members.whole(get("attempt"), 1),
+        max_attempts=members.whole(get("max_attempts"), 1),
+        executed=_executed(code, status, facts),
+        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        origin=origin,
+    )
+
+
+def _children(value: Any, inherited: int | None, origin: Origin, room: list[int]) -> tuple[Fault, ...]:
+    """The nested problems of a problem. `room` is shared by all levels, so a document cannot multiply."""
+    if value.__class__ is not list:
+        return ()
+    found = []
+    for item in value:
+        if item.__class__ is dict and room[0] > 0:
+            room[0] -= 1
+            found.append(_decode(item, None, inherited, None, origin, room))
+    return tuple(found)
+
+
+def _wait(data: dict[str, Any]) -> float | None:
+    """The body's own wait in seconds; 0 is none, and so is a negative one (M1, P3)."""
+    for name, unit in (("retry_after_ms", 1000), ("retry_after_seconds", 1)):
+        value = finite(data.get(name))
+        if value is not None and value > 0:
+            return value / unit
+    return None
+
+
+def _code(row: Row | None, status: int | None) -> str:
+    if row is not None:
+        return row.code
+    return "PARTIAL_FAILURE" if status == 207 else "UNKNOWN"
+
+
+def _recovery(
+    is_retriable: Any,
+    row: Row | None,
+    suggestions: tuple[str, ...],
+    children: tuple[Fault, ...],
+    wait: float | None,
+) -> Recovery:
+    """M1's rules for a problem, first one that applies."""
+    correctable_row = row is not None and row.recovery is Recovery.CORRECTABLE
+    if is_retriable is False:
+        return Recovery.CORRECTABLE if correctable_row or suggestions or children else Recovery.TERMINAL
+    if is_retriable is True:
+        if wait is None:
+            if suggestions:
+                return Recovery.CORRECTABLE
+            if correctable_row:
+                return Recovery.UNCERTAIN
+        return Recovery.TRANSIENT
+    if row is not None:
+        return row.recovery
+    if suggestions:
+        return Recovery.CORRECTABLE
+    return _of_children(children) if children else Recovery.TERMINAL
+
+
+def _of_children(children: tuple[Fault, ...]) -> Recovery:
+    """What the parts of a failure say about the whole: transient only together, terminal alone."""
+    kinds = {child.recovery for child in children}
+    if kinds == {Recovery.TRANSIENT}:
+        return Recovery.TRANSIENT
+    return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
+
+
+def _executed(code: str, status: int | None, facts: Row) -> Executed:
+    if status == 207:
+        return Executed.YES
+    if code == "RATE_LIMITED":
+        return Executed.NO
+    if status is None and code not in VOCABULARY.rows:
+        return Executed.MAYBE
+    # 408 borrows the row of TIMEOUT, and like it may have happened.
+    return facts.executed
+
+
+def encode(fault: Fault) -> dict[str, Any]:
+    """The problem document. What was made here is redacted; what came from outside is passed on."""
+    if fault.origin is None:
+        fault = redacted(fault)
+    return _encode(fault)
+
+
+def _encode(fault: Fault) -> dict[str, Any]:
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    wait = milliseconds(fault.retry_after)
+    written: dict[str, Any] = {
+        "type": fault.type,
+        "title": row.message if fault.title is None else fault.title,
+        "status": fault.status or row.status or row_for(EVERYDAY, row.everyday).status,
+        "detail": fault.message,
+        "instance": fault.instance,
+        "is_retriable": fault.retryable,
+        "retry_after_ms": wait or None,
+        "doc_uri": fault.doc_uri,
+        "trace_id": fault.trace_id,
+        "suggestions": list(fault.suggestions) or None,
+        "errors": [_encode(child) for child in fault.errors] or None,
+        "intent": fault.intent,
+        "code": fault.code,
+        "recovery": fault.recovery.value,
+        "field": fault.field,
+        "details": fault.details,
+        "retry_strategy": fault.strategy,
+        "max_retries": fault.max_retries,
+        "user_message": fault.user_message,
+        "actor": fault.actor.value,
+        "attempt": fault.attempt,
+        "max_attempts": fault.max_attempts,
+    }
+    problem = {name: value for name, value in written.items() if value is not None}
+    for name, value in fault.extensions.items():
+        if name not in _MEMBERS:
+            problem[name] = value
+    return problem
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """Whole milliseconds, rounded up; None for no usable wait. 0.07 s is 70, whatever floats make of it."""
+    if seconds is None or seconds < 0:
+        return None
+    return ceil(round(seconds * 1000, 6))

@@ -1,0 +1,76 @@
+"""
+The error of an agent task (S3): {code, message, details, recoverable}.
+
+- `recoverable` is false for terminal and true for the rest; which kind of true comes back from the code's row.
+- the shape is closed: what S3 has no member for is in LOSSES. Members it has not, in an error that came in this
+  shape, are kept and passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.fault import Fault, Origin
+from amends.core.terms import Recovery
+from amends.core.vocabularies.task import VOCABULARY
+from amends.dialects import members
+from amends.dialects.outgoing import warned
+
+__all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
+
+NAME = "task"
+SPEC = "S3: the error contract of an agent system"
+LOSSES = frozenset(
+    {
+        *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
+        *("field", "suggestions", "errors", "trace_id", "doc_uri", "type", "title", "status", "instance"),
+        *("intent", "user_message", "attempt", "max_attempts", "extensions"),
+    }
+)
+
+_MEMBERS = frozenset({"code", "message", "details", "recoverable"})
+_BARE = Origin("task", "task")
+
+
+def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
+    """The Fault in a task's error, or None."""
+    if not members.shallow(data):
+        return None
+    code = members.code(data.get("code"))
+    if code is None:
+        return None
+    row = VOCABULARY.rows.get(code)
+    recoverable = data.get("recoverable")
+    if recoverable is False:
+        recovery = Recovery.TERMINAL
+    elif row is not None:
+        recovery = row.recovery
+    else:
+        recovery = Recovery.UNCERTAIN if recoverable is True else Recovery.TERMINAL
+    facts = row or VOCABULARY.unknown
+    return Fault(
+        code=code,
+        message=members.text(data.get("message")) or "",
+        recovery=recovery,
+        vocabulary="task",
+        details=members.mapping(data.get("details")),
+        actor=facts.actor_under(recovery),
+        executed=facts.executed,
+        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        origin=origin,
+    )
+
+
+def encode(fault: Fault) -> dict[str, Any]:
+    """The error object. Details leave as raised; what looks like a leak is logged as a warning."""
+    if fault.origin is None:
+        warned(fault, NAME)
+    error: dict[str, Any] = {"code": fault.code, "message": fault.message}
+    if fault.details is not None:
+        error["details"] = fault.details
+    error["recoverable"] = fault.recovery is not Recovery.TERMINAL
+    if fault.origin is not None and fault.origin.dialect == NAME:
+        for name, value in fault.extensions.items():
+            if name not in _MEMBERS:
+                error[name] = value
+    return error

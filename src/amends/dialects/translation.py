@@ -1,0 +1,68 @@
+"""Saying a fault in another vocabulary, and what its dialect cannot carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.crosswalk import transfer
+from amends.core.fault import Fault, Origin
+from amends.dialects import dialect as find_dialect
+
+__all__ = ["losses", "translate"]
+
+
+def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
+    """
+    `fault` in the words of the vocabulary `to` (http, cli, task, adcp, arcp), and the names of what is lost there.
+
+    The recovery class is carried over, so a coarser code never changes what is done. The original code survives in
+    `details` under "translated_from" where the target has no word for it.
+
+    >>> told, lost = translate(Fault(code="NOT_FOUND", message="No such order"), to="adcp")
+    >>> told.code, told.details
+    ('REFERENCE_NOT_FOUND', {'translated_from': {'vocabulary': 'everyday', 'code': 'NOT_FOUND'}})
+
+    Raises:
+        LookupError: for a vocabulary one cannot translate into.
+
+    """
+    if not isinstance(fault, Fault):
+        raise TypeError(
+            f"translate takes a Fault, not {type(fault).__name__}; an exception carries one as .fault"
+        )
+    told = transfer(fault, to)
+    return told, losses(told, to)
+
+
+def losses(fault: Fault, dialect: str) -> frozenset[str]:
+    """
+    The fields of `fault` that do not come back when it is written in a dialect and read again.
+
+    Found by doing it, so it cannot promise too much. Where a field is empty, nothing is lost.
+
+    >>> sorted(losses(Fault(code="TIMEOUT", vocabulary="task", retry_after=5), "task"))
+    ['retry_after']
+    """
+    module = find_dialect(dialect)
+    # As if passed on: what redaction takes out of our own texts is not a loss of the dialect.
+    sent = replace(fault, origin=fault.origin or Origin(module.NAME))
+    back: Fault | None = module.decode(module.encode(sent))
+    if back is None:
+        return frozenset(name for name in Fault.__struct_fields__ if _present(getattr(fault, name)))
+    return frozenset(
+        name
+        for name in Fault.__struct_fields__
+        if name not in _NOT_SAID
+        and _present(getattr(fault, name))
+        and getattr(back, name) != getattr(fault, name)
+    )
+
+
+# Where it was found is about this hop, and whose word the code is goes without saying in its own dialect.
+_NOT_SAID = frozenset({"origin", "vocabulary"})
+
+
+def _present(value: Any) -> bool:
+    return value is not None and value not in ("", (), {})

@@ -1,0 +1,194 @@
+"""
+What producers raise: an exception that carries a Fault.
+
+    FaultError
+    ├── everyday errors (amends.errors): RateLimitedError, TimeoutError (also the builtin), …
+    │   └── the same codes of each vocabulary: amends.errors.adcp.RateLimitedError, …
+    ├── codes only one vocabulary has: amends.errors.adcp.BudgetTooLowError, …
+    ├── ARCPError (amends.errors.arcp): every ARCP error
+    └── your own, one class each:
+
+        class OutOfStock(FaultError):
+            code = "OUT_OF_STOCK"
+            recovery = "correctable"
+            status = 409
+            exit = 6
+
+Defining such a class registers its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
+
+if TYPE_CHECKING:
+    from amends.core.decision import Decision
+
+__all__ = ["FaultError"]
+
+
+class FaultError(Exception):
+    """
+    A failure, raised. `.fault` is the value; `.decision` and `.history` are set by recovery.
+
+    >>> error = FaultError("The kettle is cold", code="CONFLICT", retry_after=30)
+    >>> error.fault.recovery, error.details
+    (<Recovery.CORRECTABLE: 'correctable'>, None)
+    """
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+    vocabulary: ClassVar[str] = EVERYDAY
+    message: ClassVar[str]
+    """The default message of a class of your own."""
+
+    fault: Fault
+    decision: Decision | None
+    """What recovery decided last, where it was at work."""
+    history: tuple[Any, ...]
+    """Every attempt recovery made, where it was at work."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        retry_after: float | None = None,
+        details: dict[str, Any] | None = None,
+        suggestions: Iterable[str] | str = (),
+        field: str | None = None,
+        **more: Any,
+    ) -> None:
+        """
+        Raise with what the other side needs to act.
+
+        Args:
+            message: what happened, for people; the code's own words without one.
+            code: another code than the class's.
+            retry_after: seconds after which the same request may succeed.
+            details: structured context.
+            suggestions: recovery steps, most likely fix first.
+            field: the part of the request at fault.
+            more: any other field of Fault (recovery, trace_id, doc_uri, status, errors, …).
+
+        """
+        more.setdefault("vocabulary", self.vocabulary)
+        code = code or self.code
+        if message is None:
+            message = row_for(more["vocabulary"], code, more.get("status")).message
+        fault = Fault(
+            code=code,
+            message=message,
+            retry_after=retry_after,
+            details=details,
+            suggestions=suggestions,  # type: ignore[arg-type]
+            field=field,
+            **more,
+        )
+        self._hold(fault)
+
+    def _hold(self, fault: Fault) -> None:
+        Exception.__init__(self, fault.message)
+        self.fault = fault
+        self.decision = None
+        self.history = ()
+
+    @classmethod
+    def from_fault(cls, fault: Fault) -> FaultError:
+        """
+        An exception for a fault that is there already, of the class its code has in its vocabulary.
+
+        >>> type(FaultError.from_fault(Fault(code="TIMEOUT", vocabulary="arcp"))).__name__
+        'TimeoutError'
+        """
+        from amends.errors.classes import class_for
+
+        found = class_for(fault.vocabulary, fault.code)
+        error = found.__new__(found)
+        error._hold(fault)  # noqa: SLF001 - same family
+        return error
+
+    @property
+    def details(self) -> dict[str, Any] | None:
+        """The fault's details. Assigning replaces them, so that context can be added while re-raising (R10)."""
+        return self.fault.details
+
+    @details.setter
+    def details(self, details: dict[str, Any] | None) -> None:
+        self.fault = replace(self.fault, details=details)
+
+    def __str__(self) -> str:
+        return self.fault.message or self.fault.code
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.fault.message!r}, code={self.fault.code!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., FaultError], tuple[Any, ...]]:
+        # Everything is in the fault, so pickling and copying need no constructor's cooperation.
+        return _rebuilt, (type(self), self.fault, self.decision, self.history, self.__notes())
+
+    def __notes(self) -> list[str]:
+        return list(getattr(self, "__notes__", ()))
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Register a class that brings its own code. Generated classes name their vocabulary and bring no facts."""
+        super().__init_subclass__(**kwargs)
+        if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
+            cls.vocabulary = APP
+            _register(cls)
+
+
+def _rebuilt(
+    cls: type[FaultError], fault: Fault, decision: Any, history: tuple[Any, ...], notes: list[str]
+) -> FaultError:
+    error = cls.__new__(cls)
+    error._hold(fault)  # noqa: SLF001 - same family
+    error.decision, error.history = decision, history
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
+def _register(cls: type[FaultError]) -> None:
+    """The row of a user's own code, from the attributes of its class; what it leaves out comes from its parent."""
+    from amends.core.vocabularies.app import add
+    from amends.errors.classes import own
+
+    given = cls.__dict__
+    above = next(base for base in cls.__mro__[1:] if issubclass(base, FaultError))
+    parent = None if above is FaultError else row_for(above.vocabulary, above.code)
+    recovery = Recovery(given.get("recovery", parent.recovery if parent else Recovery.TERMINAL))
+    base = parent or row_for(EVERYDAY, _NEAREST[recovery])
+    first_line = (cls.__doc__ or "").strip().partition("\n")[0]
+    message = given.get("message", first_line or base.message)
+    add(
+        Row(
+            code=given["code"],
+            recovery=recovery,
+            everyday=given.get("everyday", base.everyday),
+            message=message,
+            suggestion=given.get("suggestion", base.suggestion),
+            user_message=given.get("user_message", base.user_message),
+            executed=Executed(given.get("executed", base.executed)),
+            actor=Actor(given.get("actor", base.actor_under(recovery))),
+            status=given.get("status", base.status),
+            exit=given.get("exit", base.exit),
+            wait=given.get("wait"),
+        )
+    )
+    own(cls)
+
+
+# The everyday word nearest to a code of which only the recovery class is known.
+_NEAREST = {
+    Recovery.TRANSIENT: "SERVICE_UNAVAILABLE",
+    Recovery.CORRECTABLE: "VALIDATION_ERROR",
+    Recovery.TERMINAL: "PERMISSION_DENIED",
+    Recovery.UNCERTAIN: "INTERNAL_ERROR",
+}
