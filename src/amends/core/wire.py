@@ -27,7 +27,18 @@ TOO_DEEP: Any = object()
 
 
 class Unreadable(ValueError):
-    """The bytes are not a JSON document (or too many). Says where, never what: the text is not ours to show."""
+    """The bytes are not a JSON document, or too many. Says where, never what: the text is not ours to show."""
+
+    def __init__(self, message: str, *, line: int | None = None, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.line = line
+        """The line reading stopped at, where that is known."""
+        self.too_large = too_large
+
+    @classmethod
+    def size(cls) -> Unreadable:
+        """For more than MAX_BYTES."""
+        return cls(f"larger than {MAX_BYTES} bytes", too_large=True)
 
 
 _decode = msgspec.json.Decoder().decode
@@ -43,7 +54,7 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
 
     """
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES} bytes")
+        raise Unreadable.size()
     try:
         value = _decode(data)
     except RecursionError:
@@ -63,7 +74,7 @@ def read_strict(text: str) -> Any:
 
     """
     if len(text) > MAX_BYTES:
-        raise Unreadable(f"larger than {MAX_BYTES} bytes")
+        raise Unreadable.size()
     try:
         value = _decode(text)
     except RecursionError:
@@ -134,7 +145,8 @@ def _stdlib(text: str, *, constants: bool) -> Any:
     except RecursionError:
         return TOO_DEEP
     except json.JSONDecodeError as error:
-        raise Unreadable(f"no JSON from line {error.lineno} column {error.colno} on") from None
+        message = f"no JSON from line {error.lineno} column {error.colno} on"
+        raise Unreadable(message, line=error.lineno) from None
 
 
 def _whole(digits: str) -> int | float:

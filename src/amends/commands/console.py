@@ -1,0 +1,181 @@
+"""
+What every subcommand shares: arguments, the way results leave, and how the command's own failures are said.
+
+In a pipe and with `--output json` a failure is S2's envelope on stdout; on a terminal it is a short text on stderr,
+the fix first. The exit code is the same either way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, NoReturn
+
+import msgspec
+
+from amends._version import __version__
+from amends.core.exits import exit_code
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+from amends.errors.cli import InternalError, UsageError, ValidationError
+
+__all__ = ["OUTPUTS", "Parser", "emit", "run", "wants_json"]
+
+OUTPUTS = ("text", "json", "problem")
+
+# In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
+COMMANDS = ("tour", "decode", "explain", "translate", "schema", "store")
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose mistakes are typed errors instead of a text and an exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Missing arguments and unknown flags: usage (exit 3)."""
+        raise UsageError(f"{self.prog}: {message}", suggestions=[f"See {self.prog} --help"])
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse, telling bad values (exit 2) from wrong usage (exit 3)."""
+        try:
+            return self.parse_args(argv)
+        except argparse.ArgumentError as error:
+            if error.argument_name in {"command", "COMMAND"}:
+                raise self._unknown_command(argv) from None
+            raise ValidationError(
+                f"{self.prog}: {error}", field=error.argument_name, suggestions=[f"See {self.prog} --help"]
+            ) from None
+
+    def _unknown_command(self, argv: Sequence[str]) -> UsageError:
+        known = [choice for action in self._actions for choice in action.choices or ()]
+        given = next((word for word in argv if not word.startswith("-")), "")
+        near = get_close_matches(given, known, n=3)
+        return UsageError(
+            f"{self.prog} has no command {given!r}",
+            suggestions=[f"Did you mean {self.prog} {word}?" for word in near] or [f"See {self.prog} --help"],
+        )
+
+
+def parser() -> Parser:
+    """The whole command line."""
+    top = Parser(
+        prog="amends",
+        description="Failures an agent can act on: read, decide, translate and look up structured errors.",
+        exit_on_error=False,
+    )
+    top.add_argument("--version", action="version", version=f"amends {__version__}")
+    _common(top, default=None)
+    shared = argparse.ArgumentParser(add_help=False)
+    _common(shared, default=argparse.SUPPRESS)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Sub(shared))
+    for name in COMMANDS:
+        import_module(f"amends.commands.{name}").add(commands)
+    return top
+
+
+class _Sub:
+    """Makes subparsers that take the common options after the command as well as before it."""
+
+    def __init__(self, shared: argparse.ArgumentParser) -> None:
+        self._shared = shared
+
+    def __call__(self, **options: Any) -> Parser:
+        options.setdefault("parents", [self._shared])
+        return Parser(exit_on_error=False, **options)
+
+
+def _common(target: argparse.ArgumentParser, default: Any) -> None:
+    target.add_argument(
+        "--output", choices=OUTPUTS, default=default, help="default: text on a terminal, JSON in a pipe"
+    )
+    target.add_argument("--debug", action="store_true", default=default or False, help="tracebacks on stderr")
+
+
+def wants_json(args: argparse.Namespace) -> bool:
+    """Whether results go to a program: asked for, or stdout is no terminal."""
+    chosen = args.output or os.environ.get("AMENDS_OUTPUT")
+    return chosen == "json" if chosen in OUTPUTS else not sys.stdout.isatty()
+
+
+def emit(value: Any) -> None:
+    """One JSON document on stdout, readable, with a line end."""
+    sys.stdout.write(msgspec.json.format(json_bytes(value), indent=2).decode())
+    sys.stdout.write("\n")
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON, also where it holds lone surrogates from outside."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        from json import dumps
+
+        return dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line and say its failures."""
+    try:
+        args = parser().parse(argv)
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except FaultError as error:
+        return _say(error.fault, argv, error)
+    except KeyboardInterrupt:
+        # The person at the keyboard knows; a shell wants the signal's own number.
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has left. Python would complain once more while closing stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the last line of defence says that it failed, never how
+        return _say(InternalError().fault, argv, error)
+    return code
+
+
+def _say(fault: Fault, argv: Sequence[str], error: Exception) -> int:
+    if "--debug" in argv:
+        import traceback
+
+        traceback.print_exception(error)
+    output = _chosen(argv)
+    if output == "text":
+        _say_text(fault)
+    else:
+        from amends.dialects import encode
+
+        sys.stdout.write(
+            json_bytes(encode(fault, "problem" if output == "problem" else "envelope")).decode() + "\n"
+        )
+    return exit_code(fault)
+
+
+def _chosen(argv: Sequence[str]) -> str:
+    """The output asked for, found also where parsing the arguments failed."""
+    words = iter(argv)
+    for word in words:
+        value = next(words, "") if word == "--output" else word.removeprefix("--output=")
+        if word.startswith("--output") and value in OUTPUTS:
+            return value
+        if word == "--":
+            break
+    named = os.environ.get("AMENDS_OUTPUT", "")
+    if named in OUTPUTS:
+        return named
+    return "text" if sys.stdout.isatty() else "json"
+
+
+def _say_text(fault: Fault) -> None:
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if colour else ("", "", "")
+    for step in fault.suggestions[:1]:
+        sys.stderr.write(f"{step}\n")
+    sys.stderr.write(f"{red}{fault.code}{plain} {fault.message}\n")
+    for step in fault.suggestions[1:]:
+        sys.stderr.write(f"{dim}{step}{plain}\n")

@@ -1,0 +1,216 @@
+"""`amends decode`: what a response reports, and what to do about it, as one JSON object (mappings M6)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+
+from amends.carriers.extraction import VIAS, examine
+from amends.carriers.reading import Reading
+from amends.commands.console import json_bytes, wants_json
+from amends.core.decision import NON_FATAL, NOTHING_FOUND, Decision, decide
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+from amends.core.policy import UNBOUNDED
+from amends.core.wire import MAX_BYTES, Unreadable, read
+from amends.errors.cli import ValidationError
+
+__all__ = ["Report", "add", "report", "run"]
+
+_REPEATABLE = Operation(idempotent=True)
+_ONCE = Operation()
+_CHUNK = 1 << 20
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `amends decode` prints for one response."""
+
+    found: bool
+    """A structured error was extracted; for http and cli a bare status or exit code counts."""
+    failed: bool
+    """The response reports a failure at all."""
+    fatal: bool
+    """False for remarks on a response that did not fail."""
+    via: str | None
+    path: str | None
+    error: Any
+    """The object as received."""
+    fault: Fault | None
+    decision: Decision
+
+
+def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
+    """
+    The report of a reading.
+
+    The decision is for the first failure of an operation whose repeat is safe (or not), without jitter and
+    without ceilings of attempts or waiting.
+    """
+    fault = reading.fault
+    if fault is None:
+        decision = NOTHING_FOUND
+    elif not reading.fatal:
+        decision = NON_FATAL
+    else:
+        decision = decide(fault, policy=UNBOUNDED, operation=_REPEATABLE if safe else _ONCE)
+    if fault is not None and (fault.details == {} or fault.intent == {}):
+        # Empty fields are left out; what was received empty still stands in `error`.
+        fault = replace(fault, details=fault.details or None, intent=fault.intent or None)
+    return Report(
+        found=fault is not None,
+        failed=reading.failed,
+        fatal=reading.fatal,
+        via=via,
+        path=reading.path,
+        error=reading.error,
+        fault=fault,
+        decision=decision,
+    )
+
+
+def add(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "decode",
+        help="read a failure from stdin: what it is and what to do about it",
+        description="Read a response from stdin (or FILE) and print what it reports and what to do about it.",
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
+    parser.add_argument(
+        "--via", choices=tuple(VIAS), help="where the response comes from; without it, its shape decides"
+    )
+    parser.add_argument("--jsonl", action="store_true", help="one response per line, one answer per line")
+    parser.add_argument(
+        "--unsafe", action="store_true", help="decide for an operation whose repeat is not safe"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decode what comes in."""
+    if args.file is None:
+        return _decode(args, sys.stdin.buffer)
+    try:
+        with open(args.file, "rb") as stream:  # noqa: PTH123 - the plain call, as the user wrote the name
+            return _decode(args, stream)
+    except OSError as error:
+        from amends.foreign import from_exception
+
+        raise ValidationError(
+            f"cannot read {args.file}: {from_exception(error).message}",
+            field="FILE",
+            suggestions=["Name a file that can be read, or pipe the response in"],
+        ) from error
+
+
+def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
+    if args.jsonl:
+        return _each_line(stream, args.via, safe=not args.unsafe)
+    data = stream.read(MAX_BYTES + 1)
+    try:
+        value = read(data)
+    except Unreadable as error:
+        raise _unreadable(error, None) from None
+    result = report(*_examined(value, args.via), safe=not args.unsafe)
+    if wants_json(args):
+        sys.stdout.write(msgspec.json.format(json_bytes(result), indent=2).decode() + "\n")
+    else:
+        from amends.commands.view import show_report
+
+        show_report(result)
+    return 0
+
+
+def _examined(value: Any, via: str | None) -> tuple[str | None, Reading]:
+    """The reading of a value that was read already: a string inside it is not JSON a second time."""
+    if value.__class__ is dict:
+        return examine(value, via)
+    return examine(None, via)
+
+
+def _unreadable(error: Unreadable, line: int | None) -> ValidationError:
+    where = line if line is not None else error.line
+    text = f"line {where} is not JSON" if where is not None else "the input is not JSON"
+    if error.too_large:
+        text = (
+            f"line {line} is longer than {MAX_BYTES} bytes"
+            if line
+            else f"the input is longer than {MAX_BYTES} bytes"
+        )
+    return ValidationError(
+        text,
+        details=None if where is None else {"line": where},
+        suggestions=["Send one JSON document" if line is None else "Send one JSON document per line"],
+    )
+
+
+def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
+    """One answer per line, in constant memory. A line that cannot be read is answered and does not end the run."""
+    from amends.dialects import encode
+
+    out = sys.stdout.buffer
+    status = 0
+    for batch in _batches(stream):
+        answers: list[bytes] = []
+        for number, line in batch:
+            try:
+                if line is None:
+                    raise Unreadable.size()
+                value = read(line)
+                answers.append(_encode(report(*_examined(value, via), safe=safe)))
+            except Unreadable as error:
+                status = 2
+                answers.append(json_bytes(encode(_unreadable(error, number).fault, "envelope")))
+        if answers:
+            answers.append(b"")
+            out.write(b"\n".join(answers))
+            out.flush()
+    return status
+
+
+def _encode(result: Report) -> bytes:
+    try:
+        return _encoder(result)
+    except UnicodeEncodeError:
+        return json_bytes(result)
+
+
+_encoder = msgspec.json.Encoder().encode
+
+
+def _batches(stream: BinaryIO) -> Iterator[list[tuple[int, bytes | None]]]:
+    """
+    The non-blank lines with their numbers, a chunk at a time; None for a line over the size limit.
+
+    Reads what is there (read1), so that a slow producer is answered at once; a line that grows past the limit is
+    dropped as it comes, so memory stays flat whatever is sent.
+    """
+    take = getattr(stream, "read1", stream.read)
+    number = 0
+    rest = b""
+    dropping = False
+    while chunk := take(_CHUNK):
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        batch: list[tuple[int, bytes | None]] = []
+        for line in lines:
+            number += 1
+            if dropping or len(line) > MAX_BYTES:
+                batch.append((number, None))
+                dropping = False
+            elif line and not line.isspace():
+                batch.append((number, line))
+        if len(rest) > MAX_BYTES:
+            rest, dropping = b"", True
+        elif dropping:
+            rest = b""
+        yield batch
+    if dropping:
+        yield [(number + 1, None)]
+    elif rest and not rest.isspace():
+        yield [(number + 1, rest)]
