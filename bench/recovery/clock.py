@@ -61,6 +61,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
+    def wall_time(self) -> float:
+        return EPOCH + self.now
+
     def jump(self) -> None:
         """Move to the earliest timer; exactly, so that no rounding accumulates."""
         self.now = max(self.now, self._scheduled[0]._when)
@@ -72,7 +75,7 @@ def virtual_clocks(loop: VirtualLoop, sleep: Callable[[float], None]) -> Iterato
     with (
         mock.patch.object(time, "monotonic", loop.time),
         mock.patch.object(time, "perf_counter", loop.time),
-        mock.patch.object(time, "time", lambda: EPOCH + loop.now),
+        mock.patch.object(time, "time", loop.wall_time),
         mock.patch.object(time, "sleep", sleep),
     ):
         yield

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from bench.recovery.overload import Overload
 from bench.recovery.run import Record
 
-BIN = 2.0  # seconds; long enough that one Poisson bin does not look like a relapse
+BIN = 2.0  # seconds at least, and ...
+PER_BIN = 200  # ... arrivals at least, so that the noise of one bin does not look like a relapse
 BACK = 0.9  # share of the arrivals that has to come through for the fleet to count as recovered
 
 
@@ -68,15 +69,16 @@ def fleet(record: Record, service: Overload) -> dict[str, float]:
     least 90 % of the arrivals; a run that never gets there counts with all the time that was left.
     `goodput after` is successes per second over the last half of the load.
     """
-    came, went = timeline(record, BIN)
-    back = first = math.ceil(service.slow_until / BIN)
+    width = max(BIN, PER_BIN * record.arrivals[-1][0] / len(record.arrivals))
+    came, went = timeline(record, width)
+    back = first = math.ceil(service.slow_until / width)
     for index in range(first, len(came) - 1):  # the last bin is cut short by the end of the load
         if went[index] < BACK * came[index]:
             back = index + 1
     half = len(went) // 2
     return {
-        "recovery": back * BIN - service.slow_until,
-        "goodput after": sum(went[half:-1]) / (BIN * len(went[half:-1])),
+        "recovery": 0.0 if back == first else back * width - service.slow_until,
+        "goodput after": sum(went[half:-1]) / (width * len(went[half:-1])),
     }
 
 

@@ -3,10 +3,9 @@
 import redress
 import stamina
 import tenacity
-from redress.contrib.httpx import default_result_classifier
-
 from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import RefusedError, Response
+from redress.contrib.httpx import default_result_classifier
 
 
 async def _raising(call: Call) -> Response:
@@ -47,13 +46,9 @@ def _redress(process: Process) -> Perform:
             deadline_s=60,
             max_attempts=6,
         ),
-        circuit_breaker=redress.CircuitBreaker(
-            failure_threshold=5,
-            window_s=60.0,
-            recovery_timeout_s=30.0,
-            trip_on={redress.ErrorClass.SERVER_ERROR, redress.ErrorClass.CONCURRENCY},
-            clock=process.now,  # its default is bound to the real clock when it is imported
-        ),
+        # Defaults: 5 failed operations in 60 s open it for 30 s. The clock has to be passed because the default
+        # is bound to the real one when the module is imported.
+        circuit_breaker=redress.CircuitBreaker(clock=process.now),
     )
 
     class View:
