@@ -28,7 +28,9 @@ def _binary() -> str:
 class NatsServer:
     """One server process with its own directory; a restart finds what the last one left."""
 
-    def __init__(self, directory: Path, *, name: str = "one", cluster: str = "", routes: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, directory: Path, *, name: str = "one", cluster: str = "", routes: tuple[int, ...] = ()
+    ) -> None:
         self.directory = directory
         self.port = free_port()
         self.name = name
@@ -96,4 +98,6 @@ class NatsCluster:
             node.stop()
 
     def url(self, name: str) -> str:
-        return f"nats://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/{name}?replicas=3&timeout=20"
+        return (
+            f"nats://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/{name}?replicas=3&timeout=20"
+        )

@@ -79,7 +79,9 @@ async def test_dedupe_ids_may_be_any_text(store, dedupe):
 
 
 async def test_racing_appends_with_one_dedupe_id_make_one_entry(store, other):
-    seqs = await asyncio.gather(*((store if i % 2 else other).log("l").append(b"x", dedupe="same") for i in range(40)))
+    seqs = await asyncio.gather(
+        *((store if i % 2 else other).log("l").append(b"x", dedupe="same") for i in range(40))
+    )
     assert set(seqs) == {1}
     assert await store.log("l").bounds() == Bounds(1, 1)
 

@@ -145,7 +145,9 @@ async def test_a_key_is_held_by_one_task(store, other):
 
 
 async def test_of_many_puts_with_one_key_one_wins(store, other):
-    results = await asyncio.gather(*((store if i % 2 else other).queue("q").put(b"%d" % i, key="k") for i in range(30)))
+    results = await asyncio.gather(
+        *((store if i % 2 else other).queue("q").put(b"%d" % i, key="k") for i in range(30))
+    )
     assert results.count(True) == 1
 
 

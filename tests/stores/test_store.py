@@ -34,7 +34,9 @@ async def test_a_transaction_does_all_or_nothing(store):
 
     assert await store.transaction(work) == 1
     with pytest.raises(ConflictError):
-        await store.transaction(lambda tx: (tx.log("l").append(b"lost"), tx.queue("q").put(b"lost"), work(tx)))
+        await store.transaction(
+            lambda tx: (tx.log("l").append(b"lost"), tx.queue("q").put(b"lost"), work(tx))
+        )
     assert [e.value for e in await store.log("l").read()] == [b"entry"]
     assert (await store.queue("q").size()).ready == 1
 
@@ -69,7 +71,9 @@ async def test_transactions_beside_other_writes(store):
             return 0
         return 1
 
-    done = await asyncio.gather(*(move(i) for i in range(60)), *(store.log("l").append(b"plain") for i in range(60)))
+    done = await asyncio.gather(
+        *(move(i) for i in range(60)), *(store.log("l").append(b"plain") for i in range(60))
+    )
     assert sum(done[:60]) == 40
     assert (await store.table("t").get("n")).value == b"40"
     assert (await store.log("l").bounds()).last == 100
@@ -182,7 +186,10 @@ def test_errors_travel(error):
 
 def test_importing_loads_no_backend():
     code = "import sys, amends.stores; print([m for m in ('nats', 'sqlite3', 'msgspec') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
 
 
 def test_a_missing_extra_names_its_install_line():

@@ -105,9 +105,9 @@ async def test_expiry(store):
     assert await table.get("k") is None
     assert await keys(table) == ["stays"]
     assert not await table.delete("k")
+    assert await table.create("k", b"again") > one
     with pytest.raises(ConflictError):
         await table.put("k", b"w", revision=one)
-    assert await table.create("k", b"again") > one
     assert (await table.get("k")).expires_in is None
 
 
@@ -121,7 +121,21 @@ async def test_a_put_without_expiry_makes_a_key_permanent(store):
 
 async def test_scan_by_prefix(store):
     table = store.table("t")
-    names = ["", "a", "a/1", "a/10", "a/1/x", "a/2", "ab", "b", "a.1", "ä/1", "a\U0010ffff", "\U0010ffffz", "\ud7ff"]
+    names = [
+        "",
+        "a",
+        "a/1",
+        "a/10",
+        "a/1/x",
+        "a/2",
+        "ab",
+        "b",
+        "a.1",
+        "ä/1",
+        "a\U0010ffff",
+        "\U0010ffffz",
+        "\ud7ff",
+    ]
     for name in names:
         await table.put(name, name.encode())
     await table.delete("b")

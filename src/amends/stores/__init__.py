@@ -80,7 +80,9 @@ __all__ = [
 ]
 
 
-async def open(url: str, *, clock: Clock | None = None, nats_options: Mapping[str, Any] | None = None) -> Store:
+async def open(
+    url: str, *, clock: Clock | None = None, nats_options: Mapping[str, Any] | None = None
+) -> Store:
     """
     Open the store at `url`, making it if it is not there yet.
 

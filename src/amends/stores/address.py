@@ -71,5 +71,7 @@ def parse(url: str) -> Address:
     hosts, _, name = rest.removeprefix("//").partition("/")
     name = name or "amends"
     if not hosts or not _STORE_NAME.fullmatch(name):
-        raise ValueError("a NATS store needs nats://host:port/name, the name of at most 32 of A-Z a-z 0-9 _ -")
+        raise ValueError(
+            "a NATS store needs nats://host:port/name, the name of at most 32 of A-Z a-z 0-9 _ -"
+        )
     return Address(scheme, name, hosts=tuple(hosts.split(",")), options=options)

@@ -16,7 +16,9 @@ def check_key(key: str, what: str = "key") -> str:
     try:
         key.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"a {what} must be text that UTF-8 can write; this one holds a lone surrogate") from None
+        raise ValueError(
+            f"a {what} must be text that UTF-8 can write; this one holds a lone surrogate"
+        ) from None
     return key
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in the protocol)
 """
 Two clocks, because a lease and an appointment are different things.
 

@@ -143,7 +143,8 @@ class Table(Protocol):
         """
         Write the key and return its new revision; with `revision`, only if that is the one it has (0: it is absent).
 
-        The expiry counts from this write; a put without one makes the key permanent.
+        The expiry counts from this write; a put without one makes the key permanent. A key past its expiry may still be
+        renewed by its revision, as long as nobody has written it since and the backend has not removed it yet.
 
         Raises:
             ConflictError: the key is at another revision.
@@ -341,7 +342,9 @@ class TableWriter(Protocol):
         """See `Table.get`."""
         ...
 
-    def put(self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None) -> int:
+    def put(
+        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
+    ) -> int:
         """See `Table.put`."""
         ...
 

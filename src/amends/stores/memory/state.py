@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """
 The three primitives as plain data, changed without waiting: what the other backends are compared with.
 
@@ -97,7 +98,9 @@ class TableState:
             return None
         return Row(key, cell.value, cell.revision, left)
 
-    def put(self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None) -> int:
+    def put(
+        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
+    ) -> int:
         self._expect(key, revision)
         self._remember(key)
         number = next(self._revisions)

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """The memory backend's store: the plain state behind the awaitable contract."""
 
 from __future__ import annotations
@@ -7,7 +8,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import check_key, check_lease, check_limit, check_name, check_seconds, check_value
+from amends.stores.arguments import (
+    check_key,
+    check_lease,
+    check_limit,
+    check_name,
+    check_seconds,
+    check_value,
+)
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, DeadTask, Entry, QueueSize, Row, Task, Transaction
 from amends.stores.errors import StoreClosedError, UnsupportedError
@@ -220,7 +228,9 @@ class MemoryQueue:
             left = None if end is None else end - asked
             if left is not None and left <= 0:
                 return None
-            await self._store.signal.wait(seen, min((x for x in (left, found) if x is not None), default=None))
+            await self._store.signal.wait(
+                seen, min((x for x in (left, found) if x is not None), default=None)
+            )
 
     async def size(self) -> QueueSize:
         return self.state().size()
@@ -306,7 +316,9 @@ class _MemoryTableWriter:
     def get(self, key: str) -> Row | None:
         return self._state.get(check_key(key))
 
-    def put(self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None) -> int:
+    def put(
+        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
+    ) -> int:
         if expires_in is not None:
             check_seconds(expires_in, "expires_in")
         return self._state.put(check_key(key), check_value(value), revision=revision, expires_in=expires_in)
@@ -340,4 +352,6 @@ class _MemoryTransaction:
         return _MemoryQueueWriter(self._state.queue(check_name(name, "queue")))
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        raise UnsupportedError("a memory store has no SQL: open a sqlite: store to join your statements with it")
+        raise UnsupportedError(
+            "a memory store has no SQL: open a sqlite: store to join your statements with it"
+        )

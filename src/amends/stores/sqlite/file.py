@@ -87,5 +87,7 @@ def translated(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
         # An error while reading or writing the disk: a commit may or may not have reached it.
         return StoreUnavailableError(f"the disk failed under {file.path} ({name}): look at the disk", "maybe")
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StoreUnavailableError(f"{file.path} cannot be opened for writing ({name}): look at its permissions")
+        return StoreUnavailableError(
+            f"{file.path} cannot be opened for writing ({name}): look at its permissions"
+        )
     return error

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """The log on SQLite: a counter and its entries."""
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ class LogRows:
         ).fetchone()
         if row is None:
             row = self._connection.execute(
-                "INSERT INTO amends_logs (name, first, last) VALUES (?, 1, 1) RETURNING id, last", (self._name,)
+                "INSERT INTO amends_logs (name, first, last) VALUES (?, 1, 1) RETURNING id, last",
+                (self._name,),
             ).fetchone()
         log, seq = row
-        self._connection.execute("INSERT INTO amends_entries VALUES (?, ?, ?)", ((log << LOG_SHIFT) + seq, value, dedupe))
+        self._connection.execute(
+            "INSERT INTO amends_entries VALUES (?, ?, ?)", ((log << LOG_SHIFT) + seq, value, dedupe)
+        )
         return int(seq)
 
     def _known(self, dedupe: str | None, last: int | None) -> int | None:
@@ -92,13 +96,17 @@ class LogRows:
         if first > bounds.first:
             base = log << LOG_SHIFT
             self._connection.execute("UPDATE amends_logs SET first = ? WHERE id = ?", (first, log))
-            self._connection.execute("DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + first - 1))
+            self._connection.execute(
+                "DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + first - 1)
+            )
         return first
 
     def drop(self) -> None:
         log, bounds = self._head()
         base = log << LOG_SHIFT
-        self._connection.execute("DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + bounds.last))
+        self._connection.execute(
+            "DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + bounds.last)
+        )
         self._connection.execute("DELETE FROM amends_logs WHERE id = ?", (log,))
 
     def start_at(self, first: int) -> None:
@@ -119,7 +127,9 @@ class SqliteLog:
         value = check_value(value)
         if dedupe is not None:
             check_key(dedupe, "dedupe id")
-        return await self._store.write(lambda c: LogRows(c, self.name).append(value, dedupe=dedupe, last=last))
+        return await self._store.write(
+            lambda c: LogRows(c, self.name).append(value, dedupe=dedupe, last=last)
+        )
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)

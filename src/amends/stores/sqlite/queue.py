@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """The queue on SQLite: one row per task; a take is one short transaction."""
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class QueueRows:
         waits = []
         for state, now in ((HELD, self._clock.steady()), (WAITING, self._clock.wall())):
             row = self._connection.execute(
-                "SELECT at FROM amends_tasks WHERE queue = ? AND state = ? ORDER BY at LIMIT 1", (self._name, state)
+                "SELECT at FROM amends_tasks WHERE queue = ? AND state = ? ORDER BY at LIMIT 1",
+                (self._name, state),
             ).fetchone()
             if row is not None:
                 waits.append(max(0.0, row[0] - now))
@@ -112,7 +114,9 @@ class QueueRows:
 
     def bury(self, number: int, epoch: int, reason: str) -> None:
         now = self._clock.wall()
-        self._held("UPDATE amends_tasks SET state = ?, at = ?, reason = ?", (DEAD, now, reason), number, epoch)
+        self._held(
+            "UPDATE amends_tasks SET state = ?, at = ?, reason = ?", (DEAD, now, reason), number, epoch
+        )
 
     def _held(self, change: str, parameters: tuple[object, ...], number: int, epoch: int) -> None:
         cursor = self._connection.execute(
@@ -123,7 +127,8 @@ class QueueRows:
 
     def _bury(self, number: int, reason: str) -> None:
         self._connection.execute(
-            "UPDATE amends_tasks SET state = ?, at = ?, reason = ? WHERE id = ?", (DEAD, self._clock.wall(), reason, number)
+            "UPDATE amends_tasks SET state = ?, at = ?, reason = ? WHERE id = ?",
+            (DEAD, self._clock.wall(), reason, number),
         )
 
     def size(self) -> QueueSize:
@@ -179,7 +184,8 @@ class QueueRows:
 
     def discard(self, id: str) -> bool:
         cursor = self._connection.execute(
-            "DELETE FROM amends_tasks WHERE id = ? AND queue = ? AND state = ?", (_number(id), self._name, DEAD)
+            "DELETE FROM amends_tasks WHERE id = ? AND queue = ? AND state = ?",
+            (_number(id), self._name, DEAD),
         )
         return cursor.rowcount == 1
 
@@ -214,7 +220,9 @@ class SqliteQueue:
         check_seconds(delay, "delay")
         if key is not None:
             check_key(key)
-        return await self.store.write(lambda c: self.rows(c).restore(value, key=key, delay=delay, attempts=attempts))
+        return await self.store.write(
+            lambda c: self.rows(c).restore(value, key=key, delay=delay, attempts=attempts)
+        )
 
     async def take(self, *, wait: float | None = 0.0) -> SqliteLease | None:
         clock = self.store.clock
@@ -230,7 +238,9 @@ class SqliteQueue:
                 left = None if end is None else end - clock.steady()
                 if left is not None and left <= 0:
                     return None
-                await self.store.signal.wait(seen, min((x for x in (left, found) if x is not None), default=None))
+                await self.store.signal.wait(
+                    seen, min((x for x in (left, found) if x is not None), default=None)
+                )
                 seen = self.store.signal.count
                 found = await self.store.read(lambda c: self.rows(c).next_in())
 

@@ -90,7 +90,9 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("CREATE TABLE IF NOT EXISTS amends_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS amends_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+        )
         version = int(_meta(connection, "version") or 0)
         if version > len(MIGRATIONS):
             raise DamagedStoreError(

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """The SQLite backend's store: one file, a thread that writes, one that reads, one that watches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """The table on SQLite: one row per key, whose id is its revision."""
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class TableRows:
 
     def get(self, key: str) -> Row | None:
         row = self._connection.execute(
-            "SELECT value, id, expires FROM amends_rows WHERE tbl = ? AND key = ?", (self._name, check_key(key))
+            "SELECT value, id, expires FROM amends_rows WHERE tbl = ? AND key = ?",
+            (self._name, check_key(key)),
         ).fetchone()
         return None if row is None else self._row(key, *row)
 
@@ -42,7 +44,9 @@ class TableRows:
         left = expires - self._clock.wall()
         return Row(key, value, revision, left) if left > 0 else None
 
-    def put(self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None) -> int:
+    def put(
+        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
+    ) -> int:
         value = check_value(value)
         check_key(key)
         if revision is not None:
@@ -95,7 +99,8 @@ class TableRows:
 
     def _sweep(self, now: float) -> None:
         self._connection.execute(
-            "DELETE FROM amends_rows WHERE id IN (SELECT id FROM amends_rows WHERE expires <= ? LIMIT ?)", (now, _SWEEP)
+            "DELETE FROM amends_rows WHERE id IN (SELECT id FROM amends_rows WHERE expires <= ? LIMIT ?)",
+            (now, _SWEEP),
         )
 
 
@@ -142,7 +147,9 @@ class SqliteTable:
         check_key(key)
         return await self._store.write(lambda c: self._rows(c).delete(key, revision=revision))
 
-    def _page(self, prefix: str, after: str | None, connection: sqlite3.Connection) -> tuple[list[Row], str | None]:
+    def _page(
+        self, prefix: str, after: str | None, connection: sqlite3.Connection
+    ) -> tuple[list[Row], str | None]:
         return self._rows(connection).page(prefix, after)
 
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:

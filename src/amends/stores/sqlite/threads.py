@@ -32,7 +32,7 @@ _BATCH = 512
 class _Job:
     __slots__ = ("error", "future", "isolated", "result", "work")
 
-    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool) -> None:  # noqa: FBT001
+    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool) -> None:
         self.work = work
         self.future = future
         self.isolated = isolated
@@ -163,7 +163,9 @@ class Writer(_Thread):
         try:
             job.result = job.work(connection)
             if not connection.in_transaction:
-                raise sqlite3.ProgrammingError("the work ended the store's transaction: leave BEGIN and COMMIT to the store")
+                raise sqlite3.ProgrammingError(
+                    "the work ended the store's transaction: leave BEGIN and COMMIT to the store"
+                )
         except StoreError as error:
             # Raised by our own statements, which look before they write.
             job.error = error

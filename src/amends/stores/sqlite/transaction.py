@@ -1,7 +1,9 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """Several changes and the user's own statements in one SQLite transaction."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +16,10 @@ from amends.stores.sqlite.schema import prepare
 from amends.stores.sqlite.table import TableRows
 
 __all__ = ["SqliteTransaction", "joined"]
+
+# The transaction is shared with other callers' writes: ending it would commit or undo theirs.
+_NOT_YOURS = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"})
+_COMMENTS = re.compile(r"--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 
 
 class SqliteTransaction:
@@ -33,6 +39,9 @@ class SqliteTransaction:
         return QueueRows(self._connection, self._clock, check_name(name, "queue"))
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        first = _COMMENTS.sub(" ", statement).split(maxsplit=1)
+        if first and first[0].rstrip(";").upper() in _NOT_YOURS:
+            raise ValueError(f"{first[0]} is the store's to say: return to commit, raise to roll back")
         return self._connection.execute(statement, parameters).fetchall()
 
 

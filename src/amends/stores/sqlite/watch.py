@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """
 Noticing what other processes wrote: SQLite has no bell, so somebody has to look.
 

@@ -1,0 +1,107 @@
+"""
+Who holds a task: one small record per task, changed by compare-and-set only.
+
+JetStream redelivers what is not acknowledged, but it keeps that state loosely: a server that is killed forgets whom it has just
+given a message to, and gives it to another at once. So a delivery is taken as a hint only. Whoever gets one must claim
+the task here, in a stream whose writes are acknowledged, and the record's sequence number is the claim's epoch. The time of
+a claim is the server's time stamp of its record.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from amends.stores.nats.link import ApiError
+from amends.stores.nats.messages import Stored, latest
+from amends.stores.nats.streams import STATE, Streams
+from amends.stores.nats.subjects import token
+
+__all__ = ["Claim", "Claims", "State", "parsed"]
+
+State = Literal["held", "free", "dying", "done"]
+
+# A finished task's record guards against a server that, killed, forgets that the task was removed.
+_DONE_KEPT = "1h"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The record of one task: held until, free from, or done."""
+
+    state: State
+    attempts: int
+    revision: int = 0
+    """The sequence number of this record, 0 when there is none yet."""
+    time: float = 0.0
+    seconds: float = 0.0
+    """From `time`: how long it is held, or not to be taken."""
+    reason: str = ""
+    nonce: str = ""
+
+    def wait(self, now: float) -> float:
+        """Seconds until it may be taken, by the server's clock."""
+        return max(0.0, self.time + self.seconds - now) if self.state in {"held", "free"} else 0.0
+
+
+class Claims:
+    """The records of one queue's tasks."""
+
+    def __init__(self, streams: Streams, queue: str) -> None:
+        self._streams = streams
+        self.below = f".lease.{token(queue)}"
+
+    async def read(self, task: int) -> Claim | None:
+        """The task's record, or None before it was first taken."""
+        stored = await latest(self._streams, STATE, STATE, f"{self.below}.{task}")
+        return None if stored is None else parsed(stored)
+
+    async def change(
+        self,
+        task: int,
+        before: int,
+        state: State,
+        attempts: int,
+        *,
+        seconds: float = 0.0,
+        reason: str = "",
+        nonce: str = "",
+    ) -> int | None:
+        """Write the record if it is still at revision `before`; its new revision, or None if it is not."""
+        nonce = nonce or self._streams.link.new_id()
+        body = {"state": state, "attempts": attempts, "seconds": seconds, "reason": reason, "nonce": nonce}
+        # The id is of this sending, the nonce of the worker: one that is refused may ask again with the same nonce.
+        headers = {
+            "Nats-Msg-Id": self._streams.link.new_id(),
+            "Nats-Expected-Last-Subject-Sequence": str(before),
+        }
+        if state == "done":
+            headers["Nats-TTL"] = _DONE_KEPT
+        tries: list[int] = []
+        try:
+            return await self._streams.publish(
+                STATE, STATE, f"{self.below}.{task}", json.dumps(body).encode(), headers, tries
+            )
+        except ApiError as error:
+            if not error.conflict:
+                raise
+        if len(tries) > 1:
+            found = await self.read(task)
+            if found is not None and found.nonce == nonce:
+                return found.revision  # an earlier sending of this very change
+        return None
+
+
+def parsed(stored: Stored) -> Claim:
+    """A record as it lies in the stream."""
+    body = json.loads(stored.data)
+    return Claim(
+        body["state"],
+        body["attempts"],
+        stored.seq,
+        stored.time,
+        body["seconds"],
+        body["reason"],
+        body["nonce"],
+    )

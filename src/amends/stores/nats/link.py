@@ -1,0 +1,457 @@
+"""
+One connection to NATS, and requests over it that outlive a lost server.
+
+Every request is sent again when the connection breaks or nobody answers, until its time is up. That is safe because every
+write carries a message id or a condition: the server does it once, however often it hears it. What cannot be known in
+the end is said (`StoreUnavailableError.executed`).
+
+nats-py's own request makes a task, a timer and a parsed reply object for each call; here they share one subscription
+and a dictionary of futures, which leaves room for the conditions the contract needs at the same price.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from amends.stores.errors import (
+    Executed,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    ValueTooLargeError,
+)
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
+__all__ = ["ApiError", "Link", "NobodyThereError", "header", "moment"]
+
+# In flight at once; callers beyond it wait their turn. Enough to fill a pipe, too few to fill a memory.
+_IN_FLIGHT = 1024
+# After this long without an answer a request is sent again: a server that lost its leader drops requests silently.
+_PATIENCE = 2.0
+_PAUSE = 0.05
+_CLOCK_AGE = 30.0
+
+# JetStream's numbers (server/errors.json of nats-server).
+# Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
+_PASSING = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
+# Account, memory or storage exhausted.
+_FULL = frozenset({10002, 10028, 10047})
+# Storing failed: by a limit, or by the disk.
+_NOT_STORED = 10077
+_HELD = "maximum messages per subject exceeded"
+
+
+class ApiError(Exception):
+    """JetStream said no, with its own number; callers here turn it into the contract's words."""
+
+    def __init__(self, code: int, number: int, description: str) -> None:
+        super().__init__(code, number, description)
+        self.code = code
+        self.number = number
+        self.description = description
+
+    @property
+    def conflict(self) -> bool:
+        """A condition on the last sequence number was not met."""
+        return self.number in {10071, 10164}
+
+    @property
+    def held(self) -> bool:
+        """The subject has its one message already."""
+        return self.number == _NOT_STORED and self.description == _HELD
+
+    @property
+    def missing(self) -> bool:
+        """There is no such stream, consumer or message."""
+        return self.code == 404 or self.number == 0
+
+    @property
+    def found(self) -> int | None:
+        """The sequence number a conflict found instead, where the server says so."""
+        number = self.description.rpartition(": ")[2]
+        return int(number) if number.isdecimal() else None
+
+
+class _Answers:
+    """Where the answers to one request arrive."""
+
+    __slots__ = ("arrived", "broken", "waiter")
+
+    def __init__(self) -> None:
+        self.arrived: list[Msg] = []
+        self.broken = False
+        self.waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    async def next(self, patience: float) -> Msg | None:
+        """The next answer; None when the connection broke or nothing came in time."""
+        if not self.arrived and not self.broken and patience > 0:
+            loop = asyncio.get_running_loop()
+            self.waiter = loop.create_future()
+            timer = loop.call_later(patience, self.wake)
+            try:
+                await self.waiter
+            finally:
+                timer.cancel()
+                self.waiter = None
+        return self.arrived.pop(0) if self.arrived else None
+
+
+class _Inbox:
+    """
+    A subscription of its own, for deliveries: they keep their subject, so only the subscription tells whose they are.
+
+    One that nobody listens to any more hands tasks back, so that they go to the next worker at once.
+    """
+
+    __slots__ = ("answers", "link", "subject", "subscription")
+
+    def __init__(self, link: Link, subject: str) -> None:
+        self.link = link
+        self.subject = subject
+        self.answers: _Answers | None = None
+        self.subscription: Subscription | None = None
+
+    async def arrived(self, message: Msg) -> None:
+        if self.answers is not None:
+            self.answers.arrived.append(message)
+            self.answers.wake()
+        elif message.reply.startswith("$JS.ACK."):
+            await self.link.tell(message.reply, b"-NAK")
+
+
+class Link:
+    """A connection with its inbox, its idea of the server's time, and its patience."""
+
+    def __init__(self, shown: str, timeout: float) -> None:
+        self.shown = shown
+        self.timeout = timeout
+        self.closed = False
+        self._client: Client | None = None
+        self._open: dict[str, _Answers] = {}
+        self._idle: list[_Inbox] = []
+        self._tokens = itertools.count()
+        self._inbox = f"_INBOX.{uuid.uuid4().hex}"
+        self._up = asyncio.Event()
+        self._room = asyncio.Semaphore(_IN_FLIGHT)
+        self.mark = f"~{uuid.uuid4().hex[:16]}"
+        self._ids = itertools.count()
+        self._clock: tuple[float, float] | None = None
+
+    @classmethod
+    async def to(cls, servers: list[str], shown: str, timeout: float, options: Mapping[str, Any]) -> Link:  # noqa: ASYNC109  (of every request, not of this call)
+        """
+        Connect, within `timeout`.
+
+        Raises:
+            StoreUnavailableError: nobody answers, or not as a NATS server with JetStream does.
+        """
+        import nats
+
+        link = cls(shown, timeout)
+        settings: dict[str, Any] = {
+            "servers": servers,
+            "name": "amends",
+            "connect_timeout": min(timeout, 5.0),
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": 0.1,
+            "error_cb": link._ignore,
+            "disconnected_cb": link._went_down,
+            "reconnected_cb": link._came_up,
+            **options,
+        }
+        try:
+            link._client = await asyncio.wait_for(nats.connect(**settings), timeout)
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            raise StoreUnavailableError(
+                f"no NATS server answers at {shown}: start one, or correct the address"
+            ) from error
+        await link._client.subscribe(f"{link._inbox}.*", cb=link._arrived)
+        link._up.set()
+        return link
+
+    # -- the connection's own life
+
+    async def _ignore(self, error: Exception) -> None:
+        """What goes wrong shows in the request it went wrong for."""
+
+    async def _went_down(self) -> None:
+        self._up.clear()
+        for answers in self._open.values():
+            answers.broken = True
+            answers.wake()
+
+    async def _came_up(self) -> None:
+        self._clock = None  # another server of a cluster, another clock
+        self._up.set()
+
+    async def close(self) -> None:
+        """Let go; whoever waits is told."""
+        self.closed = True
+        for answers in self._open.values():
+            answers.broken = True
+            answers.wake()
+        self._up.set()
+        if self._client is not None and not self._client.is_closed:
+            with contextlib.suppress(Exception):
+                await self._client.flush(1)
+            await self._client.close()
+
+    @property
+    def client(self) -> Client:
+        """The connection, unless it was closed."""
+        if self.closed or self._client is None:
+            raise StoreClosedError(self.shown)
+        return self._client
+
+    async def _arrived(self, message: Msg) -> None:
+        answers = self._open.get(message.subject[len(self._inbox) + 1 :])
+        if answers is not None:
+            answers.arrived.append(message)
+            answers.wake()
+
+    # -- asking
+
+    def new_id(self) -> str:
+        """A message id nobody else uses."""
+        return f"{self.mark}-{next(self._ids):x}"
+
+    async def tell(self, subject: str, payload: bytes = b"") -> None:
+        """Send without waiting for anything; lost if the connection is."""
+        with contextlib.suppress(Exception):
+            await self.client.publish(subject, payload)
+
+    async def ask(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        headers: dict[str, str] | None = None,
+        *,
+        tries: list[int] | None = None,
+    ) -> Msg:
+        """
+        The answer to a request, sent as often as needed within the timeout.
+
+        `tries` collects one number per sending, for callers that must know whether an earlier one may have counted.
+
+        Raises:
+            StoreUnavailableError: no answer in time.
+            NobodyThereError: connected, and nobody serves that subject.
+        """
+        end = time.monotonic() + self.timeout
+        sent = False
+        async with self._room:
+            while True:
+                await self._until_up(end, "maybe" if sent else "no")
+                token = str(next(self._tokens))
+                answers = self._open[token] = _Answers()
+                try:
+                    if tries is not None:
+                        tries.append(1)
+                    if not await self._send(subject, payload, f"{self._inbox}.{token}", headers):
+                        continue
+                    sent = True
+                    left = end - time.monotonic()
+                    message = await answers.next(min(left, _PATIENCE))
+                finally:
+                    del self._open[token]
+                if message is not None:
+                    if header(message, "Status") == "503" and not message.data:
+                        raise NobodyThereError(subject)
+                    return message
+
+    async def _send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
+        """Whether it went out; not when the connection is just being lost."""
+        import nats.errors
+
+        size = len(payload) + (sum(len(k) + len(v) + 4 for k, v in headers.items()) + 12 if headers else 0)
+        limit = self.client.max_payload
+        if size > limit:
+            raise ValueTooLargeError(len(payload), limit - (size - len(payload)))
+        try:
+            await self.client.publish(subject, payload, reply, headers)
+        except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
+            raise StoreClosedError(self.shown) from None
+        except (nats.errors.Error, OSError):
+            await asyncio.sleep(_PAUSE)
+            return False
+        return True
+
+    async def _until_up(self, end: float, executed: Executed) -> None:
+        left = end - time.monotonic()
+        if not self._up.is_set() and left > 0:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._up.wait(), left)
+        if self.closed:
+            raise StoreClosedError(self.shown)
+        if end - time.monotonic() <= 0:
+            state = "does not answer" if self._up.is_set() else "cannot be reached"
+            raise StoreUnavailableError(f"{self.shown} {state} for {self.timeout:g} s: try again", executed)
+
+    async def stream(
+        self, subject: str, payload: bytes, *, patience: float = _PATIENCE
+    ) -> AsyncGenerator[Msg, None]:
+        """All answers to one request, until the caller has enough, none comes for `patience`, or the connection breaks."""
+        await self._until_up(time.monotonic() + self.timeout, "no")
+        token = str(next(self._tokens))
+        answers = self._open[token] = _Answers()
+        try:
+            if not await self._send(subject, payload, f"{self._inbox}.{token}", None):
+                return
+            while (message := await answers.next(patience)) is not None:
+                yield message
+            if self.closed:
+                raise StoreClosedError(self.shown)
+        finally:
+            del self._open[token]
+
+    async def deliveries(
+        self, subject: str, payload: bytes, batch: int, *, patience: float, expires: float
+    ) -> AsyncGenerator[Msg, None]:
+        """
+        Up to `batch` deliveries of a consumer, for one pull request; heartbeats only prove that it lives.
+
+        What arrives after the caller has gone is handed back.
+        """
+        await self._until_up(time.monotonic() + self.timeout, "no")
+        inbox = await self._borrow()
+        token = inbox.subject
+        answers = inbox.answers = self._open[token] = _Answers()
+        complete = False
+        try:
+            if not await self._send(subject, payload, inbox.subject, None):
+                return
+            while not complete and (message := await answers.next(patience)) is not None:
+                status = header(message, "Status")
+                if status is None:
+                    batch -= 1
+                    complete = batch == 0
+                    yield message
+                elif status != "100":
+                    complete = True
+            if self.closed:
+                raise StoreClosedError(self.shown)
+        finally:
+            del self._open[token]
+            inbox.answers = None
+            for message in answers.arrived:
+                await inbox.arrived(message)
+            if complete:
+                self._idle.append(inbox)
+            elif not self.closed:
+                # The request still stands at the server: keep the inbox until it has run out.
+                asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
+
+    async def _borrow(self) -> _Inbox:
+        if self._idle:
+            return self._idle.pop()
+        inbox = _Inbox(self, f"{self._inbox}d.{next(self._tokens)}")
+        inbox.subscription = await self.client.subscribe(inbox.subject, cb=inbox.arrived)
+        return inbox
+
+    async def api(self, name: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """
+        JetStream's answer to an API call; passing trouble (no leader yet) is waited out.
+
+        Raises:
+            ApiError: JetStream said no.
+        """
+        payload = json.dumps(body).encode() if body is not None else b""
+        return await self._patiently(f"$JS.API.{name}", payload, None, None)
+
+    async def publish(
+        self, subject: str, payload: bytes, headers: dict[str, str], tries: list[int] | None = None
+    ) -> dict[str, Any]:
+        """
+        JetStream's acknowledgement of a stored message.
+
+        Raises:
+            ApiError: JetStream said no. Number 0: no stream takes that subject.
+        """
+        return await self._patiently(subject, payload, headers, tries)
+
+    async def _patiently(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None, tries: list[int] | None
+    ) -> dict[str, Any]:
+        end = time.monotonic() + self.timeout
+        while True:
+            asked = time.monotonic()
+            try:
+                message = await self.ask(subject, payload, headers, tries=tries)
+            except NobodyThereError:
+                if headers is not None:
+                    raise ApiError(503, 0, "no stream takes this subject") from None
+                # The server is up and JetStream is not, yet.
+                answer: dict[str, Any] = {
+                    "error": {"code": 503, "err_code": 10008, "description": "JetStream is not up"}
+                }
+            else:
+                answer = json.loads(message.data)
+                if "ts" in answer:
+                    self._set_clock(asked, answer["ts"])
+            error = answer.get("error")
+            if error is None:
+                return answer
+            problem = ApiError(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
+            if problem.number in _FULL or (problem.number == _NOT_STORED and not problem.held):
+                raise StoreFullError(
+                    f"{self.shown} has no room left ({problem.description}): raise its limits"
+                )
+            if problem.number not in _PASSING:
+                raise problem
+            if time.monotonic() > end:
+                raise StoreUnavailableError(
+                    f"{self.shown} is not ready ({problem.description}): is JetStream enabled?"
+                )
+            await asyncio.sleep(_PAUSE)
+
+    # -- the server's time
+
+    def _set_clock(self, asked: float, stamp: str) -> None:
+        """Take the middle of the round trip as the moment the server looked at its clock."""
+        now = time.monotonic()
+        self._clock = (moment(stamp) - (asked + now) / 2, now)
+
+    async def server_time(self, stream: str) -> float:
+        """
+        The server's clock, read at most every half minute and carried on by this process's steady one.
+
+        So leases and expiries are judged by the clock that stamped them, and nobody's own wall clock matters.
+        """
+        if self._clock is None or time.monotonic() - self._clock[1] > _CLOCK_AGE:
+            self._clock = None
+            await self.api(f"STREAM.INFO.{stream}")
+        if self._clock is None:
+            raise StoreError(f"{self.shown} does not tell the time: nats-server 2.11 or newer is needed")
+        return self._clock[0] + time.monotonic()
+
+
+class NobodyThereError(Exception):
+    """Connected, and no responder for a subject."""
+
+
+def header(message: Msg, name: str) -> str | None:
+    """A header's value, or None."""
+    headers = message.headers
+    return headers.get(name) if headers else None
+
+
+def moment(stamp: str) -> float:
+    """Seconds since 1970 of a server's time stamp."""
+    return datetime.fromisoformat(stamp).timestamp()

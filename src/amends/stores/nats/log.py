@@ -1,0 +1,157 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
+"""The log on NATS: a stream of its own, whose sequence numbers are the log's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from amends.stores.arguments import check_key, check_limit, check_value
+from amends.stores.contract import Bounds, Entry
+from amends.stores.errors import ConflictError, StoreUnavailableError, TrimmedError
+from amends.stores.nats.link import ApiError
+from amends.stores.nats.messages import Stored, consume, from_delivery, page, pull
+from amends.stores.nats.streams import Streams
+from amends.stores.nats.subjects import as_header, from_header
+
+__all__ = ["NatsLog"]
+
+_ID = "Nats-Msg-Id"
+_PAGE = 256
+_FOLLOW_WAIT = 30.0
+
+
+class NatsLog:
+    """See `contract.Log`."""
+
+    def __init__(self, streams: Streams, name: str) -> None:
+        self._streams = streams
+        self.name = name
+
+    async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
+        value = check_value(value)
+        # Ours begin with "~", the caller's with "=": they cannot meet.
+        id = (
+            self._streams.link.new_id() if dedupe is None else f"={as_header(check_key(dedupe, 'dedupe id'))}"
+        )
+        headers = {_ID: id}
+        if last is None:
+            return await self._streams.publish("log", self.name, "", value, headers)
+        headers["Nats-Expected-Last-Sequence"] = str(last)
+        tries: list[int] = []
+        try:
+            return await self._streams.publish("log", self.name, "", value, headers, tries)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            # The server looks at the condition before the id. If this id was stored, it was behind `last`.
+            if dedupe is not None or len(tries) > 1:
+                after = await page(self._streams, "log", self.name, last + 1, 1)
+                if after and after[0].seq == last + 1 and after[0].headers.get(_ID) == id:
+                    return last + 1
+            raise ConflictError(f"log {self.name!r}", last, error.found) from None
+
+    async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
+        check_limit(limit)
+        bounds = None
+        if start is None or self._streams.replicas > 1:
+            # With replicas, pages may come from one that lags: the leader's last number says how far to read.
+            bounds = await self.bounds()
+            if start is None:
+                start = bounds.first
+            if start < bounds.first:
+                raise TrimmedError(self.name, start, bounds.first)
+        entries: list[Entry] = []
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._streams.link.timeout
+        while len(entries) < limit:
+            wanted = start + len(entries)
+            if bounds is not None and wanted > bounds.last:
+                break
+            found = await page(self._streams, "log", self.name, wanted, min(limit - len(entries), _PAGE))
+            if found and found[0].seq != wanted:
+                if entries:
+                    break
+                raise TrimmedError(self.name, wanted, found[0].seq)
+            entries += [_entry(stored) for stored in found]
+            if not found and bounds is None:
+                if not entries:
+                    await self._not_trimmed(wanted)
+                break
+            if not found:
+                if loop.time() > end:
+                    raise StoreUnavailableError(
+                        f"no replica of log {self.name!r} has entry {wanted} yet: try again"
+                    )
+                await asyncio.sleep(0.02)
+        return entries
+
+    async def _not_trimmed(self, wanted: int) -> None:
+        """Nothing from here on: is that the end, or was everything trimmed?"""
+        first = (await self.bounds()).first
+        if wanted < first:
+            raise TrimmedError(self.name, wanted, first)
+
+    async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
+        stream = self._streams.stream("log", self.name)
+        consumer = ""
+        while True:
+            if not consumer:
+                await self._streams.make("log", self.name)
+                bounds = await self.bounds()
+                if start is None:
+                    start = bounds.first
+                elif start < bounds.first:
+                    raise TrimmedError(self.name, start, bounds.first)
+                try:
+                    consumer, _ = await consume(
+                        self._streams, stream, {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
+                    )
+                except ApiError as error:
+                    if not error.missing:
+                        raise
+                    self._streams.forget("log", self.name)
+                    continue
+            quiet = True
+            async with aclosing(
+                pull(self._streams, stream, consumer, _PAGE, expires=_FOLLOW_WAIT)
+            ) as messages:
+                async for message in messages:
+                    quiet = False
+                    stored = from_delivery(message)
+                    if stored.seq != start:
+                        # Trimmed, or the consumer began anew behind our back: ask for exactly what comes next.
+                        consumer = ""
+                        break
+                    yield _entry(stored)
+                    start += 1
+            if quiet:
+                # Nothing for half a minute, or the connection broke, or the consumer died with its server.
+                consumer = ""
+
+    async def bounds(self) -> Bounds:
+        info = await self._streams.info("log", self.name)
+        if info is None:
+            return Bounds(1, 0)
+        state = info["state"]
+        return Bounds(max(state["first_seq"], 1), state["last_seq"])
+
+    async def trim(self, before: int) -> int:
+        bounds = await self.bounds()
+        first = min(before, bounds.last + 1)
+        if first <= bounds.first:
+            return bounds.first
+        await self._streams.link.api(f"STREAM.PURGE.{self._streams.stream('log', self.name)}", {"seq": first})
+        return first
+
+    async def drop(self) -> None:
+        await self._streams.drop("log", self.name)
+
+    async def start_at(self, first: int) -> None:
+        await self._streams.make("log", self.name, first=first)
+
+
+def _entry(stored: Stored) -> Entry:
+    id = stored.headers.get(_ID, "~")
+    return Entry(stored.seq, stored.data, from_header(id[1:]) if id.startswith("=") else None)

@@ -1,0 +1,197 @@
+"""Reading stored messages: one by its subject, pages by sequence number, and everything below a subject."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from amends.stores.errors import StoreUnavailableError
+from amends.stores.nats.link import ApiError, NobodyThereError, header, moment
+from amends.stores.nats.streams import Streams
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+__all__ = ["Stored", "consume", "delivery", "from_delivery", "latest", "page", "pull", "sweep"]
+
+# What one answer may bring at most, well below what nats-py buffers before it drops.
+_PAGE_BYTES = 8_000_000
+_HEARTBEAT = 2.0
+_PAUSE = 0.05
+_consumers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message as it lies in a stream."""
+
+    subject: str
+    seq: int
+    time: float
+    data: bytes
+    headers: Mapping[str, str]
+
+
+async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored | None:
+    """The newest message of a subject, as the stream's leader has it."""
+    subject = streams.subject(kind, name) + below
+    stream = streams.stream(kind, name)
+    if streams.replicas > 1:
+        # Any replica may answer a direct get, also one that has not heard of the last write.
+        try:
+            answer = await streams.link.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        except ApiError as error:
+            if error.missing:
+                return None
+            raise
+        return _from_api(answer["message"])
+    while True:
+        try:
+            message = await streams.link.ask(f"$JS.API.DIRECT.GET.{stream}.{subject}")
+        except NobodyThereError:
+            if not await streams.exists(kind, name):
+                return None
+            await asyncio.sleep(_PAUSE)
+            continue
+        return None if header(message, "Status") == "404" else _from_direct(message)
+
+
+async def page(streams: Streams, kind: str, name: str, start: int, limit: int) -> list[Stored]:
+    """Up to `limit` messages from a sequence number on; fewer when they are large or the end is reached."""
+    stream = streams.stream(kind, name)
+    body = json.dumps({"seq": start, "batch": limit, "max_bytes": _PAGE_BYTES}).encode()
+    loop = asyncio.get_running_loop()
+    end = loop.time() + streams.link.timeout
+    while loop.time() < end:
+        found: list[Stored] = []
+        async with aclosing(streams.link.stream(f"$JS.API.DIRECT.GET.{stream}", body)) as answers:
+            async for message in answers:
+                status = header(message, "Status")
+                if status is None:
+                    found.append(_from_direct(message))
+                elif status == "503":
+                    break
+                else:  # 204: that was all; 404: there is nothing
+                    return found
+        # Broken off: what came is in order, and complete as far as it goes.
+        if found:
+            return found
+        if not await streams.exists(kind, name):
+            return []
+        await asyncio.sleep(_PAUSE)
+    raise StoreUnavailableError(
+        f"{streams.link.shown} does not answer for {streams.link.timeout:g} s: try again"
+    )
+
+
+async def pull(
+    streams: Streams, stream: str, consumer: str, batch: int, *, expires: float | None
+) -> AsyncGenerator[Msg, None]:
+    """The next messages of a consumer, waiting `expires` for them (None: not at all); ends when there are no more."""
+    body: dict[str, Any] = {"batch": batch}
+    patience = _HEARTBEAT * 2
+    if expires is None:
+        body["no_wait"] = True
+    else:
+        body["expires"] = max(int(expires * 1e9), 1_000_000)
+        if expires > _HEARTBEAT * 2:
+            body["idle_heartbeat"] = int(_HEARTBEAT * 1e9)
+        else:
+            patience = expires + 1.0
+    if batch > 1:
+        body["max_bytes"] = _PAGE_BYTES
+    subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+    request = json.dumps(body).encode()
+    async with aclosing(
+        streams.link.deliveries(subject, request, batch, patience=patience, expires=expires or 1.0)
+    ) as messages:
+        async for message in messages:
+            yield message
+
+
+async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int]:
+    """A consumer of our own that the server forgets with us: its name, and how many messages wait for it."""
+    name = f"amends-{streams.link.new_id()[1:]}-{next(_consumers)}"
+    answer = await streams.link.api(
+        f"CONSUMER.CREATE.{stream}.{name}",
+        {
+            "stream_name": stream,
+            "config": {
+                "name": name,
+                "ack_policy": "none",
+                "mem_storage": True,
+                "num_replicas": 1,
+                "inactive_threshold": int(60e9),
+                **config,
+            },
+        },
+    )
+    return name, int(answer["num_pending"])
+
+
+async def sweep(streams: Streams, kind: str, name: str, below: list[str]) -> AsyncGenerator[Stored, None]:
+    """The newest message of every subject under the given ones, each subject once."""
+    base = streams.subject(kind, name)
+    stream = streams.stream(kind, name)
+    try:
+        consumer, left = await consume(
+            streams,
+            stream,
+            {"deliver_policy": "last_per_subject", "filter_subjects": [f"{base}.{part}" for part in below]},
+        )
+    except ApiError as error:
+        if error.missing:
+            return
+        raise
+    seen: set[str] = set()
+    quiet = 0
+    while left > 0 and quiet < 3:
+        got = 0
+        async with aclosing(pull(streams, stream, consumer, min(left, 256), expires=1.0)) as messages:
+            async for message in messages:
+                got += 1
+                left -= 1
+                stored = from_delivery(message)
+                if stored.subject not in seen:
+                    seen.add(stored.subject)
+                    yield stored
+        # Messages counted at the start may have been replaced or have expired since: then fewer come.
+        quiet = 0 if got else quiet + 1
+    await streams.link.tell(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+
+
+def from_delivery(message: Msg) -> Stored:
+    """A message as a consumer delivers it; its numbers are in the reply subject."""
+    seq, time, _ = delivery(message.reply)
+    return Stored(message.subject, seq, time, message.data, message.headers or {})
+
+
+def delivery(reply: str) -> tuple[int, float, int]:
+    """Stream sequence number, time and delivery count from `$JS.ACK.[domain.account.]stream.consumer.count.seq.…`."""
+    parts = reply.split(".")
+    shift = 2 if len(parts) > 9 else 0
+    return int(parts[5 + shift]), int(parts[7 + shift]) / 1e9, int(parts[4 + shift])
+
+
+def _from_direct(message: Msg) -> Stored:
+    headers = message.headers or {}
+    return Stored(
+        headers["Nats-Subject"],
+        int(headers["Nats-Sequence"]),
+        moment(headers["Nats-Time-Stamp"]),
+        message.data,
+        headers,
+    )
+
+
+def _from_api(message: Mapping[str, Any]) -> Stored:
+    lines = base64.b64decode(message.get("hdrs") or "").decode().split("\r\n")[1:]
+    headers = {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
+    data = base64.b64decode(message.get("data") or "")
+    return Stored(message["subject"], int(message["seq"]), moment(message["time"]), data, headers)

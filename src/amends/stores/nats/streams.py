@@ -1,0 +1,147 @@
+"""
+The JetStream streams of a store: one for each log, table and queue, and one for leases and dead letters.
+
+A stream's sequence numbers are the log's numbers and the table's revisions. Names are `amends_<store>_<kind>_<name>`,
+subjects `amends.<store>.<kind>.<name>…`, and the original name stands in the stream's metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.stores.nats.link import ApiError, Link
+from amends.stores.nats.subjects import token
+
+__all__ = ["STATE", "Streams"]
+
+STATE = "state"
+
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "log": {"retention": "limits"},
+    "table": {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
+    # One message per subject, and the newcomer is refused: that is what makes a key held.
+    "queue": {
+        "retention": "workqueue",
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "discard_new_per_subject": True,
+    },
+    STATE: {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
+}
+
+
+class Streams:
+    """Makes streams when they are first written to, and knows which it has made."""
+
+    def __init__(self, link: Link, store: str, *, replicas: int, storage: str, dedupe_window: float) -> None:
+        self.link = link
+        self.replicas = replicas
+        self._store = store
+        self._storage = storage
+        self._window = dedupe_window
+        self._made: set[str] = set()
+
+    def stream(self, kind: str, name: str) -> str:
+        """The stream's name."""
+        return f"amends_{self._store}_{kind}_{token(name)}"
+
+    def subject(self, kind: str, name: str) -> str:
+        """The subject it takes, or what stands before the tokens of its keys."""
+        return f"amends.{self._store}.{kind}.{token(name)}"
+
+    async def make(self, kind: str, name: str, *, first: int = 1) -> None:
+        """Make the stream if this link has not done so yet; one made by others stays as it is."""
+        stream = self.stream(kind, name)
+        if stream in self._made:
+            return
+        subject = self.subject(kind, name)
+        config: dict[str, Any] = {
+            "name": stream,
+            "subjects": [subject if kind == "log" else f"{subject}.>"],
+            "storage": self._storage,
+            "num_replicas": self.replicas,
+            "duplicate_window": int(self._window * 1e9),
+            "allow_direct": True,
+            "metadata": {"amends.kind": kind, "amends.name": name, "amends.store": self._store},
+            **_SETTINGS[kind],
+        }
+        if first > 1:
+            config["first_seq"] = first
+        try:
+            await self.link.api(f"STREAM.CREATE.{stream}", config)
+        except ApiError as error:
+            if error.number != 10058:  # in use with a different configuration: ours, made with other options
+                raise
+        self._made.add(stream)
+
+    async def publish(
+        self,
+        kind: str,
+        name: str,
+        below: str,
+        payload: bytes,
+        headers: dict[str, str],
+        tries: list[int] | None = None,
+    ) -> int:
+        """
+        Store a message and return its sequence number, making the stream if it is not there.
+
+        Raises:
+            ApiError: a condition was not met.
+        """
+        subject = self.subject(kind, name) + below
+        for _ in range(20):
+            await self.make(kind, name)
+            try:
+                answer = await self.link.publish(subject, payload, headers, tries)
+                return int(answer["seq"])
+            except ApiError as error:
+                if error.number:
+                    raise
+                # Nobody takes the subject: dropped by somebody, or the server is starting. Making it tells which.
+                self.forget(kind, name)
+        raise ApiError(503, 0, f"the stream {self.stream(kind, name)} does not take messages")
+
+    async def info(self, kind: str, name: str) -> dict[str, Any] | None:
+        """JetStream's description of the stream, or None if there is none."""
+        try:
+            return await self.link.api(f"STREAM.INFO.{self.stream(kind, name)}")
+        except ApiError as error:
+            if error.missing:
+                return None
+            raise
+
+    def forget(self, kind: str, name: str) -> None:
+        """Somebody dropped the stream: it has to be made again."""
+        self._made.discard(self.stream(kind, name))
+
+    async def drop(self, kind: str, name: str) -> None:
+        """Remove the stream, if there is one."""
+        stream = self.stream(kind, name)
+        self._made.discard(stream)
+        try:
+            await self.link.api(f"STREAM.DELETE.{stream}")
+        except ApiError as error:
+            if not error.missing:
+                raise
+
+    async def exists(self, kind: str, name: str) -> bool:
+        """Whether the stream is there; asked only when something about it is not as it should be."""
+        return await self.info(kind, name) is not None
+
+    async def names(self) -> dict[str, list[str]]:
+        """The names of this store's streams by kind."""
+        found: dict[str, list[str]] = {}
+        offset = 0
+        while True:
+            page = await self.link.api(
+                "STREAM.LIST", {"subject": f"amends.{self._store}.>", "offset": offset}
+            )
+            streams = page.get("streams") or []
+            for stream in streams:
+                metadata = stream["config"].get("metadata") or {}
+                if metadata.get("amends.store") == self._store:
+                    found.setdefault(metadata["amends.kind"], []).append(metadata["amends.name"])
+            offset += len(streams)
+            if not streams or offset >= page.get("total", 0):
+                return {kind: sorted(names) for kind, names in found.items()}

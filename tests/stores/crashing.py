@@ -1,0 +1,194 @@
+"""
+A process that is killed with -9 before a random SQL statement, again and again, and what must hold afterwards.
+
+`python -m tests.stores.crashing DIRECTORY COUNT SEED` forks one child per crash. The child works on the store and tells the
+parent, through a pipe, what was acknowledged; SQLite's trace callback kills it when the chosen statement begins: so
+crashes fall between any two statements, the one before COMMIT and the one after it included. The parent
+then opens the file and compares it with everything ever acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from pathlib import Path
+
+from amends import stores
+from amends.stores import LeaseLostError
+
+STATEMENTS = 160
+
+
+class History:
+    """Everything the children said: intended (lower case) and acknowledged (upper case)."""
+
+    def __init__(self):
+        self.appended = {}
+        self.counter = (0, 0)
+        self.effects = set()
+        self.put = set()
+        self.finishing = set()
+        self.finished = set()
+        self.trimmed = 1
+        self.epochs = {}
+        self.acks = Counter()
+
+    def hear(self, line):
+        kind, *rest = line.split(" ")
+        self.acks[kind] += 1
+        if kind == "A":
+            self.appended[int(rest[0])] = rest[1]
+        elif kind == "P":
+            self.counter = max(self.counter, (int(rest[0]), int(rest[1])))
+        elif kind == "X":
+            self.effects.add(rest[0])
+        elif kind == "Q":
+            self.put.add(rest[0])
+        elif kind == "T":
+            number, epoch = rest[0], int(rest[1])
+            assert epoch > self.epochs.get(number, 0), (
+                f"task {number}: epoch {epoch} after {self.epochs[number]}"
+            )
+            self.epochs[number] = epoch
+        elif kind == "d":
+            self.finishing.add(rest[0])
+        elif kind == "D":
+            self.finished.add(rest[0])
+        elif kind == "t":
+            self.trimmed = max(self.trimmed, int(rest[0]))
+
+
+async def work(url, rng, say):
+    """Everything the store can do, by four workers at once, until there is nothing left to do."""
+    store = await stores.open(url)
+    name = f"{os.getpid()}-{rng.random()}"
+
+    async def worker(i):
+        log, table, queue = store.log("l"), store.table("t"), store.queue("q", lease=0.05)
+        for step in range(12):
+            id = f"{name}-{i}-{step}"
+            what = rng.randrange(6)
+            if what == 0:
+                say(f"A {await log.append(id.encode(), dedupe=id if rng.random() < 0.5 else None)} {id}")
+            elif what == 1:
+                row = await table.get("n")
+                value = int(row.value) + 1 if row else 1
+                try:
+                    revision = await table.put("n", b"%d" % value, revision=row.revision if row else 0)
+                except stores.ConflictError:
+                    continue
+                say(f"P {value} {revision}")
+            elif what == 2:
+
+                def effect(tx, id=id):
+                    tx.sql("INSERT INTO effects VALUES (?)", (id,))
+                    tx.table("keys").create(id, b"done")
+                    tx.queue("after").put(id.encode(), key=id)
+
+                await store.transaction(effect)
+                say(f"X {id}")
+            elif what == 3:
+                await queue.put(id.encode())
+                say(f"Q {id}")
+            elif what == 4:
+                lease = await queue.take()
+                if lease is not None:
+                    say(f"T {lease.id} {lease.epoch}")
+                    if rng.random() < 0.7:
+                        say(f"d {lease.value.decode()}")
+                        try:
+                            await lease.done()
+                        except LeaseLostError:
+                            continue
+                        say(f"D {lease.value.decode()}")
+            elif rng.random() < 0.2:
+                bounds = await log.bounds()
+                say(f"t {bounds.last - 20}")
+                await log.trim(bounds.last - 20)
+
+    await asyncio.gather(*(worker(i) for i in range(4)))
+    await store.close()
+
+
+def child(url, seed, pipe):
+    rng = random.Random(seed)
+    left = [rng.randrange(1, STATEMENTS)]
+    connect = sqlite3.connect
+
+    def traced(*args, **kwargs):
+        connection = connect(*args, **kwargs)
+
+        def before(statement):
+            if not statement.startswith("PRAGMA"):
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        connection.set_trace_callback(before)
+        return connection
+
+    sqlite3.connect = traced
+    asyncio.run(work(url, rng, lambda line: os.write(pipe, f"{line}\n".encode())))
+
+
+async def verify(url, path, history):
+    """Nothing acknowledged is lost, nothing happened by half, nobody sees a gap."""
+    async with await stores.open(url) as store:
+        assert await store.check() == []
+        bounds = await store.log("l").bounds()
+        entries = {e.seq: e.value.decode() for e in await store.log("l").read(limit=100_000)}
+        assert sorted(entries) == list(range(bounds.first, bounds.last + 1))
+        assert bounds.first <= history.trimmed
+        for seq, id in history.appended.items():
+            assert seq < bounds.first or entries[seq] == id
+        row = await store.table("t").get("n")
+        assert history.counter == (0, 0) or (int(row.value), row.revision) >= history.counter
+        effects = {row[0] for row in sqlite3.connect(path).execute("SELECT id FROM effects")}
+        keys = {row.key async for row in store.table("keys").scan()}
+        after = {task.key async for task in store.queue("after").tasks()}
+        assert effects == keys == after
+        assert history.effects <= effects
+        tasks = [task.value.decode() async for task in store.queue("q").tasks()]
+        assert len(tasks) == len(set(tasks))
+        assert history.put - history.finishing <= set(tasks)
+        assert not history.finished & set(tasks)
+
+
+def main(directory, count, seed):
+    rng = random.Random(seed)
+    crashed, history, path = 0, History(), None
+    while crashed < count:
+        if path is None or rng.random() < 0.02:
+            # A new file now and then: so that its making is interrupted too.
+            path, history = Path(directory) / f"{crashed}.db", History()
+            connection = sqlite3.connect(path)
+            connection.execute("CREATE TABLE effects (id TEXT PRIMARY KEY)")
+            connection.close()
+        url = f"sqlite:///{path}?synchronous=normal"
+        out, inn = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(out)
+            child(url, rng.random(), inn)
+            os._exit(0)
+        os.close(inn)
+        with os.fdopen(out) as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    history.hear(line.strip())
+        _, status = os.waitpid(pid, 0)
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+        crashed += os.WIFSIGNALED(status)
+        rng.random()
+        asyncio.run(verify(url, path, history))
+    print(json.dumps({"crashes": crashed, "acknowledged": dict(history.acks)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
