@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from math import inf
 
 import msgspec
 
@@ -32,22 +33,41 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     first: float = 1.0
     cap: float = 60.0
     spread: float = 0.5
-    """Share of the wait that jitter may add. It only ever adds: no wait becomes shorter than it should be."""
+    """Share of a wait that jitter moves it by: our own waits become shorter, those asked for become longer."""
 
     def __post_init__(self) -> None:
         if self.kind not in _GROWTH:
             raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {self.kind!r}")
-        if not (self.first >= 0 and self.cap >= 0 and self.spread >= 0):
-            raise ValueError("first, cap and spread are not negative")
+        if not (0 <= self.first < inf and 0 <= self.cap < inf and 0 <= self.spread <= 1):
+            raise ValueError("first and cap are finite and not negative; spread is a share from 0 to 1")
 
     def wait(self, retry: int) -> float:
         """The wait before retry number `retry` (1-based), without jitter."""
         return min(self.cap, self.first * _GROWTH[self.kind](retry))
 
     def jitter(self, wait: float, draw: float | None) -> float:
-        """`wait`, lengthened by a share that `draw` (0 ≤ draw < 1) picks. No draw, no jitter."""
-        return wait if draw is None else wait + wait * self.spread * draw
+        """
+        One of our own waits, shortened by a share that `draw` (0 ≤ draw < 1) picks. No draw, no jitter.
 
+        >>> Backoff().jitter(4.0, 0.5)
+        3.0
+        """
+        return wait if draw is None else wait - wait * self.spread * draw
+
+    def above(self, hint: float, draw: float | None) -> float:
+        """
+        A wait the failing side asked for, never shortened: up to a tenth is added (a quarter second at least, so
+        that a crowd told "1" does not come back as one), and never more than the spread allows.
+
+        >>> Backoff().above(10.0, 0.5)
+        10.5
+        """
+        if draw is None:
+            return hint
+        return hint + draw * min(self.spread * hint, max(_CROWD, hint / 10))
+
+
+_CROWD = 0.25  # seconds
 
 # Past 2**62 every cap has long been reached; the bound keeps the arithmetic finite.
 _GROWTH: dict[str, Callable[[int], float]] = {

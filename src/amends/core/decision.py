@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from amends.core.backoff import Backoff
 from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
@@ -33,6 +34,12 @@ REASONS: Mapping[str, str] = {
     "uncertain-spent": "one more try was made and did not help",
     "wait-too-long": "the wait asked for is longer than the waiting that is left",
     "deadline": "the time for this operation is over before another try could start",
+    "refreshed": "the credentials were renewed, so the same request can succeed",
+    "set-up": "what was missing has been set up, so the same request can succeed",
+    "changed": "the request was changed, so it is worth sending",
+    "not-happened": "somebody looked: it had not happened, so a repeat is safe",
+    "parked": "the service did not come back within the waiting that is left",
+    "budget": "too many of the calls are repeats already, for longer than the waiting that is left",
     "non-fatal": "the call succeeded; this is a remark on part of it",
     "nothing-found": "no structured error was found",
 }
@@ -44,12 +51,16 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     attempt: int = 1
     """Calls made so far; 1 at the first failure."""
+    below: int = 0
+    """Further tries that somebody below made during the calls before this one."""
     waited: float = 0.0
     """Seconds waited so far."""
     uncertain: int = 0
     """Retries already spent on uncertain failures."""
     started: float | None = None
     """When the first call began, on the clock `now` is read from."""
+    until: float | None = None
+    """When the time of an operation around this one is over, on the same clock."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,42 +109,46 @@ def decide(
     """
     recovery = fault.recovery
     if recovery is Recovery.CORRECTABLE:
-        return _FIX
+        return _fix(fault, policy)
     if recovery is Recovery.TERMINAL:
         return _give_up(policy, _TERMINAL)
     if fault.executed is not Executed.NO and not operation.repeatable:
         return _VERIFY
 
-    attempts, backoff = policy.limits(fault)
-    stop = _spent(fault, state, attempts)
+    attempts, backoff, uncertain = policy.limits(fault)
+    stop = spent(fault, state, attempts, uncertain)
     hint = usable(fault.vocabulary, fault.retry_after)
     if stop is not None:
         return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=stop, resume_in=hint))
 
-    if hint is not None:
-        delay, reason = hint, "hint"
-    else:
-        row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
-        if row_wait is not None and state.attempt == 1:
-            delay, reason = row_wait, "row-wait"
-        else:
-            delay, reason = backoff.wait(state.attempt), "backoff"
+    delay, reason, jittered = _wait(fault, state, backoff, hint, draw)
     if recovery is Recovery.UNCERTAIN:
         reason = "uncertain"
-
-    late = _too_late(policy, state, now, delay)
+    late = too_late(policy, state, now, min(delay, jittered))
     if late is not None:
         return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=late, resume_in=delay))
-    if draw is not None:
-        # Jitter never carries a wait past a bound it kept without it.
-        longer = backoff.jitter(delay, draw)
-        delay = longer if _too_late(policy, state, now, longer) is None else delay
-    return Decision(action=Action.RETRY, delay=delay, reason=reason)
+    # Jitter never carries a wait past a bound it kept without it.
+    if jittered > delay and too_late(policy, state, now, jittered) is not None:
+        jittered = delay
+    return Decision(action=Action.RETRY, delay=jittered, reason=reason)
 
 
-def _spent(fault: Fault, state: State, attempts: int | None) -> str | None:
+def _wait(
+    fault: Fault, state: State, backoff: Backoff, hint: float | None, draw: float | None
+) -> tuple[float, str, float]:
+    """How long to wait, why, and the same with jitter: above what was asked for, below what we chose ourselves."""
+    if hint is not None:
+        return hint, "hint", backoff.above(hint, draw)
+    row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
+    if row_wait is not None and state.attempt == 1:
+        return row_wait, "row-wait", backoff.above(row_wait, draw)
+    delay = backoff.wait(state.attempt)
+    return delay, "backoff", backoff.jitter(delay, draw)
+
+
+def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> str | None:
     """Why no further try is allowed, or None. Tries made below us count, so that layers do not multiply."""
-    made = state.attempt
+    made = state.attempt + state.below
     if attempts is not None:
         if fault.attempt is not None and fault.attempt > 1:
             made += fault.attempt - 1
@@ -142,18 +157,32 @@ def _spent(fault: Fault, state: State, attempts: int | None) -> str | None:
     allowed = fault.max_retries
     if allowed is not None and 0 <= allowed < made:
         return "verdict"
-    if fault.recovery is Recovery.UNCERTAIN and state.uncertain >= 1:
+    if fault.recovery is Recovery.UNCERTAIN and state.uncertain >= uncertain:
         return "uncertain-spent"
     return None
 
 
-def _too_late(policy: Policy, state: State, now: float | None, delay: float) -> str | None:
+def too_late(policy: Policy, state: State, now: float | None, delay: float) -> str | None:
     """Which bound of time a wait of `delay` would break, or None."""
     if policy.max_wait is not None and state.waited + delay > policy.max_wait:
         return "wait-too-long"
-    if policy.deadline is None or now is None or state.started is None:
+    if now is None:
         return None
-    return "deadline" if now + delay >= state.started + policy.deadline else None
+    over = state.until
+    if policy.deadline is not None and state.started is not None:
+        own = state.started + policy.deadline
+        over = own if over is None else min(own, over)
+    return "deadline" if over is not None and now + delay >= over else None
+
+
+def _fix(fault: Fault, policy: Policy) -> Decision:
+    """Something has to change first; where that is a missing connection or sign-in, the other way will do (T9)."""
+    if policy.fallback and row_for(fault.vocabulary, fault.code, fault.status).qualifier in {
+        "setup",
+        "reauth",
+    }:
+        return _give_up(policy, _FIX)
+    return _FIX
 
 
 def _give_up(policy: Policy, escalation: Decision) -> Decision:

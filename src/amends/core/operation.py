@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Self
+
 import msgspec
 
 __all__ = ["Operation"]
@@ -24,8 +27,60 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """It may destroy something; said for people, and never makes a repeat safe."""
     key: str | None = None
     """The idempotency key that travels with every attempt, made once per operation."""
+    keyed: bool = False
+    """Recovery makes a fresh key for each operation where none is given; the transports send it."""
 
     @property
     def repeatable(self) -> bool:
         """Whether a repeat is safe even if an earlier try had its effect."""
         return self.read_only or self.idempotent or self.key is not None
+
+    @classmethod
+    def of_http(cls, method: str, *, name: str = "", key: str | None = None) -> Self:
+        """
+        What an HTTP method promises (RFC 9110, 9.2).
+
+        >>> Operation.of_http("PUT").repeatable, Operation.of_http("POST").repeatable
+        (True, False)
+        """
+        method = method.upper()
+        return cls(
+            name=name or method,
+            read_only=method in _SAFE,
+            idempotent=method in _IDEMPOTENT,
+            destructive=method == "DELETE",
+            key=key,
+        )
+
+    @classmethod
+    def of_tool(cls, annotations: Any, *, name: str = "", key: str | None = None) -> Self:
+        """
+        What an MCP tool's annotations promise: a mapping, an object with such attributes, or None.
+
+        A hint counts only when it is exactly true: annotations come from the server, and anything else promises
+        nothing. `destructiveHint` is true unless the server says otherwise or the tool is read-only.
+        """
+        read_only = _said(annotations, "readOnlyHint", "read_only_hint") is True
+        return cls(
+            name=name,
+            read_only=read_only,
+            idempotent=_said(annotations, "idempotentHint", "idempotent_hint") is True,
+            destructive=not read_only
+            and _said(annotations, "destructiveHint", "destructive_hint") is not False,
+            key=key,
+        )
+
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
+
+
+def _said(annotations: Any, *names: str) -> Any:
+    """One hint, under its wire name or the SDK's."""
+    for name in names:
+        value = (
+            annotations.get(name) if isinstance(annotations, Mapping) else getattr(annotations, name, None)
+        )
+        if value is not None:
+            return value
+    return None

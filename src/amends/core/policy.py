@@ -19,6 +19,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     attempts: int | None = None
     backoff: Backoff | None = None
+    uncertain: int | None = None
 
 
 _UNJITTERED = Backoff(spread=0.0)
@@ -47,6 +48,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of waiting in all. None: no bound."""
     deadline: float | None = None
     """Seconds from the first call after which no further one starts. None: no bound."""
+    uncertain: int = 1
+    """Retries in all after failures of which nobody knows whether a repeat helps."""
     backoff: Backoff = Backoff()
     rules: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
     fallback: bool = False
@@ -59,14 +62,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("max_wait is in seconds and not negative")
         if self.deadline is not None and not self.deadline > 0:
             raise ValueError("deadline is in seconds from the first call, more than 0")
+        if self.uncertain < 0:
+            raise ValueError("uncertain counts retries: it is not negative")
 
-    def limits(self, fault: Fault) -> tuple[int | None, Backoff]:
-        """How many calls, and which backoff, for this fault."""
+    def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
+        """For this fault: how many calls, which backoff, and how many retries while nobody knows if they help."""
         rule = self._rule(fault)
         if rule is None:
-            return self.attempts, self.backoff
+            return self.attempts, self.backoff, self.uncertain
         attempts = self.attempts if rule.attempts is None else rule.attempts
-        return attempts, rule.backoff or self.backoff
+        uncertain = self.uncertain if rule.uncertain is None else rule.uncertain
+        return attempts, rule.backoff or self.backoff, uncertain
 
     def _rule(self, fault: Fault) -> Rule | None:
         rules = self.rules
