@@ -1,0 +1,188 @@
+"""The results as Markdown. Every figure comes out of the cells; nothing is typed in."""
+
+import math
+from collections.abc import Iterable
+
+from bench.recovery.contenders import CONTENDERS, OURS
+from bench.recovery.experiment import Cell
+from bench.recovery.metrics import Estimate
+from bench.recovery.published import GOALS, PUBLISHED, REASONS, agrees
+from bench.recovery.scenarios import SCENARIOS, variations
+
+Cells = dict[tuple[str, str], Cell]
+
+# What each scenario is judged by, in the shape of the published table.
+HEADLINE = {
+    "a": ("success", "calls/success"),
+    "b": ("success", "calls/success"),
+    "c": ("success", "calls/success"),
+    "d": ("wasted",),
+    "e": ("success",),
+    "f": ("success", "duplicates"),
+    "g": ("blocked",),
+    "h": ("success", "goodput after"),
+}
+UNITS = {"success": " %", "p50": " s", "p99": " s", "to failure": " s", "blocked": " s", "recovery": " s"}
+
+
+def number(value: float) -> str:
+    """Three significant digits at most, none after the point from 100 on."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def figure(measured: Estimate) -> str:
+    """Mean and half the 95 % interval; no interval where every seed gave the same."""
+    if math.isnan(measured.mean):
+        return "–"
+    if measured.half < 0.005 or math.isnan(measured.half):
+        return number(measured.mean)
+    return f"{number(measured.mean)} ± {number(measured.half)}"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(list(head))]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def headline(cells: Cells, contenders: list[str]) -> str:
+    """The published table's shape: one row for each contender."""
+    present = [name for name in HEADLINE if any(key[0] == name for key in cells)]
+    head = ["", *(f"{name} {SCENARIOS[name].title}: {' / '.join(HEADLINE[name])}" for name in present)]
+    rows = [
+        [
+            contender,
+            *(
+                " / ".join(figure(cells[name, contender].get(metric)) for metric in HEADLINE[name])
+                if (name, contender) in cells
+                else ""
+                for name in present
+            ),
+        ]
+        for contender in contenders
+    ]
+    return table(head, rows)
+
+
+def details(cells: Cells, scenario: str, contenders: list[str]) -> str:
+    """Every number of one scenario."""
+    shown = [*SCENARIOS[scenario].shown]
+    shown += [metric for metric in ("to failure", "doomed") if metric not in shown]
+    head = ["", *(f"{metric}{UNITS.get(metric, '')}" for metric in shown), "seeds"]
+    rows = [
+        [
+            contender,
+            *(figure(cells[scenario, contender].get(metric)) for metric in shown),
+            str(len(cells[scenario, contender].runs)),
+        ]
+        for contender in contenders
+        if (scenario, contender) in cells
+    ]
+    return table(head, rows)
+
+
+def goals(cells: Cells) -> str:
+    """The row "we want", figure by figure."""
+    rows = []
+    for goal in GOALS:
+        if (goal.scenario, OURS) in cells:
+            measured = cells[goal.scenario, OURS].get(goal.metric)
+            wanted = f"{goal.sense} {goal.value:g}{UNITS.get(goal.metric, '')}"
+            rows.append(
+                [
+                    goal.scenario,
+                    goal.metric,
+                    wanted,
+                    figure(measured),
+                    "yes" if goal.met(measured) else "**no**",
+                ]
+            )
+    return table(["scenario", "", "wanted", "measured", "met"], rows)
+
+
+def against_published(cells: Cells) -> str:
+    """Our rows for the peers beside the published ones, with the reason where they differ."""
+    rows = []
+    for contender, scenarios in PUBLISHED.items():
+        for scenario, figures in scenarios.items():
+            if (scenario, contender) not in cells:
+                continue
+            for metric, published in figures.items():
+                measured = cells[scenario, contender].get(metric)
+                off = "" if not published else f"{100 * (measured.mean / published - 1):+.0f} %"
+                fine = agrees(published, measured)
+                differs = bool(published) and abs(measured.mean / published - 1) > 0.05
+                reason = REASONS.get((scenario, metric), "") if differs or not fine else ""
+                rows.append(
+                    [
+                        contender,
+                        scenario,
+                        metric,
+                        f"{published:g}",
+                        figure(measured),
+                        off,
+                        "yes" if fine else "**no**",
+                        reason,
+                    ]
+                )
+    return table(["contender", "scenario", "", "published", "measured", "off by", "agrees", "why"], rows)
+
+
+def versus_no_retry(cells: Cells) -> str:
+    """Ours and no retry, in every scenario and variation: never less success, never more duplicates."""
+    rows = []
+    for name in [*SCENARIOS, *(scenario.name for scenario in variations())]:
+        if (name, OURS) not in cells or (name, "no retry") not in cells:
+            continue
+        ours, plain = cells[name, OURS], cells[name, "no retry"]
+        verdict = "yes" if not_worse(ours, plain) else "**no**"
+        measured = [
+            figure(cell.get(metric))
+            for metric in ("success", "calls/success", "p99", "duplicates")
+            for cell in (plain, ours)
+        ]
+        rows.append([name, *measured, str(len(ours.runs)), verdict])
+    head = ["scenario", "success %: none", "ours", "calls/success: none", "ours", "p99 s: none", "ours"]
+    return table([*head, "duplicates: none", "ours", "seeds", "not worse"], rows)
+
+
+def not_worse(ours: Cell, plain: Cell) -> bool:
+    """Beyond the seeds' interval: the same seeds are compared pair by pair."""
+    success, duplicates = ours.get("success"), ours.get("duplicates")
+    lower = success.mean + success.half < plain.get("success").mean - plain.get("success").half
+    return not lower and duplicates.mean <= plain.get("duplicates").mean + plain.get("duplicates").half
+
+
+def configurations(contenders: list[str]) -> str:
+    return table(["contender", "configuration"], ([name, CONTENDERS[name].note] for name in contenders))
+
+
+def document(cells: Cells, contenders: list[str], seeds: int) -> str:
+    """The whole page."""
+    parts = [
+        "# Recovery: results",
+        "Written by `python -m bench.recovery`; how it is measured is in [recovery-simulator.md](recovery-simulator.md).",
+        f"Means over up to {seeds} seeds ± half a 95 % interval; the seeds used for tuning are not among them.",
+        headline(cells, contenders),
+        "## What we want",
+        goals(cells),
+        "## How they are configured",
+        configurations(contenders),
+        "## Plots",
+        "![Success against calls per success](images/recovery-success.png)",
+        "![Goodput of the fleet over time](images/recovery-goodput.png)",
+        "## Every scenario",
+    ]
+    for scenario in SCENARIOS:
+        if any(key[0] == scenario for key in cells):
+            parts += [f"### {scenario}: {SCENARIOS[scenario].title}", details(cells, scenario, contenders)]
+    parts += [
+        "## Against no retry, with the variations",
+        versus_no_retry(cells),
+        "## Against the published rows",
+        "Agreement means within 10 %, two standard errors or the published figure's rounding.",
+        against_published(cells),
+    ]
+    return "\n\n".join(parts) + "\n"
