@@ -51,7 +51,7 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
     try:
         version = link.client.connected_server_version
         if (version.major, version.minor) < _OLDEST_SERVER:
-            raise UnsupportedError(
+            raise UnsupportedError(  # noqa: TRY301
                 f"nats-server {version.major}.{version.minor} is too old: 2.11 or newer is needed"
             )
         await link.api("INFO")

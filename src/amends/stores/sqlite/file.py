@@ -60,7 +60,7 @@ class File:
             try:
                 mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
                 if mode != "wal":
-                    raise UnsupportedError(
+                    raise UnsupportedError(  # noqa: TRY301
                         f"SQLite answers {mode!r} to WAL mode for {self.path!r}: put the file on a local disk"
                     )
                 connection.execute(f"PRAGMA synchronous = {self.synchronous}")

@@ -95,7 +95,7 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
         )
         version = int(_meta(connection, "version") or 0)
         if version > len(MIGRATIONS):
-            raise DamagedStoreError(
+            raise DamagedStoreError(  # noqa: TRY301
                 f"the file was written by a newer amends (schema {version}, this one knows {len(MIGRATIONS)}): upgrade amends"
             )
         for migrate in MIGRATIONS[version:]:

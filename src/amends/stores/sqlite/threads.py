@@ -163,7 +163,7 @@ class Writer(_Thread):
         try:
             job.result = job.work(connection)
             if not connection.in_transaction:
-                raise sqlite3.ProgrammingError(
+                raise sqlite3.ProgrammingError(  # noqa: TRY301
                     "the work ended the store's transaction: leave BEGIN and COMMIT to the store"
                 )
         except StoreError as error:
