@@ -20,7 +20,7 @@ Defining such a class registers its code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -43,10 +43,11 @@ class FaultError(Exception):
     (<Recovery.CORRECTABLE: 'correctable'>, None)
     """
 
-    code: ClassVar[str] = "INTERNAL_ERROR"
-    vocabulary: ClassVar[str] = EVERYDAY
-    message: ClassVar[str]
-    """The default message of a class of your own."""
+    code: str = "INTERNAL_ERROR"
+    """The class's code; of an instance, its fault's."""
+    vocabulary: str = EVERYDAY
+    message: str
+    """The default message of a class of your own; of an instance, its fault's."""
 
     fault: Fault
     decision: Decision | None
@@ -96,6 +97,8 @@ class FaultError(Exception):
     def _hold(self, fault: Fault) -> None:
         Exception.__init__(self, fault.message)
         self.fault = fault
+        # S5 looks at err.code: what was raised, which need not be what the class says.
+        self.code, self.vocabulary, self.message = fault.code, fault.vocabulary, fault.message
         self.decision = None
         self.history = ()
 
@@ -109,10 +112,7 @@ class FaultError(Exception):
         """
         from amends.errors.classes import class_for
 
-        found = class_for(fault.vocabulary, fault.code)
-        error = found.__new__(found)
-        error._hold(fault)  # noqa: SLF001 - same family
-        return error
+        return _rebuilt(class_for(fault.vocabulary, fault.code), fault)
 
     @property
     def details(self) -> dict[str, Any] | None:
@@ -129,12 +129,12 @@ class FaultError(Exception):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.fault.message!r}, code={self.fault.code!r})"
 
-    def __reduce__(self) -> tuple[Callable[..., FaultError], tuple[Any, ...]]:
-        # Everything is in the fault, so pickling and copying need no constructor's cooperation.
-        return _rebuilt, (type(self), self.fault, self.decision, self.history, self.__notes())
-
-    def __notes(self) -> list[str]:
-        return list(getattr(self, "__notes__", ()))
+    def __reduce__(self) -> tuple[Callable[..., FaultError], tuple[Any, ...], dict[str, Any]]:
+        # Pickling and copying need no constructor's cooperation: the fault and the attributes are everything.
+        state = dict(self.__dict__)
+        if "__notes__" in state:
+            state["__notes__"] = list(state["__notes__"])
+        return _rebuilt, (type(self), self.fault), state
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Register a class that brings its own code. Generated classes name their vocabulary and bring no facts."""
@@ -144,14 +144,9 @@ class FaultError(Exception):
             _register(cls)
 
 
-def _rebuilt(
-    cls: type[FaultError], fault: Fault, decision: Any, history: tuple[Any, ...], notes: list[str]
-) -> FaultError:
+def _rebuilt(cls: type[FaultError], fault: Fault) -> FaultError:
     error = cls.__new__(cls)
     error._hold(fault)  # noqa: SLF001 - same family
-    error.decision, error.history = decision, history
-    for note in notes:
-        error.add_note(note)
     return error
 
 
@@ -160,9 +155,16 @@ def _register(cls: type[FaultError]) -> None:
     from amends.core.vocabularies.app import add
     from amends.errors.classes import own
 
-    given = cls.__dict__
-    above = next(base for base in cls.__mro__[1:] if issubclass(base, FaultError))
-    parent = None if above is FaultError else row_for(above.vocabulary, above.code)
+    given: dict[str, Any] = {}
+    parent: Row | None = None
+    for above in cls.__mro__:
+        if above is FaultError:
+            break
+        if above is not cls and issubclass(above, FaultError) and "code" in above.__dict__:
+            parent = row_for(above.vocabulary, above.code)
+            break
+        # A base without a code has no row; what it says counts as said here.
+        given = {**above.__dict__, **given}
     recovery = Recovery(given.get("recovery", parent.recovery if parent else Recovery.TERMINAL))
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
     first_line = (cls.__doc__ or "").strip().partition("\n")[0]
@@ -179,7 +181,7 @@ def _register(cls: type[FaultError]) -> None:
             actor=Actor(given.get("actor", base.actor_under(recovery))),
             status=given.get("status", base.status),
             exit=given.get("exit", base.exit),
-            wait=given.get("wait"),
+            wait=given.get("wait", base.wait),
         )
     )
     own(cls)
