@@ -38,6 +38,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "extensions": (dict,),
 }
 
+_NEEDED = frozenset({"message", "extensions"})
+"""Fields that are empty when there is nothing to say, never None."""
+
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
@@ -56,7 +59,9 @@ def fill(fault: Fault) -> None:
         force_setattr(fault, "vocabulary", EVERYDAY)
     for name, kinds in _KINDS.items():
         value = getattr(fault, name)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+        if value is None and name not in _NEEDED:
+            continue
+        if not isinstance(value, kinds) or isinstance(value, bool):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise TypeError(f"{name} is {wanted}, not {type(value).__name__}")
     if fault.retry_after is not None and finite(fault.retry_after) is None:
@@ -73,10 +78,11 @@ def fill(fault: Fault) -> None:
 
 def _all(items: Any, kind: type, rule: str) -> tuple[Any, ...]:
     """The items as a tuple, each of one kind."""
-    for item in items:
+    found = tuple(items)
+    for item in found:
         if not isinstance(item, kind):
             raise TypeError(f"{rule}, not {type(item).__name__}")
-    return tuple(items)
+    return found
 
 
 def _set(fault: Fault, name: str, word: type[_Word], default: _Word) -> None:
