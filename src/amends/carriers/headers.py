@@ -30,6 +30,9 @@ def lowered(headers: Any) -> dict[str, str]:
             first = first.decode("latin-1")
         if isinstance(first, bool) or not isinstance(first, str | int | float) or not isinstance(name, str):
             continue
+        if isinstance(first, int) and abs(first) > 10**32:
+            # Longer than any number read below, and beyond what the interpreter writes out.
+            continue
         found.setdefault(name.lower(), str(first).strip())
     return found
 

@@ -61,7 +61,7 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
     if said is False:
         # A "no" is obeyed: no retries are left, whatever the status.
         return replace(reading, fault=replace(fault, max_retries=0))
-    if said is True and not _says_so(body):
+    if said is True and fault.vocabulary == "http" and not _says_so(body):
         row = VOCABULARY.status_row(status)
         fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
         return replace(reading, fault=fault)
@@ -84,6 +84,9 @@ def _multi_status(body: Any) -> Reading:
     if errors.__class__ is not list or not any(item.__class__ is dict for item in errors):
         return NOT_FAILED
     fault = problem.decode(body, status=207, origin=_BODY)
+    if fault is None:
+        # Nested too deep.
+        return NOT_FAILED
     return Reading(failed=False, fatal=False, path="body", error=body, fault=fault)
 
 
@@ -123,4 +126,10 @@ def _bare(status: int, wait: float | None, path: str) -> Fault:
 
 def _says_so(body: Any) -> bool:
     """Whether the body itself answers if the same request may be sent again; it then beats a header's yes."""
-    return body.__class__ is dict and body.get("is_retriable").__class__ is bool
+    if body.__class__ is not dict:
+        return False
+    said = body.get("recovery")
+    return body.get("is_retriable").__class__ is bool or (said.__class__ is str and said in _RECOVERY)
+
+
+_RECOVERY = frozenset(Recovery)
