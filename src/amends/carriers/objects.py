@@ -36,7 +36,12 @@ def _response(value: Any) -> Any:
 
 def _content(value: Any) -> Any:
     """A body that is there already. One still on the wire is not fetched: that is the caller's to do."""
-    for name in ("content", "body", "_body", "data", "text"):
+    if getattr(value, "_content", None) is False:
+        # requests would fetch a streamed body when its content is looked at.
+        return None
+    # So does urllib3 with its data, and unlike the frameworks' responses it can be read like a file.
+    names = ("content", "body", "_body", "text") if hasattr(value, "read") else _BODIES
+    for name in names:
         try:
             found = getattr(value, name, None)
         except Exception:  # noqa: BLE001, S112 - httpx raises for a body not read yet
@@ -44,6 +49,9 @@ def _content(value: Any) -> Any:
         if isinstance(found, str | bytes | bytearray):
             return bytes(found) if isinstance(found, bytearray) else found
     return None
+
+
+_BODIES = ("content", "body", "_body", "data", "text")
 
 
 def _tool_result(value: Any) -> Any:
