@@ -44,7 +44,10 @@ def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]
     """The whole reading of a response, and the `via` it was read by (None where no shape was recognised)."""
     if via is not None and via not in VIAS:
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
+    within = None
     if response.__class__ is not dict:
+        if response.__class__ is bytes:
+            within = len(response)
         seen_via, response = _value(response)
         if response is None:
             return via, NOT_FAILED
@@ -54,12 +57,29 @@ def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]
         via, response = _shape(response)
         if via is None:
             return None, NOT_FAILED
+    if via == "mcp":
+        # The one path hot enough to be told that its document is small.
+        return via, _mcp(response, within)
     return via, VIAS[via](response)
+
+
+def _mcp(value: Any, within: int | None = None) -> Reading:
+    """A result, bare or in its JSON-RPC response."""
+    if value.__class__ is dict and ("jsonrpc" in value or ("error" in value and _is_rpc(value))):
+        return jsonrpc.read(value) if value.get("error") is not None else mcp.read(value.get("result"))
+    return mcp.read(value, within)
+
+
+def _a2a(value: Any) -> Reading:
+    """A task, bare or in its JSON-RPC response."""
+    if value.__class__ is dict and ("jsonrpc" in value or ("error" in value and _is_rpc(value))):
+        return jsonrpc.read(value) if value.get("error") is not None else a2a.read(value.get("result"))
+    return a2a.read(value)
 
 
 def _value(response: Any) -> tuple[str | None, Any]:
     """Bytes and strings as their JSON, a Fault's carrier and foreign objects as plain values; None for nothing."""
-    if isinstance(response, bytes | bytearray | memoryview | str):
+    if response.__class__ is bytes or isinstance(response, _TEXTS):
         try:
             value = read(response)
         except Unreadable:
@@ -72,17 +92,7 @@ def _value(response: Any) -> tuple[str | None, Any]:
     return plain(response)
 
 
-def _result_or_error(read_result: Callable[[Any], Reading]) -> Callable[[Any], Reading]:
-    """A reader for what comes bare or inside a JSON-RPC response."""
-
-    def read_either(value: Any) -> Reading:
-        if value.__class__ is dict and ("jsonrpc" in value or _is_rpc(value)):
-            if value.get("error") is not None:
-                return jsonrpc.read(value)
-            return read_result(value.get("result"))
-        return read_result(value)
-
-    return read_either
+_TEXTS = (bytes, str, bytearray, memoryview)
 
 
 def _adcp(error: Any) -> Reading:
@@ -122,8 +132,8 @@ def _arcp(value: Any) -> Reading:
 
 
 VIAS: Mapping[str, Callable[[Any], Reading]] = {
-    "mcp": _result_or_error(mcp.read),
-    "a2a": _result_or_error(a2a.read),
+    "mcp": _mcp,
+    "a2a": _a2a,
     "jsonrpc": jsonrpc.read,
     "adcp": _adcp,
     "http": _http,

@@ -28,17 +28,13 @@ def truthy(value: Any) -> bool:
     return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
 
 
-def envelope_error(error: Any, origin: Origin, executed: Executed | None = None) -> Reading:
+def envelope_error(
+    error: Any, origin: Origin, executed: Executed | None = None, within: int | None = None
+) -> Reading:
     """The reading of a truthy value found under `adcp_error`: its presence alone means that the call failed."""
-    if not valid(error):
+    if not valid(error, within):
         return FAILED
-    return Reading(
-        failed=True,
-        fatal=True,
-        path=origin.path,
-        error=error,
-        fault=fault_of(error, origin, executed),
-    )
+    return Reading(True, fault_of(error, origin, executed), origin.path, error, True)
 
 
 def payload_error(payload: Any, *, failed: bool, dialect: str) -> Reading | None:

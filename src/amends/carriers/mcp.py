@@ -25,8 +25,8 @@ _STRUCTURED = Origin("adcp", "structuredContent")
 _TEXT = Origin("adcp", "text_fallback")
 
 
-def read(result: Any) -> Reading:
-    """The reading of a tools/call result."""
+def read(result: Any, within: int | None = None) -> Reading:
+    """The reading of a tools/call result. `within` is the size of its document, where that is known."""
     if result.__class__ is not dict:
         return NOT_FAILED
     failed = result.get("isError") is True
@@ -35,7 +35,7 @@ def read(result: Any) -> Reading:
         if structured.__class__ is dict:
             error = structured.get(KEY)
             if error.__class__ is dict or truthy(error):
-                return envelope_error(error, _STRUCTURED)
+                return envelope_error(error, _STRUCTURED, None, within)
         found = _from_text(result.get("content"))
         if found is not None:
             return found

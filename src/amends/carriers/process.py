@@ -21,7 +21,7 @@ from amends.dialects import envelope
 
 __all__ = ["read", "read_envelope"]
 
-_ENVELOPE = Origin("cli", "envelope")
+_ENVELOPE = Origin("envelope", "envelope")
 _NOT_STARTED = frozenset({126, 127})
 """The shell's own: the command could not be started at all."""
 
@@ -125,5 +125,5 @@ def _fault(code: str, executed: Executed, path: str, number: int | None) -> Faul
         details=None if number is None else {"exit": number},
         actor=row.actor,
         executed=executed,
-        origin=Origin("cli", path),
+        origin=Origin("envelope", path),
     )

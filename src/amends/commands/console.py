@@ -28,7 +28,13 @@ __all__ = ["OUTPUTS", "Parser", "emit", "run", "wants_json"]
 OUTPUTS = ("text", "json", "problem")
 
 # In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
-COMMANDS = ("tour", "decode", "explain", "translate", "schema", "store")
+COMMANDS = {
+    "try": "tour",
+    "decode": "decode",
+    "explain": "explain",
+    "translate": "translate",
+    "schema": "schema",
+}
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -62,8 +68,13 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def parser() -> Parser:
-    """The whole command line."""
+def parser(argv: Sequence[str] = ()) -> Parser:
+    """
+    The command line.
+
+    Where `argv` begins with a command, only that one is loaded: the others would cost their imports for nothing.
+    """
+    chosen = argv[0] if argv and argv[0] in COMMANDS else None
     top = Parser(
         prog="amends",
         description="Failures an agent can act on: read, decide, translate and look up structured errors.",
@@ -71,23 +82,18 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"amends {__version__}")
     _common(top, default=None)
-    shared = argparse.ArgumentParser(add_help=False)
-    _common(shared, default=argparse.SUPPRESS)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Sub(shared))
-    for name in COMMANDS:
-        import_module(f"amends.commands.{name}").add(commands)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Command)
+    for name in (chosen,) if chosen else COMMANDS:
+        import_module(f"amends.commands.{COMMANDS[name]}").add(commands)
     return top
 
 
-class _Sub:
-    """Makes subparsers that take the common options after the command as well as before it."""
+class _Command(Parser):
+    """A subcommand's parser: it takes the common options after the command as well as before it."""
 
-    def __init__(self, shared: argparse.ArgumentParser) -> None:
-        self._shared = shared
-
-    def __call__(self, **options: Any) -> Parser:
-        options.setdefault("parents", [self._shared])
-        return Parser(exit_on_error=False, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(exit_on_error=False, **options)
+        _common(self, default=argparse.SUPPRESS)
 
 
 def _common(target: argparse.ArgumentParser, default: Any) -> None:
@@ -122,7 +128,7 @@ def json_bytes(value: Any) -> bytes:
 def run(argv: Sequence[str]) -> int:
     """Run the command line and say its failures."""
     try:
-        args = parser().parse(argv)
+        args = parser(argv).parse(argv)
         code: int = args.run(args)
         sys.stdout.flush()
     except FaultError as error:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.core.terms import Recovery
-from amends.core.vocabulary import APP, EVERYDAY, names, row_for, vocabulary
+from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabulary
 
-__all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "transfer"]
+__all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer"]
 
 ORIGINAL = "translated_from"
 """The key in `details` that keeps {vocabulary, code} of a fault that was translated into coarser words."""
@@ -63,12 +63,20 @@ def original(fault: Fault) -> tuple[str, str] | None:
     if not isinstance(kept, dict):
         return None
     name, code = kept.get("vocabulary"), kept.get("code")
-    if not isinstance(name, str) or not isinstance(code, str) or name not in names():
+    if not isinstance(name, str) or not isinstance(code, str) or not 0 < len(code) <= 64:
         return None
-    row = vocabulary(name).rows.get(code)
-    if row is None or code_in(fault.vocabulary, row.everyday, fault.recovery) != fault.code:
+    if name not in names():
+        return None
+    row = vocabulary(name).row(code, fault.status)
+    if code_in(fault.vocabulary, row.everyday, fault.recovery) != fault.code:
         return None
     return name, code
+
+
+def source_row(fault: Fault) -> Row:
+    """The row of the code a fault was raised with: a translated one's words are its original's."""
+    name, code = original(fault) or (fault.vocabulary, fault.code)
+    return row_for(name, code, fault.status)
 
 
 def transfer(fault: Fault, to: str) -> Fault:
@@ -82,15 +90,18 @@ def transfer(fault: Fault, to: str) -> Fault:
     if to not in TARGETS:
         raise LookupError(f"cannot translate into {to!r}; choose one of {', '.join(TARGETS)}")
     if fault.vocabulary == to:
-        return fault
+        if all(child.vocabulary == to for child in fault.errors):
+            return fault
+        return replace(fault, errors=tuple(transfer(child, to) for child in fault.errors))
     row = row_for(fault.vocabulary, fault.code, fault.status)
     code, details = _code(fault, to, row.everyday)
     changes: dict[str, Any] = {"vocabulary": to, "code": code, "details": details}
     if to == "http" and fault.status is None:
         changes["status"] = row.status or row_for(EVERYDAY, row.everyday).status
-    if code == "CANCELLED" and row.recovery is fault.recovery:
-        # Nobody said otherwise, so each side keeps its own view of a cancellation (M5).
-        changes["recovery"] = row_for(to, code).recovery
+    if row.everyday == "CANCELLED" and fault.origin is None and row.recovery is fault.recovery:
+        # Raised without a recovery, so each side has its own view of a cancellation (M5). One that came from
+        # outside was decided there.
+        changes["recovery"] = row_for("http" if to == "http" else EVERYDAY, "CANCELLED").recovery
     if fault.errors:
         changes["errors"] = tuple(transfer(child, to) for child in fault.errors)
     return replace(fault, **changes)
@@ -99,14 +110,17 @@ def transfer(fault: Fault, to: str) -> Fault:
 def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | None]:
     """The code in the target, and the details with or without the note of where it came from."""
     earlier = original(fault)
-    if earlier is not None and earlier[0] == to:
-        details = {key: value for key, value in (fault.details or {}).items() if key != ORIGINAL}
-        return earlier[1], details or None
+    if earlier is not None:
+        if earlier[0] == to:
+            details = {key: value for key, value in (fault.details or {}).items() if key != ORIGINAL}
+            return earlier[1], details or None
+        # What was raised decides, not what it became on the way; the first translation's note names it.
+        return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
     if _speaks(to, fault):
         return fault.code, fault.details
     code = code_in(to, everyday, fault.recovery)
-    if code == fault.code or earlier is not None:
-        # The first translation's note is the one that names what was raised.
+    if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
+        # The same word on both sides needs no note to come back.
         return code, fault.details
     note = {"vocabulary": fault.vocabulary, "code": fault.code}
     return code, {**(fault.details or {}), ORIGINAL: note}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from amends.core.crosswalk import code_in, original
+from amends.core.crosswalk import code_in, source_row
 from amends.core.fault import Fault
 from amends.core.terms import Executed
 from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
@@ -79,9 +79,8 @@ def exit_code(fault: Fault, profile: str = DEFAULT_PROFILE) -> int:
     written = _WRITTEN.get(profile)
     if written is None:
         raise LookupError(f"no exit profile {profile!r}; there are {', '.join(PROFILES)}")
-    vocabulary_name, code = original(fault) or (fault.vocabulary, fault.code)
-    row = row_for(vocabulary_name, code, fault.status)
+    row = source_row(fault)
     own = row.exit if row.exit is not None else row_for(EVERYDAY, row.everyday).exit
     if profile == DEFAULT_PROFILE or own == 130:
         return own or 1
-    return written.get(code) or written.get(code_in("cli", row.everyday)) or 1
+    return written.get(row.code) or written.get(code_in("cli", row.everyday)) or 1

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
-from amends.core.vocabulary import EVERYDAY, row_for
+from amends.core.vocabulary import row_for
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault
@@ -55,8 +55,6 @@ def fill(fault: Fault) -> None:
     given: Any = fault  # what a person wrote need not be what the annotations say
     if not isinstance(given.code, str) or not given.code:
         raise ValueError(f"code is a non-empty string, not {given.code!r}")
-    if given.vocabulary is None:
-        force_setattr(fault, "vocabulary", EVERYDAY)
     for name, kinds in _KINDS.items():
         value = getattr(fault, name)
         if value is None and name not in _NEEDED:

@@ -16,8 +16,11 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "TOO_DEEP", "Unreadable", "compact", "deep"
 
 MAX_BYTES = 8 * 1024 * 1024
 """A larger document is not read at all."""
-MAX_DEPTH = 128
+MAX_DEPTH = 256
 """A document nested deeper holds no error anybody meant; reading it costs more than it can tell."""
+
+_SURELY_SHALLOW = 2 * MAX_DEPTH
+"""Every level takes two bytes, so a shorter document cannot be too deep."""
 
 _MAX_WIDTH = 1_000_000
 """Containers on one level. Values built in this process may hold themselves twice, and double on every level."""
@@ -61,8 +64,7 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
         return TOO_DEEP
     except (msgspec.DecodeError, UnicodeError):
         return _tolerant(data)
-    # More brackets than levels allowed are needed to be too deep; counting them is nearly free.
-    return TOO_DEEP if _brackets(data) > MAX_DEPTH and deep(value) else value
+    return value if len(data) <= _SURELY_SHALLOW or not _deep(data, value) else TOO_DEEP
 
 
 def read_strict(text: str) -> Any:
@@ -82,7 +84,7 @@ def read_strict(text: str) -> Any:
     except (msgspec.DecodeError, UnicodeError):
         # Lone surrogates and 1e400 are JSON too, though msgspec refuses them.
         value = _stdlib(text, constants=False)
-    return TOO_DEEP if _brackets(text) > MAX_DEPTH and deep(value) else value
+    return value if len(text) <= _SURELY_SHALLOW or not _deep(text, value) else TOO_DEEP
 
 
 def compact(value: Any) -> bytes | None:
@@ -121,12 +123,12 @@ def deep(value: Any) -> bool:
     return True
 
 
-def _brackets(data: Any) -> int:
-    if isinstance(data, str):
-        return data.count("{") + data.count("[")
-    if isinstance(data, memoryview):
+def _deep(data: Any, value: Any) -> bool:
+    """The same for a document: walked only when it has more brackets than levels are allowed."""
+    if data.__class__ is memoryview:
         data = data.tobytes()
-    return data.count(b"{") + data.count(b"[")  # type: ignore[no-any-return]
+    curly, square = ("{", "[") if data.__class__ is str else (b"{", b"[")
+    return data.count(curly) + data.count(square) > MAX_DEPTH and deep(value)
 
 
 def _tolerant(data: Any) -> Any:

@@ -37,6 +37,9 @@ LOSSES = frozenset(
 MAX_ERROR_BYTES = 4096
 """Compact UTF-8 JSON; a larger error is none (A7)."""
 
+# Written compactly, no JSON grows more than fivefold (1e15 becomes 1000000000000000.0).
+_SURELY_SMALL = MAX_ERROR_BYTES // 5
+
 _MEMBERS = frozenset({"code", "message", "recovery", "retry_after", "field", "suggestion", "details"})
 _RECOVERY = {
     "transient": Recovery.TRANSIENT,
@@ -48,17 +51,28 @@ _UNKNOWN = VOCABULARY.unknown
 _BARE = Origin("adcp")
 
 
-def valid(error: Any) -> bool:
-    """Whether a value is a structured error at all (A7): an object with a code, small, not nested without end."""
+def valid(error: Any, within: int | None = None) -> bool:
+    """
+    Whether a value is a structured error at all (A7): an object with a code, small, not nested without end.
+
+    Args:
+        error: the value.
+        within: the bytes of the document it was read from, where that is known. What stands in a small document
+            is small itself, and need not be measured.
+
+    """
     if error.__class__ is not dict:
         return False
     code = error.get("code")
     if code.__class__ is not str or not 0 < len(code) <= 64:
         return False
-    size = compact(error)
-    if size is None or len(size) > MAX_ERROR_BYTES:
+    if within is not None and within <= _SURELY_SMALL:
+        return True
+    written = compact(error)
+    if written is None or len(written) > MAX_ERROR_BYTES:
         return False
-    return size.count(b"{") + size.count(b"[") <= MAX_DEPTH or not deep(error)
+    # Every level takes two bytes, so a short error cannot be deep.
+    return len(written) <= 2 * MAX_DEPTH or not deep(error)
 
 
 def decode(data: Any) -> Fault | None:
@@ -83,7 +97,9 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
     field = get("field")
     details = get("details")
     # Most errors hold nothing we do not know.
-    extensions = {} if error.keys() <= _MEMBERS else {name: error[name] for name in error.keys() - _MEMBERS}
+    extensions = (
+        {} if _MEMBERS.issuperset(error) else {name: error[name] for name in error if name not in _MEMBERS}
+    )
     if odd:
         extensions["recovery"] = said
     return Fault(
@@ -103,8 +119,13 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The error object. What was made here is redacted and its wait made conformant; what came is passed on."""
-    own = fault.origin is None
+    """
+    The error object.
+
+    What came as one is passed on as it came. Anything else we say ourselves: it is redacted and its wait made
+    conformant.
+    """
+    own = fault.origin is None or fault.origin.dialect != NAME
     if own:
         fault = redacted(fault)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message, "recovery": _written(fault)}
@@ -125,7 +146,7 @@ def encode(fault: Fault) -> dict[str, Any]:
 def _written(fault: Fault) -> Any:
     if fault.recovery is Recovery.UNCERTAIN:
         return "transient"
-    if fault.recovery is Recovery.TERMINAL and fault.origin is not None:
+    if fault.recovery is Recovery.TERMINAL and fault.origin is not None and fault.origin.dialect == NAME:
         return fault.extensions.get("recovery", "terminal")
     return fault.recovery.value
 

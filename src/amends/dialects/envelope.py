@@ -4,7 +4,7 @@ A command line's envelope (S2): {ok, error, meta}.
 - `retryable` is true, false or "maybe" (uncertain); `fix_required` says what has to change where a retry unchanged
   cannot help: the first suggestion, or the code's own.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
-- `attempt`, `max_attempts` and `trace_id` stand in `meta`.
+- `attempt`, `max_attempts` and `trace_id` stand in `meta`; in nested errors, which have none, among their members.
 - our extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and the problem
   members carry the rest, so nothing else is lost. The exit code is the process's (`amends.core.exits`).
 """
@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from amends.core.crosswalk import source_row
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.cli import VOCABULARY
-from amends.core.vocabulary import row_for
 from amends.dialects import members
 from amends.dialects.problem import MAX_PARTS, milliseconds
 
@@ -38,12 +38,13 @@ _MEMBERS = frozenset(
         *_TEXTS,
         *("code", "message", "retryable", "retry_after_ms", "max_retries", "fix_required", "recovery"),
         *("suggestions", "suggestion", "details", "errors", "status", "intent", "actor"),
+        *("trace_id", "attempt", "max_attempts"),
     }
 )
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
 _SAID = {True: Recovery.TRANSIENT, "maybe": Recovery.UNCERTAIN}
-_BARE = Origin("cli", "envelope")
+_BARE = Origin("envelope", "envelope")
 
 
 def error_of(data: Any) -> dict[str, Any] | None:
@@ -80,6 +81,7 @@ def _decode(
     error: dict[str, Any], meta: dict[str, Any], exit: Exit | None, origin: Origin, room: list[int]
 ) -> Fault:
     get = error.get
+    meta = {**error, **meta}
     code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
     fix = members.text(get("fix_required"))
@@ -155,19 +157,19 @@ def _executed(error: dict[str, Any], known: bool, code: str, exit: Exit | None) 
 
 def encode(fault: Fault) -> dict[str, Any]:
     """The whole envelope of a failure."""
+    return {"ok": False, "error": encode_error(fault), "meta": _meta(fault)}
+
+
+def _meta(fault: Fault) -> dict[str, Any]:
     meta = {"attempt": fault.attempt, "max_attempts": fault.max_attempts, "trace_id": fault.trace_id}
-    return {
-        "ok": False,
-        "error": encode_error(fault),
-        "meta": {name: value for name, value in meta.items() if value is not None},
-    }
+    return {name: value for name, value in meta.items() if value is not None}
 
 
 def encode_error(fault: Fault) -> dict[str, Any]:
     """The error object alone."""
     recovery = fault.recovery
     wait = milliseconds(fault.retry_after)
-    row = row_for(fault.vocabulary, fault.code, fault.status)
+    row = source_row(fault)
     if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
         # C3: a rate limit always says how long; the default is what a reader would wait anyway.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
@@ -185,7 +187,7 @@ def encode_error(fault: Fault) -> dict[str, Any]:
         "suggestions": list(fault.suggestions) if fault.suggestions or fix else None,
         "field": fault.field,
         "details": fault.details,
-        "errors": [encode_error(child) for child in fault.errors] or None,
+        "errors": [encode_error(child) | _meta(child) for child in fault.errors] or None,
         "doc_uri": fault.doc_uri,
         "type": fault.type,
         "title": fault.title,

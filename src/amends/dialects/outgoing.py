@@ -39,9 +39,7 @@ def redacted(fault: Fault) -> Fault:
     if fault.extensions:
         changes["extensions"] = redact_value(fault.extensions, keep=KEPT)
     if fault.errors:
-        changes["errors"] = tuple(
-            redacted(child) if child.origin is None else child for child in fault.errors
-        )
+        changes["errors"] = tuple(redacted(child) for child in fault.errors)
     return replace(fault, **changes) if changes else fault
 
 

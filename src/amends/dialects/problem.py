@@ -15,6 +15,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from amends.core.crosswalk import source_row
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
@@ -206,14 +207,14 @@ def _executed(code: str, status: int | None, facts: Row) -> Executed:
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The problem document. What was made here is redacted; what came from outside is passed on."""
-    if fault.origin is None:
+    """The problem document. What came as one is passed on; anything else we say ourselves, and it is redacted."""
+    if fault.origin is None or fault.origin.dialect != NAME:
         fault = redacted(fault)
     return _encode(fault)
 
 
 def _encode(fault: Fault) -> dict[str, Any]:
-    row = row_for(fault.vocabulary, fault.code, fault.status)
+    row = source_row(fault)
     wait = milliseconds(fault.retry_after)
     written: dict[str, Any] = {
         "type": fault.type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
 
 def losses(fault: Fault, dialect: str) -> frozenset[str]:
     """
-    The fields of `fault` that do not come back when it is written in a dialect and read again.
+    The fields of `fault`, or of its parts, that do not come back when it is written in a dialect and read again.
 
     Found by doing it, so it cannot promise too much. Where a field is empty, nothing is lost.
 
@@ -47,17 +48,24 @@ def losses(fault: Fault, dialect: str) -> frozenset[str]:
     """
     module = find_dialect(dialect)
     # As if passed on: what redaction takes out of our own texts is not a loss of the dialect.
-    sent = replace(fault, origin=fault.origin or Origin(module.NAME))
+    sent = replace(fault, origin=Origin(module.NAME))
     back: Fault | None = module.decode(module.encode(sent))
     if back is None:
         return frozenset(name for name in Fault.__struct_fields__ if _present(getattr(fault, name)))
-    return frozenset(
-        name
-        for name in Fault.__struct_fields__
-        if name not in _NOT_SAID
-        and _present(getattr(fault, name))
-        and getattr(back, name) != getattr(fault, name)
-    )
+    return frozenset(_missing(fault, back))
+
+
+def _missing(sent: Fault, back: Fault) -> Iterator[str]:
+    for name in Fault.__struct_fields__:
+        before, after = getattr(sent, name), getattr(back, name)
+        if name in _NOT_SAID or not _present(before):
+            continue
+        if name == "errors" and len(before) == len(after):
+            # The parts are there; what each of them lost is named by its field.
+            for part, read in zip(before, after, strict=True):
+                yield from _missing(part, read)
+        elif before != after:
+            yield name
 
 
 # Where it was found is about this hop, and whose word the code is goes without saying in its own dialect.

@@ -1,0 +1,96 @@
+"""How reports look to a person: a few coloured lines, the decision first. Rich where installed, plain otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from amends.core.decision import REASONS, Decision
+from amends.core.terms import Action
+from amends.core.text import strip
+
+if TYPE_CHECKING:
+    from amends.commands.decode import Report
+    from amends.core.fault import Fault
+
+__all__ = ["Painter", "painter", "report_lines", "sentence", "show_report"]
+
+_COLOURS = {
+    Action.RETRY: "yellow",
+    Action.FIX: "cyan",
+    Action.VERIFY: "magenta",
+    Action.FALLBACK: "blue",
+    Action.ESCALATE: "red",
+    Action.NONE: "green",
+    Action.GENERIC: "dim",
+}
+_CODES = dict(bold="1", dim="2", red="31", green="32", yellow="33", blue="34", magenta="35", cyan="36")  # noqa: C408 - one line
+
+
+class Painter:
+    """Puts colour on words, or leaves them alone."""
+
+    def __init__(self, *, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, text: str, *styles: str) -> str:
+        """`text` in the given styles."""
+        if not self._on:
+            return text
+        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def painter() -> Painter:
+    """Colour on a terminal, unless NO_COLOR says otherwise; FORCE_COLOR turns it on anywhere."""
+    if "FORCE_COLOR" in os.environ:
+        return Painter(on=True)
+    return Painter(
+        on=sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    )
+
+
+def sentence(decision: Decision) -> str:
+    """A decision in words."""
+    action = str(decision.action)
+    if decision.delay is not None:
+        action += f" in {decision.delay:g} s"
+    return f"{action}: {REASONS[decision.reason]}"
+
+
+def report_lines(report: Report, paint: Painter) -> list[str]:
+    """The report, decision first. What came from outside is stripped of control characters."""
+    colour = _COLOURS[report.decision.action]
+    lines = [
+        paint(sentence(report.decision), "bold", colour)
+        if colour != "dim"
+        else paint(sentence(report.decision), "dim")
+    ]
+    fault = report.fault
+    if fault is None:
+        return [*lines, paint("failed, without a structured error" if report.failed else "no failure", "dim")]
+    lines.append(f"{paint(strip(fault.code), 'bold')} {strip(fault.message)}".rstrip())
+    lines += [f"  {paint('fix', 'cyan')} {strip(step)}" for step in fault.suggestions]
+    lines += [paint(f"  {name:<9}", "dim") + str(value) for name, value in _facts(fault, report)]
+    return lines
+
+
+def _facts(fault: Fault, report: Report) -> list[tuple[str, str]]:
+    where = f"{report.via}{f' · {report.path}' if report.path else ''}"
+    known = [
+        ("found in", where),
+        ("recovery", f"{fault.recovery}, next to act: {fault.actor}"),
+        ("happened", str(fault.executed)),
+    ]
+    if fault.field:
+        known.append(("field", strip(fault.field)))
+    if fault.errors:
+        known.append(("parts", f"{len(fault.errors)}, first {strip(fault.errors[0].code)}"))
+    if fault.trace_id:
+        known.append(("trace", strip(fault.trace_id)))
+    return known
+
+
+def show_report(report: Report) -> None:
+    """Print a report for a person."""
+    sys.stdout.write("\n".join(report_lines(report, painter())) + "\n")
