@@ -7,7 +7,7 @@ from bench.recovery.overload import Overload
 from bench.recovery.run import Record
 
 BIN = 2.0  # seconds at least, and ...
-PER_BIN = 200  # ... arrivals at least, so that the noise of one bin does not look like a relapse
+PER_BIN = 150  # ... arrivals at least, so that the noise of one bin does not look like a relapse
 BACK = 0.9  # share of the arrivals that has to come through for the fleet to count as recovered
 
 

@@ -94,6 +94,7 @@ def variations() -> list[Scenario]:
     """What scenarios.md asks for; nothing here was used for tuning except where NOTES.md says so."""
     found = [_vary("a", f"window {window} s", window=float(window)) for window in (5, 20, 60)]
     found += [_vary("b", f"outage {length} s", length=float(length)) for length in (5, 15, 60, 120)]
+    found += [_vary("b", f"{share} % of calls take 1.5 s", long_share=share / 100) for share in (20, 50)]
     found += [_vary("c", f"brownout {share} %", share=share / 100) for share in (10, 20, 45, 60)]
     # `loss` is one of three equal shares: lost answer, lost request, clean 503.
     found += [_vary("f", f"loss {loss} %", loss=loss / 100) for loss in (1, 5, 20, 30)]

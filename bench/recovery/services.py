@@ -92,16 +92,27 @@ class Window(Service):
 class Outage(Service):
     """b: a bare 503 for everything from `start` until `start + length`."""
 
-    def __init__(self, seed: int = 0, *, start: float = 10.0, length: float = 30.0, **options: float) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        start: float = 10.0,
+        length: float = 30.0,
+        long_share: float = 0.0,
+        long_latency: float = 1.5,
+        **options: float,
+    ) -> None:
         super().__init__(seed, **options)
         self.start = start
         self.end = start + length
+        self.long_share = long_share  # in a variation some calls take longer by nature
+        self.long_latency = long_latency
 
     def answer(self, now: float, request: Request) -> Answer:
         if self.start <= now < self.end:
             self.doomed += 1
             return now + self.latency, UNAVAILABLE
-        return now + self.latency, OK
+        return now + (self.long_latency if self.chance(request) < self.long_share else self.latency), OK
 
     def opportunity(self, now: float, operation: int) -> float | None:
         return self.end if self.start <= now < self.end else now

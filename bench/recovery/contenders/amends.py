@@ -128,7 +128,7 @@ class Driver:
             if attempt == ATTEMPTS:
                 break
             began = loop.now
-            delay = min(CAP, FIRST * 2 ** (attempt - 1)) * (0.5 + 0.5 * self.dice.random())
+            delay = min(CAP, FIRST * 2 ** (attempt - 1)) * self.dice.random()
             if delay > patience:
                 break
             await asyncio.sleep(delay)

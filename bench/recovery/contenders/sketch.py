@@ -33,8 +33,11 @@ class Tuning:
     silence_first: float = 3.0  # the same after time-outs, which cost the server work
     silence_growth: float = 2.0
     silence_cap: float = 8.0
-    calm: float = 1.25  # an answer up to this many times the usual round trip is a calm one
-    calm_floor: float = 0.05  # seconds added to that, so that microseconds of noise do not count
+    calm: float = 1.25  # an answer up to this many times the usual round trip is a calm one ...
+    calm_floor: float = 0.05  # ... and this many seconds more, so that microseconds of noise do not count ...
+    calm_spread: float = (
+        2.0  # ... or this many times the usual deviation, for services whose calls differ in length
+    )
     slack: float = 4.0  # while not calm, rest this many times the excess between sends
     budget_share: float = 0.2  # repeats allowed as a share of calls ...
     budget_floor: float = 10.0  # ... plus this many a second ...
@@ -58,6 +61,7 @@ class Upstream:
         "resume_at",
         "share",
         "since",
+        "spread",
         "state",
         "tuning",
         "usual",
@@ -72,6 +76,7 @@ class Upstream:
         self.luck = 1.0  # how likely the failures since the last success are, if that share is all there is
         self.proof = -NEVER  # when the youngest call that has been answered well was sent
         self.usual = 0.0  # smoothed round trip of good answers, 0 before the first
+        self.spread = 0.0  # smoothed deviation from it
         self.since = 0.0  # calls sent before this belong to an earlier state
         self.resume_at = 0.0  # DOWN, HELD: nothing goes out before
         self.level = 0  # DOWN: failed probes so far
@@ -140,7 +145,12 @@ class Upstream:
         self.proof = max(self.proof, sent)
         trip = now - sent
         if self.state == FLOWING:
-            self.usual += (trip - self.usual) * (0.125 if self.usual else 1.0)
+            off = trip - self.usual
+            if self.usual:
+                self.usual += off * 0.125
+                self.spread += (abs(off) - self.spread) * 0.125
+            else:
+                self.usual = trip
             return
         self._settle(sent)
         if self.state == HELD and (now < self.resume_at or sent < self.since):
@@ -150,15 +160,18 @@ class Upstream:
             self.since = now
             self.inflight = 0
             self.window = 1.0 / (1.0 - min(self.share, 0.95))
-        if trip <= tuning.calm * self.usual + tuning.calm_floor or not self.usual:
+        excess = trip - self.usual
+        tolerated = max((tuning.calm - 1) * self.usual + tuning.calm_floor, tuning.calm_spread * self.spread)
+        if excess <= tolerated or not self.usual:
             self.window += max(self.share, 1.0 / self.window)
             self.next_send = now
             if not waiting:
                 self.state = FLOWING
         else:
             self.window = max(1.0, self.window / 2)
-            self.next_send = now + tuning.slack * (trip - self.usual) * (0.5 + draw)
-        self.usual += (trip - self.usual) * (0.02 if self.usual else 1.0)
+            self.next_send = now + tuning.slack * excess * (0.5 + draw)
+        self.usual += excess * (0.02 if self.usual else 1.0)
+        self.spread += (abs(excess) - self.spread) * 0.02
 
     def failure(self, now: float, sent: float, *, silent: bool, draw: float) -> None:
         """The call sent at `sent` failed without a hint; `silent` if no answer came at all."""
