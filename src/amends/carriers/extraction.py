@@ -203,7 +203,9 @@ def _shape(value: Any) -> tuple[str | None, Any]:
     for via, is_one in SHAPES:
         if is_one(value):
             if via == "jsonrpc" and value.get("error") is None and value.get("result").__class__ is dict:
-                inner, result = _shape(value["result"])
-                return (inner, result) if inner in {"mcp", "a2a"} else (via, value)
+                # Only one level: a result that is a response again is nobody's.
+                result = value["result"]
+                inner = "mcp" if _is_mcp(result) else "a2a" if _is_a2a(result) else None
+                return (inner, result) if inner is not None else (via, value)
             return via, value
     return None, None

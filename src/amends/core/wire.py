@@ -56,6 +56,8 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
         Unreadable: when it is no JSON or too large.
 
     """
+    if data.__class__ is memoryview:
+        data = _bytes(data)
     if len(data) > MAX_BYTES:
         raise Unreadable.size()
     try:
@@ -65,6 +67,13 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
     except (msgspec.DecodeError, UnicodeError):
         return _tolerant(data)
     return value if len(data) <= _SURELY_SHALLOW or not _deep(data, value) else TOO_DEEP
+
+
+def _bytes(view: Any) -> bytes:
+    """What a view shows: it may have gaps, and items larger than bytes."""
+    if view.nbytes > MAX_BYTES:
+        raise Unreadable.size()
+    return view.tobytes()  # type: ignore[no-any-return]
 
 
 def read_strict(text: str) -> Any:
@@ -106,7 +115,7 @@ def compact(value: Any) -> bytes | None:
 def deep(value: Any) -> bool:
     """Whether a value is nested deeper than MAX_DEPTH. Walks without recursion."""
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for item in level:
             if item.__class__ is dict:
@@ -125,8 +134,6 @@ def deep(value: Any) -> bool:
 
 def _deep(data: Any, value: Any) -> bool:
     """The same for a document: walked only when it has more brackets than levels are allowed."""
-    if data.__class__ is memoryview:
-        data = data.tobytes()
     curly, square = ("{", "[") if data.__class__ is str else (b"{", b"[")
     return data.count(curly) + data.count(square) > MAX_DEPTH and deep(value)
 
