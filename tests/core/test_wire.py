@@ -1,0 +1,186 @@
+"""Reading bytes from outside: tolerant of what producers let through, strict where text was never declared JSON."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends.core.wire import MAX_BYTES, MAX_DEPTH, TOO_DEEP, Unreadable, compact, deep, read, read_strict
+from tests.strategies import ODD, json_values, often
+
+
+def nested(levels, opening="[", closing="]"):
+    """A document of that many levels."""
+    return opening * levels + closing * levels
+
+
+class Odd(dict):
+    """Not a plain dict."""
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: data.decode()])
+def test_every_kind_of_buffer_is_read(kind):
+    """A document is bytes, a view of them, or a string."""
+    assert read(kind(b'{"a": [1, 2.5, "\xc3\xa9"]}')) == {"a": [1, 2.5, "é"]}
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: data.decode()])
+def test_every_kind_of_buffer_is_measured(kind):
+    """Too deep is too deep, however the document arrives."""
+    assert read(kind(nested(MAX_DEPTH + 1).encode())) is TOO_DEEP
+    assert read(kind(nested(MAX_DEPTH).encode())) is not TOO_DEEP
+
+
+def test_a_view_with_gaps_is_read_or_refused():
+    """A memoryview need not be contiguous; it is still only data."""
+    with pytest.raises(Unreadable):
+        read(memoryview(b"{x}x")[::2][:1])
+    assert read(memoryview(b"{x}x")[::2]) == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        ('\ufeff{"a": 1}', {"a": 1}),
+        (b"[Infinity, -Infinity]", [math.inf, -math.inf]),
+        (b"[1e400, -1e400]", [math.inf, -math.inf]),
+        (b'"\\ud800"', "\ud800"),
+        (b'{"a": "\xff"}', {"a": "\ufffd"}),
+        ('"\ud800"', "\ud800"),
+        (b"1" * 300 + b"", int("1" * 300)),
+        (b"1" * 5000, math.inf),
+        (b"-" + b"1" * 5000, -math.inf),
+    ],
+)
+def test_what_producers_let_through_does_not_stop_it(data, expected):
+    """M6: a byte-order mark, Infinity, 1e400, lone surrogates, broken UTF-8, thousands of digits."""
+    assert read(data) == expected
+
+
+def test_nan_is_read():
+    """M6: NaN does not stop a reader; it counts as absent later."""
+    assert math.isnan(read(b'{"a": NaN}')["a"])
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"a":', b"{]", b"nope", b"{} {}", b"\xff\xfe{", b"'a'", b"[1,]"])
+def test_no_json_is_unreadable(data):
+    """Anything else is refused with one error, which says where and not what."""
+    with pytest.raises(Unreadable) as caught:
+        read(data)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_size_is_bounded():
+    """M6: 8 MiB are read, one byte more is not; nothing is parsed to find out."""
+    document = b'"' + b"a" * (MAX_BYTES - 2) + b'"'
+    assert len(read(document)) == MAX_BYTES - 2
+    for too_large in (document + b" ", (document + b" ").decode()):
+        with pytest.raises(Unreadable):
+            read(too_large)
+    with pytest.raises(Unreadable):
+        read_strict(document.decode() + " ")
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 1000, 10_000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_depth_is_bounded(levels, opening, closing):
+    """M6: a document nested too deep is readable and holds nothing; 10,000 levels and more included."""
+    document = opening * levels + "0" + closing * levels
+    assert read(document) is TOO_DEEP
+    assert read(document.encode()) is TOO_DEEP
+    assert read_strict(document) is TOO_DEEP
+    # The forgiving parser knows the bound, too.
+    assert read("\ufeff" + document) is TOO_DEEP
+
+
+@pytest.mark.parametrize("text", ['\ufeff{"a": 1}', '{"a": NaN}', "[Infinity]", "-Infinity", "{", "Done.", ""])
+def test_strict_is_json_to_the_letter(text):
+    """M6: S4's text fallback is JSON.parse, which takes no byte-order mark and no NaN."""
+    with pytest.raises(Unreadable):
+        read_strict(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("[1e400]", [math.inf]), ('"\\ud800"', "\ud800"), ('{"a": 1}', {"a": 1})]
+)
+def test_strict_takes_all_of_json(text, expected):
+    """1e400 and lone surrogates are JSON, though our fast parser refuses them."""
+    assert read_strict(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [({"a": "é"}, 10), ({"a": "漢"}, 11), ({"a": "🙂"}, 12), ({"a": [1, 2]}, 11), ("\ud800", 5), ({}, 2)],
+)
+def test_compact_is_the_shortest_utf8_json(value, size):
+    """Design 8: 4096 bytes are the length of the compact UTF-8 JSON; a lone surrogate takes three bytes."""
+    assert len(compact(value)) == size
+
+
+@pytest.mark.parametrize("value", [object(), 1j, {None: 1}, {"a": object()}, ["\ud800", object()]])
+def test_what_is_no_json_has_no_compact_form(value):
+    """A value that cannot be written cannot be measured."""
+    assert compact(value) is None
+
+
+def test_compact_of_something_endless_is_none():
+    """10,000 levels, a value holding itself: no RecursionError gets out."""
+    value: list = []
+    value.append(value)
+    assert compact(value) is None
+    assert compact(["\ud800", value]) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, False),
+        ({}, False),
+        ([], False),
+        ({"a": []}, False),
+        ([[1], {"a": 2}], False),
+        (Odd(a=[[[]]]), False),
+    ],
+)
+def test_shallow_values_are_not_deep(value, expected):
+    """Only what is nested beyond the bound is deep."""
+    assert deep(value) is expected
+
+
+def test_depth_is_counted_to_the_level():
+    """Exactly MAX_DEPTH levels are allowed, whatever hangs beside them."""
+    at_most: list = [0]
+    for _ in range(MAX_DEPTH - 1):
+        at_most = [0, at_most, "x"]
+    assert not deep(at_most)
+    assert deep([at_most])
+
+
+def test_a_value_that_doubles_on_every_level_is_deep():
+    """Values built in this process may hold themselves twice: width is bounded like depth, and fast."""
+    value: list = []
+    for _ in range(100):
+        value = [value, value]
+    assert deep(value)
+
+
+@often
+@given(st.binary() | st.text() | st.sampled_from([item for item in ODD if isinstance(item, str | bytes)]))
+def test_neither_reader_raises_anything_else(data):
+    """Whatever the bytes are: a value, or Unreadable."""
+    for reader in (read, read_strict) if isinstance(data, str) else (read,):
+        try:
+            reader(data)
+        except Unreadable:
+            pass
+
+
+@often
+@given(json_values())
+def test_reading_gives_back_what_was_written(value):
+    """The compact form is JSON: reading it returns the value."""
+    written = compact(value)
+    assert read(written) == value
+    assert read_strict(written.decode()) == value
