@@ -111,6 +111,18 @@ async def test_what_was_written_is_there_when_opened_again(url, backend):
         assert await store.check() == []
 
 
+async def test_all_names_are_told(store):
+    for name in ("b", "a", "c"):
+        await store.log(name).append(b"")
+        await store.table(name).put("k", b"")
+        await store.queue(name).put(b"")
+    assert await store.names() == {
+        "logs": ["a", "b", "c"],
+        "tables": ["a", "b", "c"],
+        "queues": ["a", "b", "c"],
+    }
+
+
 async def test_follow_ends_when_the_store_is_closed(url):
     store = await stores.open(url)
     await store.log("l").append(b"x")

@@ -279,6 +279,11 @@ class QueueState:
         jobs = itertools.islice(self._dead.values(), limit)
         return [DeadTask(str(job.number), job.key, job.value, job.attempts, job.reason) for job in jobs]
 
+    def restore_dead(self, letter: DeadTask) -> None:
+        job = _Job(next(self._numbers), letter.key, letter.value, 0.0, letter.attempts, letter.attempts)
+        job.reason = letter.reason
+        self._dead[job.number] = job
+
     def revive(self, id: str) -> bool:
         job = self._dead.get(int(id)) if id.isdecimal() else None
         if job is None or not self.put(job.value, key=job.key):

@@ -247,6 +247,9 @@ class MemoryQueue:
         self.changed()
         return revived
 
+    async def restore_dead(self, letter: DeadTask) -> None:
+        self.state().restore_dead(letter)
+
     async def discard(self, id: str) -> bool:
         return self.state().discard(id)
 

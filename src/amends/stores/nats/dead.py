@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from amends.stores.contract import DeadTask
 from amends.stores.nats.link import ApiError
 from amends.stores.nats.messages import Stored, latest, sweep
@@ -12,24 +14,26 @@ __all__ = ["DeadLetters"]
 
 _ID, _KEY, _ATTEMPTS, _REASON = "Nats-Msg-Id", "Amends-Key", "Amends-Attempts", "Amends-Reason"
 
+_ID_TEXT = re.compile(r"[A-Za-z0-9-]+")
+
 
 class DeadLetters:
-    """The dead letters of one queue, by the number their task had in it."""
+    """The dead letters of one queue, by the id their task had in it."""
 
     def __init__(self, streams: Streams, queue: str) -> None:
         self._streams = streams
         self._below = f".dead.{token(queue)}"
 
-    async def add(self, task: int, value: bytes, key: str | None, attempts: int, reason: str) -> None:
+    async def add(self, id: str, value: bytes, key: str | None, attempts: int, reason: str) -> None:
         """Keep it; adding it again changes nothing."""
         headers = {_ID: self._streams.link.new_id(), _ATTEMPTS: str(attempts), _REASON: as_header(reason)}
         if key is not None:
             headers[_KEY] = key
-        await self._streams.publish(STATE, STATE, f"{self._below}.{task}", value, headers)
+        await self._streams.publish(STATE, STATE, f"{self._below}.{id}", value, headers)
 
     async def get(self, id: str) -> DeadTask | None:
         """One of them, or None."""
-        if not id.isdecimal():
+        if not _ID_TEXT.fullmatch(id):
             return None
         stored = await latest(self._streams, STATE, STATE, f"{self._below}.{id}")
         return None if stored is None else _letter(stored)

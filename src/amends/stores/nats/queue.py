@@ -209,7 +209,7 @@ class NatsQueue:
     ) -> None:
         """From "dying" on it is only carried through, by whoever gets the hint next if need be."""
         key = (message.headers or {}).get(_KEY)
-        await self._letters.add(task, message.data, key, attempts, reason)
+        await self._letters.add(str(task), message.data, key, attempts, reason)
         await self.claims.change(task, revision, "done", attempts)
         await self.acknowledge(message.reply)
 
@@ -271,6 +271,10 @@ class NatsQueue:
             return False
         await self._letters.remove(id)
         return True
+
+    async def restore_dead(self, letter: DeadTask) -> None:
+        key = None if letter.key is None else as_header(letter.key)
+        await self._letters.add(f"copied-{letter.id}", letter.value, key, letter.attempts, letter.reason)
 
     async def discard(self, id: str) -> bool:
         if await self._letters.get(id) is None:

@@ -174,6 +174,22 @@ class QueueRows:
         )
         return [DeadTask(str(number), *rest) for number, *rest in rows]
 
+    def restore_dead(self, letter: DeadTask) -> None:
+        self._connection.execute(
+            "INSERT INTO amends_tasks (queue, state, at, attempts, epoch, key, reason, value) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._name,
+                DEAD,
+                self._clock.wall(),
+                letter.attempts,
+                letter.attempts,
+                letter.key,
+                letter.reason,
+                letter.value,
+            ),
+        )
+
     def revive(self, id: str) -> bool:
         cursor = self._connection.execute(
             "UPDATE OR IGNORE amends_tasks SET state = ?, at = ?, attempts = 0, reason = NULL "
@@ -282,6 +298,9 @@ class SqliteQueue:
 
     async def revive(self, id: str) -> bool:
         return await self.store.write(lambda c: self.rows(c).revive(id))
+
+    async def restore_dead(self, letter: DeadTask) -> None:
+        await self.store.write(lambda c: self.rows(c).restore_dead(letter))
 
     async def discard(self, id: str) -> bool:
         return await self.store.write(lambda c: self.rows(c).discard(id))

@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 # Distinct values of an indexed column by jumping from one to the next, instead of reading every row.
 _DISTINCT = """
-    WITH RECURSIVE names (name) AS (
+    WITH RECURSIVE found (this) AS (
         SELECT min({column}) FROM {table}
-        UNION ALL SELECT (SELECT min({column}) FROM {table} WHERE {column} > name) FROM names WHERE name IS NOT NULL
+        UNION ALL SELECT (SELECT min({column}) FROM {table} WHERE {column} > this) FROM found WHERE this IS NOT NULL
     )
-    SELECT name FROM names WHERE name IS NOT NULL
+    SELECT this FROM found WHERE this IS NOT NULL
 """
 
 
