@@ -4,9 +4,9 @@ import argparse
 import time
 from pathlib import Path
 
-from bench.recovery.contenders import CONTENDERS, OURS
 from bench.recovery.experiment import experiment
 from bench.recovery.report import against_published, details, document, goals, headline, versus_no_retry
+from bench.recovery.roster import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
 
 QUICK_SEEDS, SEEDS = 3, 20

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.recovery.contenders import CONTENDERS
 from bench.recovery.metrics import Estimate, estimate, measure, timeline
+from bench.recovery.roster import CONTENDERS
 from bench.recovery.run import run
 from bench.recovery.scenarios import SCENARIOS, Scenario, variations
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import matplotlib as mpl
-from bench.recovery.contenders import OURS
+
 from bench.recovery.experiment import Cell, goodput
+from bench.recovery.roster import OURS
 from bench.recovery.scenarios import SCENARIOS
 
 mpl.use("Agg")

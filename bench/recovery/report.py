@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterable
 
-from bench.recovery.contenders import CONTENDERS, OURS
 from bench.recovery.experiment import Cell
 from bench.recovery.metrics import Estimate, estimate
 from bench.recovery.published import GOALS, PUBLISHED, REASONS, agrees
+from bench.recovery.roster import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
 
 Cells = dict[tuple[str, str], Cell]

@@ -3,6 +3,7 @@
 import httpx
 import httpx_retries
 import urllib3
+
 from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import LostError, Response
 

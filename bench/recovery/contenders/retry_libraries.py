@@ -3,9 +3,10 @@
 import redress
 import stamina
 import tenacity
+from redress.contrib.httpx import default_result_classifier
+
 from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import RefusedError, Response
-from redress.contrib.httpx import default_result_classifier
 
 
 async def _raising(call: Call) -> Response:

@@ -7,12 +7,13 @@ from typing import Any
 import botocore.session
 import httpx2
 import openai
-from bench.recovery.run import Call, Contender, Perform, Process
-from bench.recovery.wire import LostError, Response
 from botocore import UNSIGNED
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
+
+from bench.recovery.run import Call, Contender, Perform, Process
+from bench.recovery.wire import LostError, Response
 
 _in_hand: ContextVar[Call] = ContextVar("the operation whose request reaches the wire next")
 

@@ -1,0 +1,90 @@
+"""Virtual time: it jumps, everybody sees the same clock, and blocking code takes part."""
+
+import asyncio
+import random
+import time
+
+import pytest
+from bench.recovery.baton import Strands, block_on
+from bench.recovery.clock import EPOCH, run_virtual
+
+
+def virtually(main, seed="x"):
+    return run_virtual(main, seed=seed, sleep=lambda s: block_on(lambda: asyncio.sleep(s)))
+
+
+def test_an_hour_costs_nothing_and_every_clock_shows_it():
+    """Sleeping moves the loop's, the monotonic and the wall clock together, and not the real one."""
+    real = time.perf_counter
+
+    async def main(loop):
+        await asyncio.sleep(3600)
+        return loop.time(), time.monotonic(), time.time()
+
+    before = real()
+    assert virtually(main) == (3600, 3600, EPOCH + 3600)
+    assert real() - before < 5
+    assert time.time() != EPOCH + 3600
+
+
+def test_timers_run_in_order_of_time_and_ties_in_order_of_scheduling():
+    """Two sleepers with the same end wake in the order they fell asleep."""
+
+    async def main(loop):
+        seen = []
+
+        async def sleeper(name, seconds):
+            await asyncio.sleep(seconds)
+            seen.append((name, loop.time()))
+
+        await asyncio.gather(sleeper("late", 2), sleeper("first", 1), sleeper("second", 1))
+        return seen
+
+    assert virtually(main) == [("first", 1), ("second", 1), ("late", 2)]
+
+
+def test_blocking_code_sleeps_in_virtual_time_side_by_side():
+    """Threads interleave by virtual time, one at a time, with results and exceptions passed on."""
+
+    async def main(loop):
+        strands, seen = Strands(), []
+
+        def job(name, seconds):
+            for _ in range(2):
+                time.sleep(seconds)
+                seen.append((name, time.monotonic()))
+            if name == "b":
+                raise ValueError(name)
+            return name
+
+        results = await asyncio.gather(
+            strands.run(lambda: job("a", 3)), strands.run(lambda: job("b", 2)), return_exceptions=True
+        )
+        strands.close()
+        return seen, results
+
+    seen, (a, b) = virtually(main)
+    assert seen == [("b", 2), ("a", 3), ("b", 4), ("a", 6)]
+    assert a == "a"
+    assert isinstance(b, ValueError)
+
+
+def test_waiting_for_nothing_is_reported():
+    """A future that nothing will ever resolve is a deadlock, not a hang."""
+
+    async def main(loop):
+        await loop.create_future()
+
+    with pytest.raises(RuntimeError, match="deadlock"):
+        virtually(main)
+
+
+def test_global_dice_are_seeded_for_the_run_and_restored_after_it():
+    """Libraries that roll the module's dice get the same numbers for the same seed."""
+
+    async def main(loop):
+        return random.random()
+
+    state = random.getstate()
+    assert virtually(main, "s") == virtually(main, "s") != virtually(main, "t")
+    assert random.getstate() == state

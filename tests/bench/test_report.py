@@ -1,0 +1,72 @@
+"""Numbers out of runs, and what is said about them."""
+
+import math
+
+import pytest
+from bench.recovery.metrics import Estimate, estimate, fleet, measure, percentile
+from bench.recovery.overload import Overload
+from bench.recovery.published import Goal, agrees
+from bench.recovery.run import Record
+from bench.recovery.services import Service
+
+
+def test_percentiles_are_by_nearest_rank():
+    """The 99th of a hundred is the ninety-ninth; of one, that one; of none, nothing."""
+    values = [float(n) for n in range(1, 101)]
+    assert (percentile(values, 0.99), percentile(values, 0.5)) == (99, 50)
+    assert percentile([7.0], 0.99) == 7
+    assert math.isnan(percentile([], 0.5))
+
+
+def test_estimates_leave_out_runs_without_a_number():
+    """Mean 2 of 1 and 3, spread √2, error 1."""
+    found = estimate([1.0, math.nan, 3.0])
+    assert (found.mean, found.count) == (2, 2)
+    assert found.error == pytest.approx(1.0)
+
+
+def test_a_run_is_summed_up_by_hand_computed_numbers():
+    """Two of three come through with four calls; the third failed after 2 s with its write committed."""
+    service = Service()
+    service.calls = 4
+    service.commits.update({0: 1, 1: 2, 2: 1})
+    record = Record(service, [(0.0, 0), (1.0, 0), (2.0, 0)], [0.5, 2.0, 4.0], [True, True, False])
+    found = measure(record)
+    assert found["success"] == pytest.approx(200 / 3)
+    assert (found["calls/success"], found["p50"], found["p99"]) == (2, 0.5, 1)
+    assert (found["to failure"], found["duplicates"], found["orphans"]) == (2, 1, 1)
+
+
+def fleet_record(failing):
+    """Hundred arrivals a second for 60 s, answered after 0.05 s; those of the seconds in `failing` fail."""
+    arrivals = [(n / 100, 0) for n in range(6000)]
+    return Record(
+        Overload(),
+        arrivals,
+        [at + 0.05 for at, _ in arrivals],
+        [int(at) not in failing for at, _ in arrivals],
+    )
+
+
+def test_recovery_is_the_last_relapse():
+    """Bad until 36: 6 s; a relapse at 50 to 52: 22 s; never bad after 30: 0."""
+    assert fleet(fleet_record(range(21, 36)), Overload())["recovery"] == 6
+    assert fleet(fleet_record([*range(21, 36), 50, 51]), Overload())["recovery"] == 22
+    assert fleet(fleet_record(range(21, 30)), Overload())["recovery"] == 0
+    assert fleet(fleet_record([]), Overload())["goodput after"] == pytest.approx(100)
+
+
+def test_agreement_is_ten_per_cent_or_two_errors_or_rounding():
+    """Each of the three is enough."""
+    assert agrees(50, Estimate(54.9, 0.1, 20))
+    assert not agrees(50, Estimate(55.2, 0.1, 20))
+    assert agrees(50, Estimate(58, 4.1, 20))
+    assert agrees(3, Estimate(3.4, 0.0, 20))
+    assert agrees(0, Estimate(0.0, 0.0, 20))
+
+
+def test_goals_know_their_sense():
+    """At least, at most, below."""
+    assert Goal("a", "success", "at least", 98).met(Estimate(98, 1, 2))
+    assert Goal("a", "calls", "at most", 2).met(Estimate(2, 1, 2))
+    assert not Goal("a", "p99", "below", 8).met(Estimate(8, 1, 2))
