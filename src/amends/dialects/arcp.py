@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Recovery
+from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import warned
@@ -55,7 +55,8 @@ def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
         vocabulary="arcp",
         details=members.mapping(data.get("details")),
         actor=row.actor_under(recovery),
-        executed=row.executed,
+        # RATE_LIMITED is none of ARCP's, but means the same in every mouth (M3).
+        executed=Executed.NO if code == "RATE_LIMITED" else row.executed,
         extensions={name: value for name, value in data.items() if name not in _MEMBERS},
         origin=origin,
     )

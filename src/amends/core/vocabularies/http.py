@@ -6,6 +6,8 @@ S1 has no codes of its own. A problem without our extra member `code` is named b
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
 from amends.core.vocabulary import Row, Vocabulary, table
@@ -124,8 +126,13 @@ VOCABULARY = Vocabulary(
     title="HTTP problem details",
     rows=_BY_CODE,
     unknown=_BY_CODE["INTERNAL_ERROR"],
-    # A bare 408 is a time-out; it is a cancellation only when it says what was intended (M5).
-    by_status={**{row.status: row for row in ROWS if row.status is not None}, 408: _BY_CODE["TIMEOUT"]},
+    by_status={
+        # Other 4xx count as 400, but whether the call had its effect is known of the listed ones only (M1, M3).
+        **dict.fromkeys(range(400, 500), replace(_BY_CODE["BAD_REQUEST"], executed=Executed.MAYBE)),
+        **{row.status: row for row in ROWS if row.status is not None},
+        # A bare 408 is a time-out; it is a cancellation only when it says what was intended (M5).
+        408: _BY_CODE["TIMEOUT"],
+    },
 )
 
 # Written where a producer gives no title; the codes' own words where they have any.
