@@ -1,0 +1,277 @@
+"""
+Each primitive against the raw library doing the same work with the same durability, in one run, interleaved.
+
+Raw SQLite is the `sqlite3` module in a plain loop (writes; with 32 writers, 32 threads taking turns on one connection) or
+in a worker thread (reads: both sides keep the event loop free). Raw NATS is nats-py's own publish, key-value bucket and
+pull subscription, awaited. Rates are wall-clock: most of it is waiting for a disk or a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.stores.servers import NatsServer
+
+from amends import stores
+
+VALUE = b"x" * 200
+ROUNDS = 15
+WRITERS = 32
+
+
+async def spread(writers, count, step):
+    """`count` steps by so many concurrent writers; the rate."""
+    start = time.perf_counter()
+    if writers == 1:
+        for i in range(count):
+            await step(i)
+    else:
+
+        async def writer(w):
+            for i in range(w, count, writers):
+                await step(i)
+
+        await asyncio.gather(*(writer(w) for w in range(writers)))
+    return count / (time.perf_counter() - start)
+
+
+class RawSqlite:
+    """The statements one would write by hand, each in its own transaction."""
+
+    def __init__(self, path, synchronous):
+        self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        run = self.connection.execute
+        run("PRAGMA journal_mode = WAL")
+        run(f"PRAGMA synchronous = {synchronous}")
+        run("CREATE TABLE log (seq INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB)")
+        run("CREATE TABLE kv (key TEXT PRIMARY KEY, value BLOB, revision INTEGER)")
+        run(
+            "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT, due REAL, lease REAL, attempts INT, value BLOB)"
+        )
+        run("CREATE INDEX due ON tasks (lease, due)")
+        self.lock = threading.Lock()
+
+    def append(self, i):
+        with self.lock:
+            return self.connection.execute("INSERT INTO log (value) VALUES (?)", (VALUE,)).lastrowid
+
+    def put(self, i):
+        with self.lock:
+            self.connection.execute(
+                "INSERT INTO kv VALUES (?, ?, 1) ON CONFLICT (key) DO UPDATE "
+                "SET value = excluded.value, revision = revision + 1 RETURNING revision",
+                (f"key-{i % 1000}", VALUE),
+            ).fetchone()
+
+    def get(self, i):
+        with self.lock:
+            return self.connection.execute(
+                "SELECT value FROM kv WHERE key = ?", (f"key-{i % 1000}",)
+            ).fetchone()
+
+    def task(self, i):
+        with self.lock:
+            self.connection.execute(
+                "INSERT INTO tasks (due, lease, attempts, value) VALUES (?, 0, 0, ?)", (time.time(), VALUE)
+            )
+        with self.lock:
+            (number,) = self.connection.execute(
+                "UPDATE tasks SET lease = ?, attempts = attempts + 1 WHERE id = "
+                "(SELECT id FROM tasks WHERE lease <= ? AND due <= ? ORDER BY lease, due LIMIT 1) RETURNING id",
+                (time.time() + 30, time.time(), time.time()),
+            ).fetchone()
+        with self.lock:
+            self.connection.execute("DELETE FROM tasks WHERE id = ?", (number,))
+
+    async def rate(self, what, writers, count):
+        step = getattr(self, what)
+        if what == "get":
+            return await spread(writers, count, lambda i: asyncio.to_thread(step, i))
+        if writers == 1:
+            start = time.perf_counter()
+            for i in range(count):
+                step(i)
+            return count / (time.perf_counter() - start)
+        with ThreadPoolExecutor(writers) as pool:
+            start = time.perf_counter()
+            list(pool.map(step, range(count)))
+            return count / (time.perf_counter() - start)
+
+
+class RawNats:
+    """nats-py as its documentation shows it."""
+
+    @classmethod
+    async def open(cls, url):
+        import nats
+
+        self = cls()
+        self.client = await nats.connect(url)
+        self.js = self.client.jetstream()
+        await self.js.add_stream(name="rawlog", subjects=["rawlog"])
+        await self.js.add_stream(name="rawtasks", subjects=["rawtasks"], retention="workqueue")
+        self.kv = await self.js.create_key_value(bucket="raw")
+        await self.js.pull_subscribe("rawtasks", durable="workers", stream="rawtasks")
+        self.workers = asyncio.Queue()
+        for _ in range(WRITERS):
+            self.workers.put_nowait(await self.js.pull_subscribe_bind(durable="workers", stream="rawtasks"))
+        return self
+
+    async def append(self, i):
+        await self.js.publish("rawlog", VALUE)
+
+    async def put(self, i):
+        await self.kv.put(f"key-{i % 1000}", VALUE)
+
+    async def get(self, i):
+        await self.kv.get(f"key-{i % 1000}")
+
+    async def task(self, i):
+        await self.js.publish("rawtasks", VALUE)
+        worker = await self.workers.get()
+        (message,) = await worker.fetch(1)
+        self.workers.put_nowait(worker)
+        await message.ack_sync()
+
+    async def rate(self, what, writers, count):
+        return await spread(writers, count, getattr(self, what))
+
+
+class Ours:
+    """The same, by the contract."""
+
+    def __init__(self, store):
+        self.log, self.table, self.queue = store.log("log"), store.table("table"), store.queue("queue")
+
+    async def append(self, i):
+        await self.log.append(VALUE)
+
+    async def put(self, i):
+        await self.table.put(f"key-{i % 1000}", VALUE)
+
+    async def get(self, i):
+        await self.table.get(f"key-{i % 1000}")
+
+    async def task(self, i):
+        await self.queue.put(VALUE)
+        lease = await self.queue.take(wait=10)
+        await lease.done()
+
+    async def rate(self, what, writers, count):
+        return await spread(writers, count, getattr(self, what))
+
+
+WHAT = {"append": "log: append", "put": "table: put", "get": "table: get", "task": "queue: put, take, done"}
+
+
+async def compare(backend, raw, ours):
+    """One row per primitive and number of writers."""
+    rows = []
+    for what, title in WHAT.items():
+        for writers in (1, WRITERS):
+            await raw.rate(what, writers, 1000 if what == "put" else 64)
+            await ours.rate(what, writers, 1000 if what == "put" else 64)
+            # Short rounds and many: what else the disk does meanwhile then hits both sides alike.
+            probe = min(await raw.rate(what, writers, 128), await ours.rate(what, writers, 128))
+            count = max(64, int(probe * 0.12))
+            pairs = [
+                (await raw.rate(what, writers, count), await ours.rate(what, writers, count))
+                for _ in range(ROUNDS)
+            ]
+            ratios = sorted(our / bare for bare, our in pairs)
+            rows.append(
+                {
+                    "backend": backend,
+                    "what": title,
+                    "writers": writers,
+                    "raw": statistics.median(bare for bare, _ in pairs),
+                    "ours": statistics.median(our for _, our in pairs),
+                    "ratio": statistics.median(ratios),
+                    "low": ratios[ROUNDS // 4],
+                    "high": ratios[-1 - ROUNDS // 4],
+                }
+            )
+            print(row_line(rows[-1]), flush=True)
+    return rows
+
+
+async def follow_latency(url, samples=600):
+    """From before the append to the follower's hands, the two on different connections; milliseconds, sorted."""
+    waits = []
+    async with await stores.open(url) as one, await stores.open(url) as two:
+        await one.log("followed").append(b"0")
+
+        async def follow():
+            async for entry in two.log("followed").follow(2):
+                waits.append((time.perf_counter() - float(entry.value)) * 1000)
+                if len(waits) == samples:
+                    return
+
+        follower = asyncio.ensure_future(follow())
+        await asyncio.sleep(0.3)
+        for i in range(samples):
+            await one.log("followed").append(repr(time.perf_counter()).encode())
+            await asyncio.sleep(0.001 * (i % 13))
+        await asyncio.wait_for(follower, 30)
+    return sorted(waits)
+
+
+def row_line(row):
+    return (
+        f"| {row['backend']} | {row['what']} | {row['writers']} | {row['raw']:,.0f} | {row['ours']:,.0f} "
+        f"| {row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f}) |"
+    )
+
+
+async def measure():
+    rows, follows = [], []
+    with tempfile.TemporaryDirectory() as directory:
+        for synchronous in ("full", "normal"):
+            backend = f"SQLite, {synchronous.upper()}"
+            url = f"sqlite:///{directory}/ours-{synchronous}.db?synchronous={synchronous}"
+            async with await stores.open(url) as store:
+                rows += await compare(
+                    backend, RawSqlite(f"{directory}/raw-{synchronous}.db", synchronous), Ours(store)
+                )
+            follows.append((backend, await follow_latency(url)))
+        server = NatsServer(Path(directory) / "nats")
+        await asyncio.to_thread(server.start)
+        try:
+            raw = await RawNats.open(server.url)
+            async with await stores.open(f"{server.url}/bench") as store:
+                rows += await compare("NATS", raw, Ours(store))
+            await raw.client.close()
+            follows.append(("NATS", await follow_latency(f"{server.url}/bench")))
+        finally:
+            await asyncio.to_thread(server.stop)
+    return rows, follows
+
+
+def main() -> list[str]:
+    rows, follows = asyncio.run(measure())
+    return [
+        f"Wall-clock rates per second, values of {len(VALUE)} bytes, {ROUNDS} interleaved pairs; the ratio is ours over raw, median and",
+        "the interval that holds half of the pairs. Raw SQLite commits each write by itself; ours commits together what waits together.",
+        "",
+        "| backend | primitive | writers | raw | ours | ours / raw |",
+        "|---|---|---|---|---|---|",
+        *(row_line(row) for row in rows),
+        "",
+        "| follow, from append to the follower on another connection | median | p99 |",
+        "|---|---|---|",
+        *(
+            f"| {backend} | {waits[len(waits) // 2]:.1f} ms | {waits[int(len(waits) * 0.99)]:.1f} ms |"
+            for backend, waits in follows
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print("\n".join(main()))
