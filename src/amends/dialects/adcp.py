@@ -90,7 +90,7 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
     odd = False
     if recovery is None:
         # A12: nothing said → the table; something nobody knows → terminal. JavaScript's falsy values say nothing.
-        odd = bool(said) or said.__class__ is dict or said.__class__ is list
+        odd = (bool(said) and said == said) or said.__class__ is dict or said.__class__ is list  # noqa: PLR0124 - NaN
         recovery = Recovery.TERMINAL if odd else row.recovery
     message = get("message")
     suggestion = get("suggestion")
