@@ -1,0 +1,163 @@
+"""The vectors that ship: every one of them holds, they say where they come from, and they are in the package."""
+
+import re
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import pytest
+
+from amends import vectors
+from amends.carriers.extraction import VIAS, examine
+from amends.commands.decode import Report, report
+from amends.core.fault import Fault
+from amends.core.terms import Action
+from amends.core.wire import Unreadable, read
+
+ALL = tuple(vectors.load())
+TRANSPORT = tuple(vectors.load_transport())
+
+# What an expectation may speak of; a misspelt member would silently check nothing.
+MEMBERS = {
+    *("readable", "found", "failed", "fatal", "via", "path", "error", "error_at", "fault"),
+    *("decision", "decision_unsafe"),
+}
+
+
+def examined(vector: vectors.Vector, *, safe: bool) -> Report:
+    """What `amends decode` makes of a vector's response."""
+    via, reading = examine(vector.response, vector.via)
+    return report(via, reading, safe=safe)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON would carry it, fields that are empty included."""
+    return msgspec.to_builtins({name: getattr(value, name) for name in value.__struct_fields__})
+
+
+def differences(expected: dict[str, Any], fault: Fault) -> dict[str, tuple[Any, Any]]:
+    """The fields in which a fault is not what a vector says: name → (expected, got). Nested errors likewise."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, value in expected.items():
+        got = getattr(fault, name)
+        if name == "errors":
+            found |= {
+                f"errors[{i}].{k}": v
+                for i, (e, g) in enumerate(zip(value, got, strict=True))
+                for k, v in differences(e, g).items()
+            }
+        elif msgspec.json.decode(msgspec.json.encode(got)) != value:
+            found[name] = (value, got)
+    return found
+
+
+def at(pointer: str, document: Any) -> Any:
+    """What a JSON pointer points at."""
+    for step in pointer.split("/")[1:]:
+        document = document[int(step)] if isinstance(document, list) else document[step]
+    return document
+
+
+@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
+def test_every_vector_holds(vector):
+    """Reading the response gives the fault, and deciding gives the action and the wait, that the vector states."""
+    expected = vector.expected
+    got = examined(vector, safe=True)
+    for name in ("found", "failed", "fatal", "via", "path"):
+        if name in expected:
+            assert getattr(got, name) == expected[name], name
+    if "error" in expected:
+        assert got.error == expected["error"]
+    if "error_at" in expected:
+        assert got.error == at(expected["error_at"], vector.input)
+    if "fault" in expected:
+        assert got.fault is not None
+        assert differences(expected["fault"], got.fault) == {}
+    for name, decision in (
+        ("decision", got.decision),
+        ("decision_unsafe", examined(vector, safe=False).decision),
+    ):
+        assert {"action": decision.action.value, "delay": decision.delay} == expected[name], name
+
+
+@pytest.mark.parametrize("vector", [v for v in ALL if "readable" in v.expected], ids=lambda vector: vector.id)
+def test_what_cannot_be_read_is_told_from_what_holds_nothing(vector):
+    """`readable` says whether the bytes are a document at all (M6: an unreadable one is answered with an envelope)."""
+    if vector.expected["readable"]:
+        read(vector.response)
+    else:
+        with pytest.raises(Unreadable):
+            read(vector.response)
+
+
+@pytest.mark.parametrize("vector", TRANSPORT, ids=lambda vector: vector.id)
+def test_every_vector_in_s4s_form_holds(vector):
+    """A17: transport, path and response give the error as sent and S4's action (A1, A2, A3, A4, A6, A7, A10, A12)."""
+    via, reading = examine(vector.response, vector.transport)
+    got = report(via, reading)
+    assert got.error == vector.expected_error
+    assert vectors.S4_ACTIONS[got.decision.action] == vector.expected_action
+    if vector.expected_error is not None:
+        assert got.path == vector.path
+
+
+def test_there_are_enough_and_each_is_told_apart():
+    """Ids are unique and begin with their group."""
+    assert len(ALL) >= 200
+    ids = [vector.id for vector in ALL]
+    assert len(ids) == len(set(ids))
+    for group in vectors.GROUPS:
+        found = list(vectors.load(group))
+        assert found
+        assert all(vector.id.startswith(f"{group}/") for vector in found)
+    assert len({vector.id for vector in TRANSPORT}) == len(TRANSPORT)
+
+
+@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
+def test_a_vector_is_well_formed(vector):
+    """It names its source and requirements, and states only what there is to state."""
+    assert re.match(r"S[1-5] |mappings|design|requirements|data/|ARCP 1\.1|AdCP ", vector.source)
+    assert vector.requirements
+    assert all(re.fullmatch(r"[PCTAR]\d+", id) for id in vector.requirements)
+    assert vector.via is None or vector.via in VIAS
+    assert set(vector.expected) <= MEMBERS
+    assert {"found", "decision", "decision_unsafe"} <= set(vector.expected)
+    assert set(vector.expected.get("fault", {})) <= set(Fault.__struct_fields__)
+    assert vector.expected["found"] or "fault" not in vector.expected
+    for name in ("decision", "decision_unsafe"):
+        assert vector.expected[name].keys() == {"action", "delay"}
+        assert vector.expected[name]["action"] in list(Action)
+
+
+def test_every_action_that_a_single_failure_can_have_occurs():
+    """All but `fallback`, which needs a policy that declares one."""
+    seen = {vector.expected[name]["action"] for vector in ALL for name in ("decision", "decision_unsafe")}
+    assert seen == {action.value for action in Action} - {"fallback"}
+    assert {vector.expected_action for vector in TRANSPORT} == set(vectors.S4_ACTIONS.values())
+
+
+def test_every_via_occurs():
+    """Each way a response can come is covered, and so is none."""
+    assert {vector.via for vector in ALL} == {None, *VIAS}
+
+
+def test_the_files_ship_and_are_the_groups():
+    """They are package data, found as installed; no file is without a group and none is missing."""
+    names = {item.name for item in files("amends.vectors").iterdir() if item.name.endswith(".json")}
+    assert names == {f"{group}.json" for group in (*vectors.GROUPS, "transport-error-mapping")}
+
+
+def test_an_unknown_group_is_refused():
+    """The message says which there are."""
+    with pytest.raises(LookupError, match="adcp-mcp"):
+        list(vectors.load("nope"))
+
+
+def test_raw_documents_are_told_from_documents():
+    """An object whose only member is `text` or `base64` stands for the raw document; any other is itself."""
+    made = {"id": "x/y", "source": "s", "requirements": (), "via": None, "expected": {}}
+    assert vectors.Vector(input={"text": "{}"}, **made).response == "{}"
+    assert vectors.Vector(input={"base64": "e30="}, **made).response == b"{}"
+    assert vectors.Vector(input={"text": "a", "type": "b"}, **made).response == {"text": "a", "type": "b"}
+    assert vectors.Vector(input=[1], **made).response == [1]
+    assert vectors.Vector(input={"code": "X"}, **made).response == {"code": "X"}
