@@ -37,7 +37,8 @@ def extract(response: Any, via: str | None = None) -> Fault | None:
     7.0
 
     """
-    return examine(response, via)[1].fault
+    _, reading = examine(response, via)
+    return reading.fault
 
 
 def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]:
@@ -85,8 +86,6 @@ def _value(response: Any) -> tuple[str | None, Any]:
         except Unreadable:
             return None, None
         return None, None if value is TOO_DEEP else value
-    if isinstance(response, Mapping):
-        return None, dict(response)
     if response is None or isinstance(response, list | tuple | int | float):
         return None, None
     return plain(response)

@@ -119,7 +119,13 @@ def _model(value: Any) -> Any:
     return seen if isinstance(seen, dict) else None
 
 
+def _mapping(value: Any) -> Any:
+    """Any other kind of mapping than a dict."""
+    return dict(value) if isinstance(value, Mapping) else None
+
+
 _LOOKS: tuple[tuple[str | None, Callable[[Any], Any]], ...] = (
+    (None, _mapping),
     ("mcp", _tool_result),
     ("a2a", _protobuf),
     ("cli", _process),

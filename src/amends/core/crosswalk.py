@@ -111,12 +111,12 @@ def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | N
     """The code in the target, and the details with or without the note of where it came from."""
     earlier = original(fault)
     if earlier is not None:
-        if earlier[0] == to:
+        if earlier[0] == to or _speaks(to, *earlier):
             details = {key: value for key, value in (fault.details or {}).items() if key != ORIGINAL}
             return earlier[1], details or None
         # What was raised decides, not what it became on the way; the first translation's note names it.
         return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
-    if _speaks(to, fault):
+    if _speaks(to, fault.vocabulary, fault.code):
         return fault.code, fault.details
     code = code_in(to, everyday, fault.recovery)
     if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
@@ -126,9 +126,9 @@ def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | N
     return code, {**(fault.details or {}), ORIGINAL: note}
 
 
-def _speaks(to: str, fault: Fault) -> bool:
+def _speaks(to: str, name: str, code: str) -> bool:
     """Whether the target can say this code as it is."""
-    if fault.code in _SHARED.get((fault.vocabulary, to), ()):
+    if code in _SHARED.get((name, to), ()):
         return True
     # S1 and S2 leave codes open, and a user's own code says more than its nearest everyday word.
-    return fault.vocabulary == APP and to in {"http", "cli"} and fault.code in vocabulary(APP).rows
+    return name == APP and to in {"http", "cli"} and code in vocabulary(APP).rows
