@@ -8,6 +8,7 @@ redacted on the way out and a round trip can be compared to the letter.
 from __future__ import annotations
 
 import copy
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -82,6 +83,7 @@ def codes(name: str) -> st.SearchStrategy[str]:
 _MILLISECONDS = st.integers(1, 10**8).map(lambda number: number / 1000)
 
 
+@cache
 def faults(
     name: str,
     *,
@@ -307,7 +309,10 @@ documents: dict[str, tuple[dict[str, Any], ...]] = {
         {"type": "job.error", "trace_id": "t", "payload": {"code": "TIMEOUT", "message": "late"}},
         {
             "type": "job.event",
-            "payload": {"kind": "tool_result", "body": {"call_id": "c", "error": {"code": "PERMISSION_DENIED"}}},
+            "payload": {
+                "kind": "tool_result",
+                "body": {"call_id": "c", "error": {"code": "PERMISSION_DENIED"}},
+            },
         },
         {"type": "job.result", "payload": {"final_status": "timed_out", "error": {"code": "TIMEOUT"}}},
     ),

@@ -64,7 +64,9 @@ def test_nan_is_read():
     assert math.isnan(read(b'{"a": NaN}')["a"])
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"a":', b"{]", b"nope", b"{} {}", b"\xff\xfe{", b"'a'", b"[1,]"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"a":', b"{]", b"nope", b"{} {}", b"\xff\xfe{", b"'a'", b"[1,]"]
+)
 def test_no_json_is_unreadable(data):
     """Anything else is refused with one error, which says where and not what."""
     with pytest.raises(Unreadable) as caught:
@@ -95,7 +97,9 @@ def test_depth_is_bounded(levels, opening, closing):
     assert read("\ufeff" + document) is TOO_DEEP
 
 
-@pytest.mark.parametrize("text", ['\ufeff{"a": 1}', '{"a": NaN}', "[Infinity]", "-Infinity", "{", "Done.", ""])
+@pytest.mark.parametrize(
+    "text", ['\ufeff{"a": 1}', '{"a": NaN}', "[Infinity]", "-Infinity", "{", "Done.", ""]
+)
 def test_strict_is_json_to_the_letter(text):
     """M6: S4's text fallback is JSON.parse, which takes no byte-order mark and no NaN."""
     with pytest.raises(Unreadable):

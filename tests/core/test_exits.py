@@ -1,0 +1,160 @@
+"""Exit codes of the two published tables, both ways (M4, C7)."""
+
+import pytest
+
+from amends.core.crosswalk import transfer
+from amends.core.exits import DEFAULT_PROFILE, PROFILES, exit_code
+from amends.core.fault import Fault
+from amends.core.terms import Recovery
+from amends.core.vocabularies import app
+from amends.core.vocabulary import names, row_for, vocabulary
+from amends.errors import FaultError
+
+CLI = vocabulary("cli")
+
+S2 = {
+    1: ("INTERNAL_ERROR", "maybe"),
+    2: ("VALIDATION_ERROR", "no"),
+    3: ("USAGE_ERROR", "no"),
+    4: ("NOT_FOUND", "no"),
+    6: ("CONFLICT", "maybe"),
+    7: ("TIMEOUT", "maybe"),
+    8: ("PERMISSION_DENIED", "no"),
+    9: ("RATE_LIMITED", "no"),
+    12: ("SERVICE_UNAVAILABLE", "maybe"),
+    130: ("INTERNAL_ERROR", "maybe"),
+    143: ("INTERNAL_ERROR", "maybe"),
+}
+V2 = {
+    1: ("INTERNAL_ERROR", "maybe"),
+    2: ("VALIDATION_ERROR", "no"),
+    3: ("PARTIAL_FAILURE", "yes"),
+    4: ("PRECONDITION_FAILED", "no"),
+    5: ("NOT_FOUND", "no"),
+    6: ("CONFLICT", "no"),
+    7: ("PERMISSION_DENIED", "no"),
+    8: ("AUTH_REQUIRED", "no"),
+    9: ("PAYMENT_REQUIRED", "no"),
+    10: ("TIMEOUT", "maybe"),
+    11: ("RATE_LIMITED", "no"),
+    12: ("SERVICE_UNAVAILABLE", "no"),
+    13: ("REDIRECTED", "no"),
+    130: ("INTERNAL_ERROR", "maybe"),
+    143: ("INTERNAL_ERROR", "maybe"),
+}
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("s2", S2), ("v2", V2)])
+def test_what_each_number_says(profile, expected):
+    """M4, C7, M3: the code, and whether the command may have had its effect."""
+    assert {number: (row.code, row.executed) for number, row in PROFILES[profile].items()} == expected
+
+
+def test_s2_is_the_default():
+    """Design 8: profile s2 is the default, v2 selectable."""
+    assert (DEFAULT_PROFILE, set(PROFILES)) == ("s2", {"s2", "v2"})
+
+
+@pytest.mark.parametrize(
+    ("number", "retried"), [(7, True), (9, True), (2, False), (3, False), (4, False), (8, False)]
+)
+def test_a_conformant_exit_alone_says_whether_to_retry(number, retried):
+    """C7: no envelope from a conformant tool: 7 and 9 retry, 2 3 4 8 are permanent."""
+    recovery = CLI.rows[PROFILES["s2"][number].code].recovery
+    assert (recovery is Recovery.TRANSIENT) is retried
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_code_has_an_exit_and_none_is_success(profile):
+    """C7: every code's exit says so, in every vocabulary; 0 would say that nothing happened."""
+    for name in names():
+        for code in (*vocabulary(name).rows, "NOBODY_KNOWS"):
+            assert 0 < exit_code(Fault(code=code, vocabulary=name), profile) < 256
+
+
+@pytest.mark.parametrize(
+    ("code", "s2", "v2"),
+    [
+        ("VALIDATION_ERROR", 2, 2),
+        ("USAGE_ERROR", 3, 2),
+        ("NOT_FOUND", 4, 5),
+        ("CONFLICT", 6, 6),
+        ("TIMEOUT", 7, 10),
+        ("PERMISSION_DENIED", 8, 7),
+        ("AUTH_REQUIRED", 8, 8),
+        ("PAYMENT_REQUIRED", 8, 9),
+        ("RATE_LIMITED", 9, 11),
+        ("SERVICE_UNAVAILABLE", 12, 12),
+        ("NETWORK_ERROR", 12, 12),
+        ("INTERNAL_ERROR", 1, 1),
+        ("PARTIAL_FAILURE", 1, 3),
+        ("PRECONDITION_FAILED", 6, 4),
+        ("REDIRECTED", 3, 13),
+    ],
+)
+def test_what_is_written(code, s2, v2):
+    """M4: the numbers of both tables, by the command line's own codes."""
+    fault = Fault(code=code, vocabulary="cli")
+    assert (exit_code(fault), exit_code(fault, "v2")) == (s2, v2)
+
+
+@pytest.mark.parametrize(
+    ("code", "s2", "v2"),
+    [("UNAUTHENTICATED", 8, 7), ("CANCELLED", 130, 130), ("TIMEOUT", 7, 10), ("INTERNAL_ERROR", 1, 1)],
+)
+def test_everyday_errors_exit_too(code, s2, v2):
+    """M4, M5: unauthenticated is 8, a cancellation 130 in either table."""
+    assert (exit_code(Fault(code=code)), exit_code(Fault(code=code), "v2")) == (s2, v2)
+
+
+def test_a_translated_fault_exits_as_what_was_raised():
+    """M5: CANCELLED on a command line is INTERNAL_ERROR with exit 130."""
+    told = transfer(Fault(code="CANCELLED"), "cli")
+    assert (told.code, exit_code(told)) == ("INTERNAL_ERROR", 130)
+
+
+def test_what_is_written_is_read_back():
+    """Where a code has a number of its own in a table, the number reads as that code."""
+    for profile, table in PROFILES.items():
+        for said in table.values():
+            number = exit_code(Fault(code=said.code, vocabulary="cli"), profile)
+            assert table[number].code == said.code
+
+
+def test_other_vocabularies_exit_by_their_nearest_everyday_word():
+    """C7: an AdCP or ARCP error that ends a command has a number that says whether to retry."""
+    for name in ("adcp", "arcp", "task", "http"):
+        for code, row in vocabulary(name).rows.items():
+            assert exit_code(Fault(code=code, vocabulary=name)) == (
+                row.exit or row_for("everyday", row.everyday).exit
+            )
+
+
+def test_a_users_own_number_is_obeyed():
+    """Design 3: `exit` of one's own class; 0 is never written."""
+
+    class Broken(FaultError):
+        code = "BROKEN_EXITS"
+        exit = 42
+
+    class Zero(FaultError):
+        code = "ZERO_EXITS"
+        exit = 0
+
+    try:
+        assert exit_code(Broken().fault) == 42
+        assert exit_code(Zero().fault) == 1
+    finally:
+        app._ROWS.pop("BROKEN_EXITS")
+        app._ROWS.pop("ZERO_EXITS")
+
+
+def test_an_unknown_profile_is_a_lookup_error():
+    """There are two tables."""
+    with pytest.raises(LookupError):
+        exit_code(Fault(code="TIMEOUT"), "v3")
+
+
+def test_v2_is_the_published_table():
+    """M4: every number of the newer table is read, none invented besides the signals."""
+    assert set(PROFILES["v2"]) == {*range(1, 14), 130, 143}

@@ -1,0 +1,264 @@
+"""The tables themselves, held to the publications and to mappings.md (AdCP's has its own test module)."""
+
+import re
+
+import pytest
+
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies import app, everyday
+from amends.core.vocabularies.http import TITLES
+from amends.core.vocabularies.task import CATEGORIES
+from amends.core.vocabulary import EVERYDAY, Row, names, vocabulary
+
+PUBLISHED = [name for name in names() if name != "app"]
+HTTP, CLI, TASK, ARCP = (vocabulary(name) for name in ("http", "cli", "task", "arcp"))
+
+M1_STATUS_ROWS = {
+    "correctable": (400, 401, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 428, 431),
+    "terminal": (402, 403, 451),
+    "transient": (408, 425, 429, 502, 503, 504),
+    "uncertain": (500,),
+}
+M3_NO = {
+    400, 401, 403, 404, 405, 406, 409, 411, 412, 413, 414, 415, 422, 425, 428, 429, 431,
+}  # fmt: skip
+M3_MAYBE = {408, 500, 502, 503, 504}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_row_is_complete(name):
+    """One row holds every fact of a code: words for the log, for the caller and for people, and a way out (M5)."""
+    home = vocabulary(name)
+    for code, row in {**home.rows, home.unknown.code: home.unknown}.items():
+        assert row.code == code
+        assert row.message
+        assert row.suggestion
+        assert row.user_message
+        assert row.everyday in everyday.VOCABULARY.rows
+        assert row.status is None or 200 < row.status < 600
+        assert row.exit is None or 0 < row.exit < 256
+        assert set(re.findall(r"\{(\w+)\}", row.user_message)) <= {"name"}
+        assert row.message[-1] != "."
+        assert row.suggestion[-1] != "."
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_codes_are_words(name):
+    """Codes have the form every dialect can carry."""
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]{1,63}", code) for code in vocabulary(name).rows)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "status"),
+    [(recovery, status) for recovery, statuses in M1_STATUS_ROWS.items() for status in statuses],
+)
+def test_status_rows(recovery, status):
+    """M1, status rows."""
+    assert HTTP.status_row(status).recovery == recovery
+
+
+@pytest.mark.parametrize(
+    ("status", "like"),
+    [(418, 400), (499, 400), (407, 400), (501, 500), (505, 500), (599, 500), (200, 500), (600, 500)],
+)
+def test_other_statuses_read_as_their_family(status, like):
+    """M1: other 4xx as 400, other 5xx as 500; what is neither is as unknown as can be. M3: unknown is maybe."""
+    row, family = HTTP.status_row(status), HTTP.status_row(like)
+    assert (row.code, row.recovery, row.actor) == (family.code, family.recovery, family.actor)
+    assert row.executed is Executed.MAYBE
+
+
+def test_what_a_status_says_about_the_effect():
+    """M3: which statuses prove that nothing happened, and which do not; 207 proves that something did."""
+    assert all(HTTP.status_row(status).executed is Executed.NO for status in M3_NO)
+    assert all(HTTP.status_row(status).executed is Executed.MAYBE for status in M3_MAYBE)
+    assert HTTP.status_row(207).executed is Executed.YES
+
+
+def test_a_bare_408_is_a_time_out():
+    """M5: it is a cancellation only when it says what was intended."""
+    assert HTTP.status_row(408).code == "TIMEOUT"
+    assert HTTP.rows["CANCELLED"].status == 408
+
+
+def test_every_http_code_has_its_status_and_its_title():
+    """P1: a title can always be written."""
+    assert all(row.status for row in HTTP.rows.values())
+    assert set(TITLES) == set(HTTP.rows)
+
+
+@pytest.mark.parametrize("code", [code for code in vocabulary(EVERYDAY).rows if code != "CANCELLED"])
+def test_everyday_errors_are_as_their_status(code):
+    """M5: an everyday error's default recovery is that of its HTTP status."""
+    row = vocabulary(EVERYDAY).rows[code]
+    of_status = HTTP.status_row(row.status)
+    assert (row.recovery, row.executed) == (of_status.recovery, of_status.executed)
+
+
+def test_a_cancellation_is_everybodys_own():
+    """M5: transient in http, terminal elsewhere; executed is maybe."""
+    assert vocabulary(EVERYDAY).rows["CANCELLED"].recovery is Recovery.TERMINAL
+    assert HTTP.rows["CANCELLED"].recovery is Recovery.TRANSIENT
+    assert ARCP.rows["CANCELLED"].recovery is Recovery.TERMINAL
+    assert {home.rows["CANCELLED"].executed for home in (vocabulary(EVERYDAY), HTTP, ARCP)} == {
+        Executed.MAYBE
+    }
+
+
+def test_the_reserved_jsonrpc_numbers():
+    """A3: three AdCP codes may be rejected before dispatch."""
+    numbers = {code: row.jsonrpc for code, row in vocabulary("adcp").rows.items() if row.jsonrpc is not None}
+    assert numbers == {"RATE_LIMITED": -32029, "AUTH_MISSING": -32028, "SERVICE_UNAVAILABLE": -32027}
+
+
+@pytest.mark.parametrize(
+    ("code", "recovery", "exit"),
+    [
+        ("VALIDATION_ERROR", "correctable", 2),
+        ("NOT_FOUND", "correctable", 4),
+        ("PERMISSION_DENIED", "terminal", 8),
+        ("CONFLICT", "correctable", 6),
+        ("TIMEOUT", "transient", 7),
+        ("SERVICE_UNAVAILABLE", "transient", 12),
+        ("RATE_LIMITED", "transient", 9),
+        ("NETWORK_ERROR", "transient", 12),
+        ("INTERNAL_ERROR", "uncertain", 1),
+    ],
+)
+def test_the_taxonomy_of_the_command_line(code, recovery, exit):
+    """C6, C8, M1: S2's three lists, and M4's number."""
+    row = CLI.rows[code]
+    assert (row.recovery, row.exit) == (recovery, exit)
+
+
+def test_the_waits_of_the_command_line():
+    """M4: 9 waits five seconds without a hint, 7 may be repeated at once; no other row has a wait of its own."""
+    waits = {(name, code): row.wait for name in PUBLISHED for code, row in vocabulary(name).rows.items()}
+    assert {key: wait for key, wait in waits.items() if wait is not None} == {
+        ("cli", "RATE_LIMITED"): 5.0,
+        ("cli", "TIMEOUT"): 0.0,
+    }
+
+
+def test_an_unknown_command_line_code_is_uncertain():
+    """M1: what a command does not say is uncertain, which C12 bounds."""
+    assert CLI.unknown.recovery is Recovery.UNCERTAIN
+
+
+S3 = {
+    "input": ("INVALID_INPUT", "MISSING_REQUIRED_FIELD", "INVALID_FIELD_TYPE", "INVALID_FIELD_VALUE"),
+    "agent": ("AGENT_NOT_FOUND", "CAPABILITY_NOT_FOUND", "AGENT_UNAVAILABLE", "AGENT_BUSY"),
+    "mcp": ("MCP_NOT_CONNECTED", "MCP_AUTH_FAILED", "MCP_RATE_LIMITED", "MCP_ERROR"),
+    "coordination": ("COORDINATION_FAILED", "TASK_GRAPH_CYCLE", "DELEGATION_FAILED", "TIMEOUT"),
+    "system": ("INTERNAL_ERROR", "KNOWLEDGE_NOT_FOUND", "RATE_LIMITED"),
+}
+M1_TASK_ROWS = {
+    "correctable": (*S3["input"], "MCP_NOT_CONNECTED", "MCP_AUTH_FAILED"),
+    "transient": ("AGENT_BUSY", "MCP_RATE_LIMITED", "TIMEOUT", "RATE_LIMITED"),
+    "uncertain": (
+        *("AGENT_UNAVAILABLE", "MCP_ERROR", "COORDINATION_FAILED", "DELEGATION_FAILED", "INTERNAL_ERROR"),
+    ),
+    "terminal": ("AGENT_NOT_FOUND", "CAPABILITY_NOT_FOUND", "TASK_GRAPH_CYCLE", "KNOWLEDGE_NOT_FOUND"),
+}
+M3_TASK_NO = {
+    *S3["input"],
+    *("AGENT_NOT_FOUND", "CAPABILITY_NOT_FOUND", "AGENT_BUSY", "MCP_NOT_CONNECTED", "MCP_AUTH_FAILED"),
+    *("MCP_RATE_LIMITED", "TASK_GRAPH_CYCLE", "KNOWLEDGE_NOT_FOUND", "RATE_LIMITED"),
+}
+
+
+def test_nineteen_codes_in_five_groups():
+    """T2: S3's own table."""
+    groups = {category: [] for category in CATEGORIES}
+    for code, row in TASK.rows.items():
+        groups[row.category].append(code)
+    assert {category: tuple(codes) for category, codes in groups.items()} == S3
+    assert len(TASK.rows) == 19
+
+
+@pytest.mark.parametrize("recovery", M1_TASK_ROWS)
+def test_task_rows(recovery):
+    """M1, task rows."""
+    assert {code for code, row in TASK.rows.items() if row.recovery == recovery} == set(
+        M1_TASK_ROWS[recovery]
+    )
+
+
+def test_what_a_task_code_says_about_the_effect():
+    """M3, S3's codes."""
+    assert {code for code, row in TASK.rows.items() if row.executed is Executed.NO} == M3_TASK_NO
+
+
+def test_what_has_to_be_done_first():
+    """T2: run setup, re-auth, wait."""
+    assert {code: row.qualifier for code, row in TASK.rows.items() if row.qualifier} == {
+        "MCP_NOT_CONNECTED": "setup",
+        "MCP_AUTH_FAILED": "reauth",
+        "MCP_RATE_LIMITED": "wait",
+        "RATE_LIMITED": "wait",
+    }
+
+
+S5 = {
+    "transient": ("TIMEOUT", "INTERNAL_ERROR", "HEARTBEAT_LOST"),
+    "terminal": ("CANCELLED", "BUDGET_EXHAUSTED"),
+    "correctable": (
+        *("INVALID_REQUEST", "UNAUTHENTICATED", "PERMISSION_DENIED", "JOB_NOT_FOUND", "AGENT_NOT_AVAILABLE"),
+        *("AGENT_VERSION_NOT_AVAILABLE", "LEASE_SUBSET_VIOLATION", "LEASE_EXPIRED"),
+        *("RESUME_WINDOW_EXPIRED", "DUPLICATE_KEY"),
+    ),
+}
+
+
+@pytest.mark.parametrize("recovery", S5)
+def test_arcp_rows(recovery):
+    """R1, M1, arcp rows: fifteen codes; retryable are the three S5 says."""
+    assert {code for code, row in ARCP.rows.items() if row.recovery == recovery} == set(S5[recovery])
+    assert len(ARCP.rows) == 15
+
+
+def test_what_an_arcp_code_says_about_the_effect():
+    """M3, ARCP's codes."""
+    assert {code for code, row in ARCP.rows.items() if row.executed is Executed.MAYBE} == {
+        *("TIMEOUT", "INTERNAL_ERROR", "HEARTBEAT_LOST", "CANCELLED", "LEASE_EXPIRED"),
+        *("BUDGET_EXHAUSTED", "RESUME_WINDOW_EXPIRED"),
+    }
+
+
+@pytest.mark.parametrize("name", ["task", "arcp", "adcp"])
+def test_unknown_codes_are_for_a_person(name):
+    """M1, A12: unknown and unexplained is terminal, and may have happened."""
+    unknown = vocabulary(name).unknown
+    assert (unknown.recovery, unknown.executed) == (Recovery.TERMINAL, Executed.MAYBE)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_rate_limits_had_no_effect(name):
+    """M3: RATE_LIMITED anywhere."""
+    row = vocabulary(name).rows.get("RATE_LIMITED")
+    assert row is None or (row.executed, row.recovery) == (Executed.NO, Recovery.TRANSIENT)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_terminal_names_somebody(name):
+    """Design 3, actor: "terminal" says which human, but for a cancellation, which the caller asked for itself."""
+    for code, row in vocabulary(name).rows.items():
+        if row.recovery is Recovery.TERMINAL and code != "CANCELLED":
+            assert row.actor is not Actor.CALLER, code
+
+
+def test_users_own_codes_come_and_go_in_one_place():
+    """Defining the same code again replaces it, as reloading a module does."""
+    first = vocabulary("cli").rows["CONFLICT"]
+    row = Row(
+        **{**{name: getattr(first, name) for name in Row.__struct_fields__}, "code": "MINE_VOCABULARIES"}
+    )
+    app.add(row)
+    try:
+        assert vocabulary("app").row("MINE_VOCABULARIES") is row
+        again = Row(**{**{name: getattr(row, name) for name in Row.__struct_fields__}, "exit": 99})
+        app.add(again)
+        assert vocabulary("app").row("MINE_VOCABULARIES").exit == 99
+    finally:
+        app._ROWS.pop("MINE_VOCABULARIES")
+    assert vocabulary("app").row("MINE_VOCABULARIES") == everyday.VOCABULARY.unknown
