@@ -34,7 +34,7 @@ def read(result: Any, within: int | None = None) -> Reading:
     if failed:
         if structured.__class__ is dict:
             error = structured.get(KEY)
-            if error.__class__ is dict or truthy(error):
+            if error.__class__ is dict or truthy(error):  # the usual case first
                 return envelope_error(error, _STRUCTURED, None, within)
         found = _from_text(result.get("content"))
         if found is not None:

@@ -11,7 +11,7 @@ from amends.core.fault import Fault
 __all__ = ["FAILED", "NOT_FAILED", "Reading"]
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, gc=False):
     """One response, read."""
 
     failed: bool

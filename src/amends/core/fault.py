@@ -19,7 +19,7 @@ __all__ = ["Fault", "Origin"]
 _FROM_TABLE: Any = None
 
 
-class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """
     Where a fault was found. A fault without one was made in this process.
 
@@ -33,7 +33,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     gap: str | None = None
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+# gc=False: a fault holds plain values, which cannot refer back to it, so the collector need not look.
+class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """
     A failure, as one value.
 

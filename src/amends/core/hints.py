@@ -13,12 +13,10 @@ LONGEST = 3600.0
 
 def finite(value: Any) -> float | int | None:
     """A number as it came, or None for what is no number: other types, booleans, NaN, infinities, 10**400."""
-    if value.__class__ is float:
-        return value if isfinite(value) else None
     if value.__class__ is int:
         # Beyond the range of a double it is Infinity to every other reader of JSON.
         return value if -_MAX_DOUBLE <= value <= _MAX_DOUBLE else None
-    return None
+    return value if value.__class__ is float and isfinite(value) else None
 
 
 def usable(vocabulary: str, retry_after: float | None) -> float | None:

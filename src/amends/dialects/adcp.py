@@ -14,11 +14,14 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import MAX_DEPTH, compact, deep
+from amends.dialects import members
 from amends.dialects.outgoing import redacted
 
 __all__ = ["LOSSES", "MAX_ERROR_BYTES", "NAME", "SPEC", "decode", "encode", "valid"]
@@ -40,7 +43,8 @@ MAX_ERROR_BYTES = 4096
 # Written compactly, no JSON grows more than fivefold (1e15 becomes 1000000000000000.0).
 _SURELY_SMALL = MAX_ERROR_BYTES // 5
 
-_MEMBERS = frozenset({"code", "message", "recovery", "retry_after", "field", "suggestion", "details"})
+_EVERY_ERROR = frozenset({"code", "message", "recovery", "retry_after"})
+_MEMBERS = _EVERY_ERROR | {"field", "suggestion", "details"}
 _RECOVERY = {
     "transient": Recovery.TRANSIENT,
     "correctable": Recovery.CORRECTABLE,
@@ -93,28 +97,35 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         odd = (bool(said) and said == said) or said.__class__ is dict or said.__class__ is list  # noqa: PLR0124 - NaN
         recovery = Recovery.TERMINAL if odd else row.recovery
     message = get("message")
-    suggestion = get("suggestion")
-    field = get("field")
-    details = get("details")
-    # Most errors hold nothing we do not know.
-    extensions = (
-        {} if _MEMBERS.issuperset(error) else {name: error[name] for name in error if name not in _MEMBERS}
-    )
-    if odd:
-        extensions["recovery"] = said
-    return Fault(
+    wait = get("retry_after")
+    found = Fault(
         code=code,
         message=message if message.__class__ is str else "",
         recovery=recovery,
         vocabulary="adcp",
-        retry_after=finite(get("retry_after")),
-        field=field if field.__class__ is str else None,
-        suggestions=(suggestion,) if suggestion.__class__ is str else (),
-        details=details if details.__class__ is dict else None,
+        retry_after=finite(wait) if wait is not None else None,
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
         executed=executed or row.executed,
-        extensions=extensions,
         origin=origin,
+    )
+    if len(error) <= 4 and not odd and _EVERY_ERROR.issuperset(error):
+        # Most errors say no more than that.
+        return found
+    return _with_the_rest(found, error, odd=odd)
+
+
+def _with_the_rest(fault: Fault, error: dict[str, Any], *, odd: bool) -> Fault:
+    """The same fault with the members only some errors have, and those we do not know."""
+    suggestion = members.text(error.get("suggestion"))
+    extensions = {name: value for name, value in error.items() if name not in _MEMBERS}
+    if odd:
+        extensions["recovery"] = error["recovery"]
+    return replace(
+        fault,
+        field=members.text(error.get("field")),
+        suggestions=() if suggestion is None else (suggestion,),
+        details=members.mapping(error.get("details")),
+        extensions=extensions,
     )
 
 

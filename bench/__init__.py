@@ -1,0 +1,1 @@
+"""Measurements against the floor and the peers, in one run, as ratios. `make bench` runs them all."""

@@ -1,0 +1,57 @@
+"""
+Every measurement in one run.
+
+    python -m bench                 all of them, printed and written to docs/benchmarks.md
+    python -m bench extraction      some of them, printed only
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import import_module
+from pathlib import Path
+
+SECTIONS = {
+    "extraction": "Extraction",
+    "imports": "Importing",
+    "jsonl": "A stream of failures through `amends decode --jsonl`",
+    "overhead": "A successful call under recovery",
+    "stores": "Stores",
+}
+HERE = Path(__file__).resolve().parent.parent
+
+
+def machine() -> str:
+    """The machine, without its name."""
+    cpu = "unknown CPU"
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [
+            line.partition(":")[2].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        cpu = f"{len(models)} × {models[0]}" if models else cpu
+    return f"{cpu}, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def main() -> int:
+    chosen = [name for name in sys.argv[1:] if name in SECTIONS] or list(SECTIONS)
+    parts = [
+        "# Benchmarks",
+        "",
+        f"One run on: {machine()}. CPU time, interleaved, medians; ratios are what counts.",
+    ]
+    for name in chosen:
+        print(f"\n## {SECTIONS[name]}\n", flush=True)
+        lines = import_module(f"bench.{name}").main()
+        print("\n".join(lines), flush=True)
+        parts += ["", f"## {SECTIONS[name]}", "", *lines]
+    if len(chosen) == len(SECTIONS):
+        (HERE / "docs" / "benchmarks.md").write_text("\n".join(parts) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
