@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from bench.recovery.experiment import experiment
+from bench.recovery.experiment import Kept, experiment
 from bench.recovery.report import against_published, details, document, goals, headline, versus_no_retry
 from bench.recovery.roster import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
@@ -30,6 +30,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, help="folder for the page and plots (default docs/ for a complete run)"
     )
+    parser.add_argument(
+        "--keep", type=Path, help="file of runs to reuse and add to; ours and --fresh are run again"
+    )
+    parser.add_argument("--fresh", help="comma-separated contenders to run again although kept")
     return parser.parse_args()
 
 
@@ -46,8 +50,10 @@ def main() -> None:
     scenarios = chosen(options.scenarios, SCENARIOS)
     contenders = chosen(options.contenders, CONTENDERS)
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    kept = Kept(options.keep, {OURS, *(options.fresh or "").split(",")})
+    again = {"jobs": options.jobs, "full": options.full, "kept": kept}
     started = time.perf_counter()
-    cells = experiment(scenarios, contenders, seeds, jobs=options.jobs, full=options.full)
+    cells = experiment(scenarios, contenders, seeds, **again)
     print(headline(cells, contenders), end="\n\n")
     for scenario in scenarios:
         print(
@@ -59,8 +65,8 @@ def main() -> None:
         ]
         pair = [name for name in ("no retry", OURS) if name in contenders]
         fleet = [name for name in varied if name.startswith("h")]
-        cells |= experiment([name for name in varied if name not in fleet], pair, seeds, jobs=options.jobs)
-        cells |= experiment(fleet, pair, min(seeds, FLEET_VARIATION_SEEDS), jobs=options.jobs)
+        cells |= experiment([name for name in varied if name not in fleet], pair, seeds, **again)
+        cells |= experiment(fleet, pair, min(seeds, FLEET_VARIATION_SEEDS), **again)
     print(f"Against no retry\n\n{versus_no_retry(cells)}", end="\n\n")
     print(f"Against the published rows\n\n{against_published(cells)}", end="\n\n")
     print(f"What we want\n\n{goals(cells)}", end="\n\n")

@@ -1,11 +1,13 @@
 """Many runs: every chosen scenario with every chosen contender over a range of seeds, on a few processes."""
 
+import json
 import math
 import multiprocessing
-import os
+import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.recovery.metrics import Estimate, estimate, measure, timeline
 from bench.recovery.roster import CONTENDERS
@@ -13,6 +15,10 @@ from bench.recovery.run import run
 from bench.recovery.scenarios import SCENARIOS, Scenario, variations
 
 REPORT_SEEDS = 0  # reporting starts here; tuning used seeds from 1000 on
+
+
+Job = tuple[str, str, int]  # scenario, contender, seed
+Run = tuple[str, str, int, dict[str, float]]  # the same, and its numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ def find(name: str) -> Scenario:
     return SCENARIOS.get(name) or next(scenario for scenario in variations() if scenario.name == name)
 
 
-def one(job: tuple[str, str, int]) -> tuple[str, str, int, dict[str, float]]:
+def one(job: Job) -> Run:
     """One run, named so that it can be sent to another process."""
     scenario_name, contender_name, seed = job
     scenario = find(scenario_name)
@@ -52,16 +58,60 @@ def seeds_for(scenario: str, contender: str, seeds: int, *, full: bool) -> int:
     """
     A fleet run of a slow contender takes twenty seconds, so without `full` it gets a quarter of the seeds.
 
-    The variant with a hint always does: it differs from h only for those who fill the queue.
+    So does the variant with a hint, always: it differs from h only for those who fill the queue.
     """
-    slow = scenario.startswith("h") and CONTENDERS[contender].heavy and not full
-    return math.ceil(seeds / 4) if slow or scenario == "h+hint" else seeds
+    share = 1.0
+    if scenario.startswith("h") and CONTENDERS[contender].heavy and not full:
+        share /= 4
+    if scenario == "h+hint":
+        share /= 4
+    return math.ceil(seeds * share)
+
+
+def counted(results: Iterable[Run], total: int) -> Iterator[Run]:
+    """Pass results on, and say now and then how far it is."""
+    for index, result in enumerate(results, 1):
+        yield result
+        if index % 50 == 0 or index == total:
+            print(f"{index} of {total} runs", file=sys.stderr, flush=True)
+
+
+class Kept:
+    """
+    Runs of an earlier time, in a file of one run per line.
+
+    Peers do not change while ours does: with this, only what is new or named in `fresh` is run again.
+    """
+
+    def __init__(self, path: Path | None, fresh: Iterable[str] = ()) -> None:
+        self.path = path
+        self.runs: dict[Job, dict[str, float]] = {}
+        if path is not None and path.exists():
+            for scenario, contender, seed, numbers in map(json.loads, path.read_text().splitlines()):
+                if contender not in fresh:
+                    self.runs[scenario, contender, seed] = numbers
+            self.path.write_text(
+                "".join(json.dumps([*job, numbers]) + "\n" for job, numbers in self.runs.items())
+            )
+
+    def add(self, scenario: str, contender: str, seed: int, numbers: dict[str, float]) -> None:
+        self.runs[scenario, contender, seed] = numbers
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps([scenario, contender, seed, numbers]) + "\n")
 
 
 def experiment(
-    scenarios: Iterable[str], contenders: Iterable[str], seeds: int, *, jobs: int = 1, full: bool = False
+    scenarios: Iterable[str],
+    contenders: Iterable[str],
+    seeds: int,
+    *,
+    jobs: int = 1,
+    full: bool = False,
+    kept: Kept | None = None,
 ) -> dict[tuple[str, str], Cell]:
     """Run the grid; the result does not depend on `jobs`."""
+    kept = kept or Kept(None)
     work = [
         (scenario, contender, REPORT_SEEDS + seed)
         for scenario in scenarios
@@ -69,16 +119,16 @@ def experiment(
         for seed in range(seeds_for(scenario, contender, seeds, full=full))
     ]
     # The long ones first, so that no process is left alone with them at the end.
-    order = sorted(work, key=lambda job: (not job[0].startswith("h"), not CONTENDERS[job[1]].heavy, job))
-    if jobs > 1:
-        with multiprocessing.get_context("spawn").Pool(jobs, initializer=os.nice, initargs=(5,)) as pool:
-            results = list(pool.imap_unordered(one, order, chunksize=1))
+    missing = [job for job in work if job not in kept.runs]
+    order = sorted(missing, key=lambda job: (not job[0].startswith("h"), not CONTENDERS[job[1]].heavy, job))
+    if jobs > 1 and len(order) > 1:
+        with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+            for result in counted(pool.imap_unordered(one, order, chunksize=1), len(order)):
+                kept.add(*result)
     else:
-        results = [one(job) for job in order]
-    found: dict[tuple[str, str], list[tuple[int, dict[str, float]]]] = {}
-    for scenario, contender, seed, numbers in results:
-        found.setdefault((scenario, contender), []).append((seed, numbers))
-    return {
-        key: Cell(*key, tuple(numbers for _, numbers in sorted(runs, key=lambda pair: pair[0])))
-        for key, runs in found.items()
-    }
+        for result in counted(map(one, order), len(order)):
+            kept.add(*result)
+    cells: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for scenario, contender, seed in work:
+        cells.setdefault((scenario, contender), []).append(kept.runs[scenario, contender, seed])
+    return {key: Cell(*key, tuple(runs)) for key, runs in cells.items()}

@@ -1,10 +1,11 @@
 """All contenders by name, in the order of the table. Importing it imports every peer."""
 
-from bench.recovery.contenders.amends import AMENDS
 from bench.recovery.contenders.http_clients import HTTPX_RETRIES, URLLIB3
+from bench.recovery.contenders.library import AMENDS
 from bench.recovery.contenders.plain import NO_RETRY, ORACLE
 from bench.recovery.contenders.retry_libraries import REDRESS, STAMINA, TENACITY
 from bench.recovery.contenders.sdks import BOTOCORE, OPENAI
+from bench.recovery.contenders.sketch_driver import SKETCH
 
 CONTENDERS = {
     contender.name: contender
@@ -17,6 +18,7 @@ CONTENDERS = {
         OPENAI,
         BOTOCORE,
         REDRESS,
+        SKETCH,
         AMENDS,
         ORACLE,
     )

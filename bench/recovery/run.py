@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from bench.recovery.baton import Strands, block_on
@@ -78,6 +79,9 @@ class Contender:
     name: str
     note: str  # how it is configured, for the table of contenders
     client: Callable[[Process], Perform]
+    clocks: Callable[[VirtualLoop], AbstractContextManager[object]] = (
+        nullcontext  # what else has to show the time
+    )
     heavy: bool = False  # milliseconds of Python per call: run on fewer seeds in the fleet scenario
 
 
@@ -115,8 +119,14 @@ def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: i
             tasks.append(loop.create_task(operation(performs[client], Call(processes[client], index))))
         await asyncio.gather(*tasks)
 
+    async def timed(loop: VirtualLoop) -> None:
+        with contender.clocks(loop):
+            await main(loop)
+
     try:
-        run_virtual(main, seed=f"{contender.name}:{seed}", sleep=lambda s: block_on(lambda: asyncio.sleep(s)))
+        run_virtual(
+            timed, seed=f"{contender.name}:{seed}", sleep=lambda s: block_on(lambda: asyncio.sleep(s))
+        )
     finally:
         strands.close()
     return record

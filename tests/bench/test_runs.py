@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from bench.recovery.contenders.amends import AMENDS
 from bench.recovery.contenders.plain import NO_RETRY, ORACLE
+from bench.recovery.contenders.sketch_driver import SKETCH
 from bench.recovery.load import burst, poisson
 from bench.recovery.metrics import estimate, measure
 from bench.recovery.overload import Overload
@@ -29,7 +29,7 @@ def test_loads_have_the_right_size_and_repeat():
     assert [arrival for arrival in arrivals if arrival[1] < 2] == few
 
 
-@pytest.mark.parametrize("contender", [NO_RETRY, AMENDS, ORACLE], ids=lambda contender: contender.name)
+@pytest.mark.parametrize("contender", [NO_RETRY, SKETCH, ORACLE], ids=lambda contender: contender.name)
 @pytest.mark.parametrize("scenario", "abcdefg")
 def test_a_seed_repeats_exactly(scenario, contender):
     """Every moment of every operation is the same the second time, and another seed gives another run."""
@@ -104,7 +104,7 @@ def test_ours_is_never_worse_than_no_retry(scenario):
     """One seed of every variation outside the fleet; the full run has more."""
     chosen = next(candidate for candidate in variations() if candidate.name == scenario)
     ours, plain = (
-        measure(run(chosen.build(2), chosen.load(2), contender, 2)) for contender in (AMENDS, NO_RETRY)
+        measure(run(chosen.build(2), chosen.load(2), contender, 2)) for contender in (SKETCH, NO_RETRY)
     )
     assert ours["success"] >= plain["success"]
     assert ours["duplicates"] <= plain["duplicates"]
@@ -112,14 +112,14 @@ def test_ours_is_never_worse_than_no_retry(scenario):
 
 def test_one_refresh_serves_everybody():
     """However many operations are refused at the same moment."""
-    record = run(Expiry(death=0), [(0.001 * n, 0) for n in range(50)], AMENDS, 1)
+    record = run(Expiry(death=0), [(0.001 * n, 0) for n in range(50)], SKETCH, 1)
     assert all(record.succeeded)
     assert record.service.refreshes == 1
 
 
 def test_a_hint_beyond_the_wait_left_is_given_up_at_once_by_all():
     """The first caller asks, the others are told without a call."""
-    record = run(Hostile(), [(0.1 * n, 0) for n in range(10)], AMENDS, 1)
+    record = run(Hostile(), [(0.1 * n, 0) for n in range(10)], SKETCH, 1)
     assert record.service.calls == 1
     assert record.ends[0] == pytest.approx(0.05)
     assert record.ends[1:] == pytest.approx([0.1 * n for n in range(1, 10)])
@@ -129,7 +129,7 @@ def test_a_write_without_a_key_is_not_repeated_after_silence():
     """It may have happened: that is for `verify`, not for a blind repeat."""
     service = Lossy(seed=5)
     service.keyed = False
-    record = run(service, poisson(5, rate=5, seconds=40), AMENDS, 5)
+    record = run(service, poisson(5, rate=5, seconds=40), SKETCH, 5)
     assert service.duplicates == 0
     assert sum(record.succeeded) / len(record.succeeded) > 0.75  # clean 503s are repeated
 
@@ -141,7 +141,7 @@ def test_nobody_gives_up_unheard():
     asked = set()
     receive = service.receive
     service.receive = lambda now, request: (asked.add(request.operation), receive(now, request))[1]
-    record = run(service, arrivals, AMENDS, 9)
+    record = run(service, arrivals, SKETCH, 9)
     assert asked == set(range(len(arrivals)))
     assert max(end - at for end, (at, _) in zip(record.ends, arrivals, strict=True)) < 310
 
@@ -149,7 +149,7 @@ def test_nobody_gives_up_unheard():
 def test_the_fleet_comes_back_with_ours():
     """A small fleet, to be quick: everything comes through, with few calls too many."""
     service = Overload(rate=12, slow_rate=3, queue=50)
-    record = run(service, poisson(1, rate=0.5, seconds=120, clients=20), AMENDS, 1)
+    record = run(service, poisson(1, rate=0.5, seconds=120, clients=20), SKETCH, 1)
     found = measure(record)
     assert found["success"] > 98
     assert found["calls/success"] < 1.2
