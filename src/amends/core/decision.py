@@ -139,10 +139,11 @@ def _wait(
     """How long to wait, why, and the same with jitter: above what was asked for, below what we chose ourselves."""
     if hint is not None:
         return hint, "hint", backoff.above(hint, draw)
-    row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
-    if row_wait is not None and state.attempt == 1:
-        return row_wait, "row-wait", backoff.above(row_wait, draw)
     delay = backoff.wait(state.attempt)
+    row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
+    # M4: a row's wait is the first one, and the least one later: no second try comes sooner than the first did.
+    if row_wait is not None and (state.attempt == 1 or row_wait > delay):
+        return row_wait, "row-wait", backoff.above(row_wait, draw)
     return delay, "backoff", backoff.jitter(delay, draw)
 
 
