@@ -1,7 +1,10 @@
 """The vectors that ship: every one of them holds, they say where they come from, and they are in the package."""
 
 import re
+import subprocess
+import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,11 +31,6 @@ def examined(vector: vectors.Vector, *, safe: bool) -> Report:
     """What `amends decode` makes of a vector's response."""
     via, reading = examine(vector.response, vector.via)
     return report(via, reading, safe=safe)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON would carry it, fields that are empty included."""
-    return msgspec.to_builtins({name: getattr(value, name) for name in value.__struct_fields__})
 
 
 def differences(expected: dict[str, Any], fault: Fault) -> dict[str, tuple[Any, Any]]:
@@ -161,3 +159,19 @@ def test_raw_documents_are_told_from_documents():
     assert vectors.Vector(input={"text": "a", "type": "b"}, **made).response == {"text": "a", "type": "b"}
     assert vectors.Vector(input=[1], **made).response == [1]
     assert vectors.Vector(input={"code": "X"}, **made).response == {"code": "X"}
+
+
+def test_the_example_of_the_documentation_runs():
+    """The page's own program, run as it stands, holds our command line to one of the files."""
+    page = Path(__file__).parents[1].joinpath("docs", "vectors.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"all {len(list(vectors.load('arcp')))} hold\n"
+
+
+def test_the_documentation_names_every_file():
+    """No group is left out of the page's table."""
+    page = Path(__file__).parents[1].joinpath("docs", "vectors.md").read_text(encoding="utf-8")
+    for name in (*vectors.GROUPS, "transport-error-mapping"):
+        assert f"`{name}.json`" in page
