@@ -57,8 +57,11 @@ _BODIES = ("content", "body", "_body", "data", "text")
 def _tool_result(value: Any) -> Any:
     """A CallToolResult of the MCP SDK (1.x and 2.x spellings) or of FastMCP's client."""
     failed = getattr(value, "is_error", getattr(value, "isError", None))
+    if type(failed) is not bool:
+        # Before anything else is looked at: the content of a streamed response would be fetched.
+        return None
     content = getattr(value, "content", None)
-    if type(failed) is not bool or not isinstance(content, list | tuple):
+    if not isinstance(content, list | tuple):
         return None
     structured = getattr(value, "structured_content", getattr(value, "structuredContent", None))
     items = [
