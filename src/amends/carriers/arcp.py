@@ -26,6 +26,7 @@ _STATUS_CODES = {
     "error": "INTERNAL_ERROR",
     "failed": "INTERNAL_ERROR",
 }
+_BARE = Origin("arcp")
 _GAP = "a failed job ends in job.error"
 
 
@@ -49,7 +50,7 @@ def read(envelope: Any) -> Reading:
 
 def read_error(error: Any, origin: Origin | None = None, envelope: dict[str, Any] | None = None) -> Reading:
     """The reading of an error payload, bare or from its place in an envelope."""
-    fault = arcp.decode(error) if origin is None else arcp.decode(error, origin=origin)
+    fault = arcp.fault_of(error, origin or _BARE) if error.__class__ is dict else None
     if fault is None:
         return FAILED
     trace = envelope.get("trace_id") if envelope is not None else None

@@ -15,10 +15,10 @@ from amends.carriers import a2a, arcp, http, jsonrpc, mcp, process, task
 from amends.carriers.objects import plain
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
-from amends.core.wire import TOO_DEEP, Unreadable, read
+from amends.core.wire import TOO_DEEP, Unreadable, deep, read
 from amends.dialects import adcp, problem
 
-__all__ = ["VIAS", "examine", "extract"]
+__all__ = ["VIAS", "examine", "examine_read", "extract"]
 
 
 def extract(response: Any, via: str | None = None) -> Fault | None:
@@ -46,18 +46,31 @@ def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]
     if via is not None and via not in VIAS:
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
     within = None
+    bounded = False
     if response.__class__ is not dict:
         if response.__class__ is bytes:
             within = len(response)
-        seen_via, response = _value(response)
+        seen_via, response, bounded = _value(response)
         if response is None:
             return via, NOT_FAILED
         if via is None and seen_via is not None:
             via = seen_via
+    return _read(response, via, within, bounded=bounded)
+
+
+def examine_read(value: Any, via: str | None = None) -> tuple[str | None, Reading]:
+    """The same for a value that `wire.read` gave: it is bounded, and a string in it is not JSON once more."""
+    return _read(value, via, None, bounded=True) if value.__class__ is dict else (via, NOT_FAILED)
+
+
+def _read(value: Any, via: str | None, within: int | None, *, bounded: bool) -> tuple[str | None, Reading]:
+    response = value
     if via is None:
         via, response = _shape(response)
         if via is None:
             return None, NOT_FAILED
+    if not bounded and via not in _MEASURED and deep(response):
+        return via, NOT_FAILED
     if via == "mcp":
         # The one path hot enough to be told that its document is small.
         return via, _mcp(response, within)
@@ -78,18 +91,21 @@ def _a2a(value: Any) -> Reading:
     return a2a.read(value)
 
 
-def _value(response: Any) -> tuple[str | None, Any]:
-    """Bytes and strings as their JSON, a Fault's carrier and foreign objects as plain values; None for nothing."""
+def _value(response: Any) -> tuple[str | None, Any, bool]:
+    """(via, value, whether it is known to be bounded) of bytes, strings and foreign objects; value None: nothing."""
     if response.__class__ is bytes or isinstance(response, _TEXTS):
         try:
             value = read(response)
         except Unreadable:
-            return None, None
-        return None, None if value is TOO_DEEP else value
+            return None, None, True
+        return None, None if value is TOO_DEEP else value, True
     if response is None or isinstance(response, list | tuple | int | float):
-        return None, None
-    return plain(response)
+        return None, None, True
+    return *plain(response), False
 
+
+# S4's errors are measured where they are found, so their carriers take anything.
+_MEASURED = frozenset({"mcp", "a2a", "jsonrpc", "adcp"})
 
 _TEXTS = (bytes, str, bytearray, memoryview)
 
@@ -104,7 +120,7 @@ def _http(response: Any) -> Reading:
 
 
 def _problem(document: Any) -> Reading:
-    fault = problem.decode(document)
+    fault = problem.fault_of(document) if document.__class__ is dict else None
     if fault is None:
         return FAILED
     # A batch that failed in part did not fail (M1).

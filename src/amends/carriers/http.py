@@ -83,7 +83,7 @@ def _multi_status(body: Any) -> Reading:
     errors = body.get("errors") if body.__class__ is dict else None
     if errors.__class__ is not list or not any(item.__class__ is dict for item in errors):
         return NOT_FAILED
-    fault = problem.decode(body, status=207, origin=_BODY)
+    fault = problem.fault_of(body, 207, None, _BODY)
     if fault is None:
         # Nested too deep.
         return NOT_FAILED
@@ -102,7 +102,7 @@ def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
         fault = found.fault
         kept = fault.retry_after if finite(fault.retry_after) is not None else wait
         return replace(found, path="body", fault=replace(fault, status=status, retry_after=kept))
-    fault_here = problem.decode(body, status=status, wait=wait, origin=_BODY)
+    fault_here = problem.fault_of(body, status, wait, _BODY)
     if fault_here is None:
         return None
     return Reading(failed=True, fatal=True, path="body", error=body, fault=fault_here)

@@ -50,9 +50,7 @@ def read_envelope(data: Any) -> Reading:
     error = envelope.error_of(data)
     if error is None:
         return FAILED
-    return Reading(
-        failed=True, fatal=True, path="envelope", error=error, fault=envelope.decode(data, origin=_ENVELOPE)
-    )
+    return Reading(True, envelope.fault_of(error, data.get("meta"), None, _ENVELOPE), "envelope", error, True)
 
 
 def _spoken(stdout: Any) -> dict[str, Any] | None:
@@ -91,10 +89,12 @@ def _profile(process: dict[str, Any]) -> Any:
 
 def _with_envelope(spoken: dict[str, Any], number: int | None, profile: Any) -> Reading:
     said = profile.get(number)
-    fault = envelope.decode(spoken, exit=said, origin=_ENVELOPE)
-    if fault is None:
+    error = envelope.error_of(spoken)
+    if error is None or spoken.get("error") is None:
         return _bare(number, said)
-    return Reading(failed=True, fatal=True, path="envelope", error=envelope.error_of(spoken), fault=fault)
+    return Reading(
+        True, envelope.fault_of(error, spoken.get("meta"), said, _ENVELOPE), "envelope", error, True
+    )
 
 
 def _timed_out() -> Reading:

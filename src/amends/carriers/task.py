@@ -22,7 +22,7 @@ def read(response: Any) -> Reading:
 
 def read_error(error: Any) -> Reading:
     """The reading of a bare task error."""
-    fault = task.decode(error)
+    fault = task.fault_of(error) if error.__class__ is dict else None
     if fault is None:
         return FAILED
     return Reading(failed=True, fatal=True, path="task", error=error, fault=fault)

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from amends.carriers.extraction import VIAS, examine
+from amends.carriers.extraction import VIAS, examine_read
 from amends.carriers.reading import Reading
 from amends.commands.console import json_bytes, wants_json
 from amends.core.decision import NON_FATAL, NOTHING_FOUND, Decision, decide
@@ -116,7 +116,7 @@ def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
         value = read(data)
     except Unreadable as error:
         raise _unreadable(error, None) from None
-    result = report(*_examined(value, args.via), safe=not args.unsafe)
+    result = report(*examine_read(value, args.via), safe=not args.unsafe)
     if wants_json(args):
         sys.stdout.write(msgspec.json.format(json_bytes(result), indent=2).decode() + "\n")
     else:
@@ -124,13 +124,6 @@ def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
 
         show_report(result)
     return 0
-
-
-def _examined(value: Any, via: str | None) -> tuple[str | None, Reading]:
-    """The reading of a value that was read already: a string inside it is not JSON a second time."""
-    if value.__class__ is dict:
-        return examine(value, via)
-    return examine(None, via)
 
 
 def _unreadable(error: Unreadable, line: int | None) -> ValidationError:
@@ -151,8 +144,12 @@ def _unreadable(error: Unreadable, line: int | None) -> ValidationError:
 
 def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
     """One answer per line, in constant memory. A line that cannot be read is answered and does not end the run."""
+    import gc
+
     from amends.dialects import encode
 
+    # Nothing here makes cycles, so looking for them every few hundred objects is work for nothing.
+    gc.set_threshold(100_000)
     out = sys.stdout.buffer
     status = 0
     for batch in _batches(stream):
@@ -162,7 +159,7 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
                 if line is None:
                     raise Unreadable.size()
                 value = read(line)
-                answers.append(_encode(report(*_examined(value, via), safe=safe)))
+                answers.append(_encode(report(*examine_read(value, via), safe=safe)))
             except Unreadable as error:
                 status = 2
                 answers.append(json_bytes(encode(_unreadable(error, number).fault, "envelope")))

@@ -20,7 +20,7 @@ from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.dialects import members
-from amends.dialects.problem import MAX_PARTS, milliseconds
+from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
 
@@ -28,19 +28,34 @@ NAME = "envelope"
 SPEC = "S2, challenge 19: retry hints in the JSON envelope of a command line"
 LOSSES = frozenset({"vocabulary", "executed", "origin"})
 
-# member → field, for those that are the same in both directions
-_TEXTS = {
-    **{name: name for name in ("field", "doc_uri", "type", "title", "instance", "user_message")},
-    "retry_strategy": "strategy",
+_MEMBERS: members.Readers = {
+    "code": None,
+    "message": ("message", members.text),
+    "retryable": None,
+    "retry_after_ms": None,
+    "retry_strategy": ("strategy", members.text),
+    "max_retries": ("max_retries", members.whole),
+    "fix_required": None,
+    "recovery": None,
+    "suggestions": None,
+    "suggestion": None,
+    "field": ("field", members.text),
+    "details": ("details", members.mapping),
+    "errors": None,
+    "doc_uri": ("doc_uri", members.text),
+    "type": ("type", members.text),
+    "title": ("title", members.text),
+    "status": ("status", lambda value: members.whole(value, 100)),
+    "instance": ("instance", members.text),
+    "intent": ("intent", members.mapping),
+    "user_message": ("user_message", members.text),
+    "actor": None,
+    # These three stand in `meta`; in a nested error, which has none, beside the others.
+    "trace_id": ("trace_id", members.text),
+    "attempt": ("attempt", members.positive),
+    "max_attempts": ("max_attempts", members.positive),
 }
-_MEMBERS = frozenset(
-    {
-        *_TEXTS,
-        *("code", "message", "retryable", "retry_after_ms", "max_retries", "fix_required", "recovery"),
-        *("suggestions", "suggestion", "details", "errors", "status", "intent", "actor"),
-        *("trace_id", "attempt", "max_attempts"),
-    }
-)
+_META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
 _SAID = {True: Recovery.TRANSIENT, "maybe": Recovery.UNCERTAIN}
@@ -49,7 +64,7 @@ _BARE = Origin("envelope", "envelope")
 
 def error_of(data: Any) -> dict[str, Any] | None:
     """The error object an envelope holds, or a bare one; None when there is none that says anything."""
-    if not members.shallow(data):
+    if data.__class__ is not dict:
         return None
     error = data.get("error", data if "ok" not in data else None)
     return error if error.__class__ is dict and _says(error) else None
@@ -70,18 +85,26 @@ def decode(data: Any, *, exit: Exit | None = None, origin: Origin = _BARE) -> Fa
         origin: where it was found.
 
     """
-    error = error_of(data)
-    if error is None or (data.get("ok") is True and data.get("error") is None):
+    if not members.shallow(data) or (data.get("ok") is True and data.get("error") is None):
         return None
-    meta = members.mapping(data.get("meta")) or {}
-    return _decode(error, meta, exit, origin, [MAX_PARTS])
+    error = error_of(data)
+    return None if error is None else fault_of(error, data.get("meta"), exit, origin)
 
 
-def _decode(
-    error: dict[str, Any], meta: dict[str, Any], exit: Exit | None, origin: Origin, room: list[int]
+def fault_of(error: dict[str, Any], meta: Any, exit: Exit | None = None, origin: Origin = _BARE) -> Fault:
+    """The Fault in an error object already known to be one and to be bounded, with the envelope's `meta`."""
+    return _fault(error, meta if meta.__class__ is dict else {}, exit, origin, [MAX_PARTS], 0)
+
+
+def _fault(
+    error: dict[str, Any],
+    meta: dict[str, Any],
+    exit: Exit | None,
+    origin: Origin,
+    room: list[int],
+    level: int,
 ) -> Fault:
     get = error.get
-    meta = {**error, **meta}
     code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
     fix = members.text(get("fix_required"))
@@ -89,33 +112,35 @@ def _decode(
     row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
     wait = finite(get("retry_after_ms"))
     actor = get("actor")
-    children = []
+    fields, extensions = members.sort(error, _MEMBERS)
+    if meta:
+        fields.update(members.sort(meta, _META)[0])
     nested = get("errors")
-    for item in nested if nested.__class__ is list else ():
-        if room[0] > 0 and item.__class__ is dict and _says(item):
-            room[0] -= 1
-            children.append(_decode(item, {}, None, origin, room))
     return Fault(
         code=code,
-        message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="cli",
         retry_after=wait / 1000 if wait is not None and wait >= 0 else None,
-        max_retries=members.whole(get("max_retries")),
         suggestions=_suggestions(error, fix),
-        details=members.mapping(get("details")),
-        errors=tuple(children),
-        trace_id=members.text(meta.get("trace_id")),
-        status=members.whole(get("status"), 100),
-        intent=members.mapping(get("intent")),
+        errors=_children(nested, origin, room, level) if nested else (),
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
-        attempt=members.whole(meta.get("attempt"), 1),
-        max_attempts=members.whole(meta.get("max_attempts"), 1),
         executed=_executed(error, known is not None, code, exit),
-        extensions={name: value for name, value in error.items() if name not in _MEMBERS},
+        extensions=extensions,
         origin=origin,
-        **{field: members.text(get(name)) for name, field in _TEXTS.items()},
+        **fields,
     )
+
+
+def _children(value: Any, origin: Origin, room: list[int], level: int) -> tuple[Fault, ...]:
+    """The nested errors of an error, under the bounds nested problems have."""
+    if value.__class__ is not list or level >= MAX_LEVELS:
+        return ()
+    found = []
+    for item in value:
+        if room[0] > 0 and item.__class__ is dict and _says(item):
+            room[0] -= 1
+            found.append(_fault(item, {}, None, origin, room, level + 1))
+    return tuple(found)
 
 
 def _verdict(retryable: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amends.core.wire import deep
 
-__all__ = ["CODE_BYTES", "code", "mapping", "shallow", "text", "texts", "whole"]
+__all__ = ["CODE_BYTES", "code", "mapping", "positive", "shallow", "sort", "text", "texts", "whole"]
 
 CODE_BYTES = 64
 """A code is a word, not a text (A7 sets the length for AdCP; the others get the same)."""
@@ -32,6 +33,36 @@ def whole(value: Any, low: int = 0) -> int | None:
 def shallow(value: Any) -> bool:
     """Whether a value is an object that is not nested without end."""
     return value.__class__ is dict and not deep(value)
+
+
+def positive(value: Any) -> int | None:
+    """A whole number from 1 on, or None."""
+    return whole(value, 1)
+
+
+Readers = Mapping[Any, tuple[str, Callable[[Any], Any]] | None]
+"""member → (field, how it is read), or None for a member its dialect reads itself."""
+
+
+def sort(data: dict[str, Any], readers: Readers) -> tuple[dict[str, Any], dict[str, Any]]:
+    """
+    Fields and extensions of an object, in one pass over what it has.
+
+    A member of the wrong type counts as absent; one that `readers` does not name is kept as an extension.
+    """
+    fields: dict[str, Any] = {}
+    extensions: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in readers:
+            reader = readers[name]
+            if reader is not None:
+                field, kind = reader
+                read = kind(value)
+                if read is not None:
+                    fields[field] = read
+        else:
+            extensions[name] = value
+    return fields, extensions
 
 
 def mapping(value: Any) -> dict[str, Any] | None:

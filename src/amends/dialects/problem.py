@@ -34,24 +34,43 @@ MEDIA_TYPE = "application/problem+json"
 MAX_PARTS = 10_000
 """Nested problems read from one document, all levels together."""
 
+MAX_LEVELS = 64
+"""Levels of problems inside problems. Deeper ones are passed over."""
+
 # S1's own members, any of which makes an object a problem.
-_CORE = frozenset(
-    {
-        *("type", "title", "status", "detail", "instance", "is_retriable", "retry_after_ms"),
-        *("doc_uri", "trace_id", "suggestions", "errors", "retry_after_seconds", "intent"),
-    }
-)
-_OURS = frozenset(
-    {
-        *("code", "recovery", "field", "details", "retry_strategy", "max_retries", "user_message"),
-        *("actor", "attempt", "max_attempts"),
-    }
-)
-_MEMBERS = _CORE | _OURS
+_CORE: members.Readers = {
+    "type": ("type", members.text),
+    "title": ("title", members.text),
+    "status": None,
+    "detail": ("message", members.text),
+    "instance": ("instance", members.text),
+    "is_retriable": None,
+    "retry_after_ms": None,
+    "retry_after_seconds": None,
+    "doc_uri": ("doc_uri", members.text),
+    "trace_id": ("trace_id", members.text),
+    "suggestions": None,
+    "errors": None,
+    "intent": ("intent", members.mapping),
+}
+_OURS: members.Readers = {
+    "code": None,
+    "recovery": None,
+    "actor": None,
+    "field": ("field", members.text),
+    "details": ("details", members.mapping),
+    "retry_strategy": ("strategy", members.text),
+    "max_retries": ("max_retries", members.whole),
+    "user_message": ("user_message", members.text),
+    "attempt": ("attempt", members.positive),
+    "max_attempts": ("max_attempts", members.positive),
+}
+_MEMBERS: members.Readers = {**_CORE, **_OURS}
 
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
 _BARE = Origin("problem", "body")
+_WAITS = (("retry_after_ms", 1000), ("retry_after_seconds", 1))
 
 
 def decode(
@@ -71,27 +90,36 @@ def decode(
         origin: where it was found.
 
     """
-    if not members.shallow(data) or _CORE.isdisjoint(data):
+    return fault_of(data, status, wait, origin) if members.shallow(data) else None
+
+
+def fault_of(
+    data: dict[str, Any], status: int | None = None, wait: float | None = None, origin: Origin = _BARE
+) -> Fault | None:
+    """The same for an object already known to be bounded."""
+    if not any(name in _CORE for name in data):
         return None
-    return _decode(data, status, None, wait, origin, [MAX_PARTS])
+    return _fault(data, status, None, wait, origin, [MAX_PARTS], 0)
 
 
-def _decode(
+def _fault(
     data: dict[str, Any],
     status: int | None,
     inherited: int | None,
     wait: float | None,
     origin: Origin,
     room: list[int],
+    level: int,
 ) -> Fault:
     get = data.get
     if status is None:
         status = members.whole(get("status"), 100)
         if status is None or status > 599:
             status = inherited
-    children = _children(get("errors"), None if status == 207 else status, origin, room)
+    fields, extensions = members.sort(data, _MEMBERS)
+    errors = get("errors")
+    children = _children(errors, None if status == 207 else status, origin, room, level) if errors else ()
     suggestions = members.texts(get("suggestions"))
-    intent = members.mapping(get("intent"))
     own_wait = _wait(data)
     if own_wait is not None:
         wait = own_wait
@@ -99,7 +127,7 @@ def _decode(
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
     code = members.code(get("code"))
     if code is None:
-        code = "CANCELLED" if status == 408 and intent is not None else _code(row, status)
+        code = "CANCELLED" if status == 408 and "intent" in fields else _code(row, status)
     said = get("recovery")
     recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
         get("is_retriable"), row, suggestions, children, wait
@@ -108,51 +136,41 @@ def _decode(
     actor = get("actor")
     return Fault(
         code=code,
-        message=members.text(get("detail")) or "",
         recovery=recovery,
         vocabulary="http",
         retry_after=wait,
-        strategy=members.text(get("retry_strategy")),
-        max_retries=members.whole(get("max_retries")),
-        field=members.text(get("field")),
         suggestions=suggestions,
-        details=members.mapping(get("details")),
         errors=children,
-        trace_id=members.text(get("trace_id")),
-        doc_uri=members.text(get("doc_uri")),
-        type=members.text(get("type")),
-        title=members.text(get("title")),
         status=status,
-        instance=members.text(get("instance")),
-        intent=intent,
-        user_message=members.text(get("user_message")),
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or facts.actor_under(recovery),
-        attempt=members.whole(get("attempt"), 1),
-        max_attempts=members.whole(get("max_attempts"), 1),
         executed=_executed(code, status, facts),
-        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        extensions=extensions,
         origin=origin,
+        **fields,
     )
 
 
-def _children(value: Any, inherited: int | None, origin: Origin, room: list[int]) -> tuple[Fault, ...]:
+def _children(
+    value: Any, inherited: int | None, origin: Origin, room: list[int], level: int
+) -> tuple[Fault, ...]:
     """The nested problems of a problem. `room` is shared by all levels, so a document cannot multiply."""
-    if value.__class__ is not list:
+    if value.__class__ is not list or level >= MAX_LEVELS:
         return ()
     found = []
     for item in value:
         if item.__class__ is dict and room[0] > 0:
             room[0] -= 1
-            found.append(_decode(item, None, inherited, None, origin, room))
+            found.append(_fault(item, None, inherited, None, origin, room, level + 1))
     return tuple(found)
 
 
 def _wait(data: dict[str, Any]) -> float | None:
     """The body's own wait in seconds; 0 is none, and so is a negative one (M1, P3)."""
-    for name, unit in (("retry_after_ms", 1000), ("retry_after_seconds", 1)):
-        value = finite(data.get(name))
-        if value is not None and value > 0:
-            return value / unit
+    for name, unit in _WAITS:
+        if name in data:
+            value = finite(data[name])
+            if value is not None and value > 0:
+                return value / unit
     return None
 
 

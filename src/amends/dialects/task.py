@@ -34,8 +34,11 @@ _BARE = Origin("task", "task")
 
 def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
     """The Fault in a task's error, or None."""
-    if not members.shallow(data):
-        return None
+    return fault_of(data, origin) if members.shallow(data) else None
+
+
+def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
+    """The same for an object already known to be bounded."""
     code = members.code(data.get("code"))
     if code is None:
         return None
