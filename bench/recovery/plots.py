@@ -10,15 +10,17 @@ from bench.recovery.scenarios import SCENARIOS
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import NullLocator
 
 PANELS = ("a", "b", "c", "d", "e", "f", "h")  # nobody succeeds in g
+TICKS = (1, 2, 5, 10, 20, 50)
 GOODPUT = ("no retry", "stamina", "botocore", "redress", OURS, "oracle")
 
 
 def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Path) -> None:
     """One panel for each scenario; up and to the left is better."""
     figure, axes = plt.subplots(2, 4, figsize=(16, 8), layout="constrained")
-    markers = dict(zip(contenders, "osD^v<>PX*", strict=False))
+    markers = dict(zip(contenders, "osD^v<>PXh*", strict=False))
     for scenario, axis in zip(PANELS, axes.flat, strict=False):
         for contender in contenders:
             if (scenario, contender) in cells:
@@ -36,6 +38,9 @@ def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Pat
                 )
         axis.set_title(f"{scenario}: {SCENARIOS[scenario].title}")
         axis.set_xscale("log")
+        axis.set_xlim(0.9, 80)
+        axis.set_xticks(TICKS, [str(tick) for tick in TICKS])
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.set_ylim(0, 105)
         axis.grid(alpha=0.3, which="both")
         axis.set_xlabel("calls per success")
