@@ -31,6 +31,7 @@ __all__ = [
     "mutated",
     "often",
     "rarely",
+    "seldom",
     "texts",
 ]
 
@@ -42,6 +43,8 @@ often = settings(_CALM, max_examples=100)
 """For cheap properties."""
 rarely = settings(_CALM, max_examples=30)
 """For properties that are parametrised already."""
+seldom = settings(_CALM, max_examples=10)
+"""For properties of every pair."""
 
 VOCABULARY_OF = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
 

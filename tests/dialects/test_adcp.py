@@ -1,0 +1,261 @@
+"""AdCP's error object (S4): validation, recovery, waits, and what a producer may send."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import json_objects, often
+
+from amends.core.fault import Fault, Origin
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.adcp import VOCABULARY
+from amends.core.wire import MAX_DEPTH
+from amends.dialects import decode as read
+from amends.dialects.adcp import MAX_ERROR_BYTES, decode, encode, valid
+
+
+def sized(size, filler="a"):
+    """An error of exactly that many bytes of compact UTF-8 JSON."""
+    error = {"code": "X", "message": ""}
+    room = size - len(json.dumps(error, separators=(",", ":")))
+    width = len(filler.encode())
+    error["message"] = filler * (room // width) + "a" * (room % width)
+    assert len(json.dumps(error, separators=(",", ":"), ensure_ascii=False).encode()) == size
+    return error
+
+
+@pytest.mark.parametrize(("length", "found"), [(0, False), (1, True), (64, True), (65, False)])
+@pytest.mark.parametrize("letter", ["X", "漢"])
+def test_the_length_of_a_code(length, found, letter):
+    """A7: a string of 1 to 64 characters."""
+    assert (decode({"code": letter * length}) is not None) is found
+
+
+@pytest.mark.parametrize("code", [None, 5, True, [], {}, ["X"], b"X"])
+def test_a_code_is_a_string(code):
+    """A7, S4: clients MUST validate that extracted errors have a code of type string."""
+    assert decode({"code": code}) is None
+
+
+@pytest.mark.parametrize("value", [None, 5, "X", [], [{"code": "X"}], (), {}, {"message": "x"}])
+def test_an_error_is_an_object_with_a_code(value):
+    """A7: arrays, scalars and objects without one are no error."""
+    assert decode(value) is None
+    assert not valid(value)
+
+
+@pytest.mark.parametrize("filler", ["a", "é", "漢", "🙂", '"', "\\"])
+def test_4096_bytes_and_one_more(filler):
+    """A7, design 8: the length of the compact UTF-8 JSON, also in characters of several bytes."""
+    if filler in {'"', "\\"}:
+        # Escaped they take two bytes each.
+        room = MAX_ERROR_BYTES - len('{"code":"X","message":""}')
+        fits, too_large = filler * (room // 2), filler * (room // 2 + 1)
+        assert valid({"code": "X", "message": fits})
+        assert not valid({"code": "X", "message": too_large})
+        return
+    assert decode(sized(4096, filler)) is not None
+    assert decode(sized(4097, filler)) is None
+
+
+def test_spaces_between_members_do_not_count():
+    """Design 8: 4096 bytes of the compact form; how it was written is its sender's affair."""
+    spread = json.dumps(sized(4096), indent=200).encode()
+    assert len(spread) > 4096
+    assert read(spread, "adcp") is not None
+
+
+def test_short_escapes_that_grow_are_measured():
+    """A7: a small document can hold an error that is large when written compactly, and the other way round."""
+    floats = {"code": "X", "details": {"n": [1e15] * 400}}
+    written = json.dumps(floats).replace("1000000000000000.0", "1e15").replace(" ", "").encode()
+    assert len(written) < 4096
+    assert read(written, "adcp") is None
+    escaped = json.dumps({"code": "X", "message": "漢" * 1000}).encode()
+    assert len(escaped) > 4096
+    assert read(escaped, "adcp") is not None
+
+
+def test_an_error_may_be_nested_but_not_without_end():
+    """A7: within the bytes, depth is bounded as everywhere."""
+    value: list = []
+    for _ in range(MAX_DEPTH - 3):
+        value = [value]
+    assert decode({"code": "X", "details": {"deep": value}}) is not None
+    for _ in range(3):
+        value = [value]
+    assert decode({"code": "X", "details": {"deep": value}}) is None
+    for _ in range(10_000):
+        value = [value]
+    assert decode({"code": "X", "details": {"deep": value}}) is None
+
+
+def test_what_is_no_json_is_no_error():
+    """A value that cannot be written cannot be measured."""
+    assert decode({"code": "X", "details": {"a": object()}}) is None
+    assert decode({"code": "X", None: 1}) is None
+
+
+@pytest.mark.parametrize("code", VOCABULARY.rows)
+@pytest.mark.parametrize("falsy", ["absent", None, "", 0, False, 0.0, float("nan")])
+def test_without_a_recovery_the_table_speaks(code, falsy):
+    """A12, M1: missing or falsy, in JavaScript's sense."""
+    error = {"code": code} if falsy == "absent" else {"code": code, "recovery": falsy}
+    row = VOCABULARY.rows[code]
+    fault = decode(error)
+    assert (fault.recovery, fault.executed, fault.actor) == (row.recovery, row.executed, row.actor)
+
+
+@pytest.mark.parametrize("recovery", ["transient", "correctable", "terminal"])
+@pytest.mark.parametrize("code", ["RATE_LIMITED", "BUDGET_TOO_LOW", "X_ACME_ODD"])
+def test_what_is_said_counts(code, recovery):
+    """A12, A15: of known and unknown codes alike."""
+    assert decode({"code": code, "recovery": recovery}).recovery == recovery
+
+
+def test_an_unknown_code_without_recovery_is_terminal():
+    """A12: S4 wins over the published schema."""
+    fault = decode({"code": "X_ACME_ODD"})
+    assert (fault.recovery, fault.executed, fault.actor) == (
+        Recovery.TERMINAL,
+        Executed.MAYBE,
+        Actor.OPERATOR,
+    )
+
+
+@pytest.mark.parametrize(
+    "odd", ["uncertain", "TRANSIENT", "later", "transient ", 1, True, [], {}, ["transient"]]
+)
+def test_an_unknown_recovery_is_terminal_and_written_back(odd):
+    """A12, M1: treated as terminal; the value kept, and passed on as it came."""
+    error = {"code": "RATE_LIMITED", "message": "", "recovery": odd}
+    fault = decode(error)
+    assert fault.recovery is Recovery.TERMINAL
+    assert encode(fault) == error
+
+
+def test_an_odd_recovery_goes_when_somebody_decides_otherwise():
+    """M2: the Fault's recovery is always written; the kept value only stands for the terminal it was read as."""
+    from msgspec.structs import replace
+
+    fault = decode({"code": "RATE_LIMITED", "recovery": "later"})
+    assert encode(replace(fault, recovery=Recovery.TRANSIENT))["recovery"] == "transient"
+    assert encode(replace(fault, origin=None))["recovery"] == "terminal"
+
+
+@pytest.mark.parametrize(
+    ("wait", "kept"),
+    [
+        (5, 5),
+        (5.2, 5.2),
+        (0, 0),
+        (-3, -3),
+        (86400, 86400),
+        (10**18, 10**18),
+        (True, None),
+        (False, None),
+        ("5", None),
+        (None, None),
+        ([5], None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (-float("inf"), None),
+        (10**400, None),
+    ],
+)
+def test_waits_are_kept_as_received(wait, kept):
+    """A9: raw values; what is no finite number is absent (A10)."""
+    fault = decode({"code": "RATE_LIMITED", "retry_after": wait})
+    assert fault.retry_after == kept
+    assert type(fault.retry_after) is type(kept)
+
+
+@pytest.mark.parametrize(
+    ("wait", "sent"),
+    [(5, 5), (5.2, 6), (0, 1), (-3, 1), (0.01, 1), (3600, 3600), (3600.5, 3600), (86400, 3600)],
+)
+def test_a_producer_sends_whole_seconds_from_1_to_3600(wait, sent):
+    """A10; what came from an AdCP peer is passed on as it came."""
+    written = encode(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=wait))["retry_after"]
+    assert (written, type(written)) == (sent, int)
+    received = decode({"code": "RATE_LIMITED", "retry_after": wait})
+    assert encode(received)["retry_after"] == wait
+    foreign = Fault(code="RATE_LIMITED", retry_after=wait, origin=Origin("task"))
+    assert encode(foreign)["retry_after"] == sent
+
+
+@pytest.mark.parametrize(
+    ("recovery", "written"),
+    [
+        ("transient", "transient"),
+        ("correctable", "correctable"),
+        ("terminal", "terminal"),
+        ("uncertain", "transient"),
+    ],
+)
+def test_recovery_is_always_written(recovery, written):
+    """M2."""
+    assert encode(Fault(code="X", recovery=recovery))["recovery"] == written
+
+
+def test_every_member_is_read_and_passed_on():
+    """A18: nothing is stripped on the way through, known or not."""
+    error = {
+        "code": "BUDGET_TOO_LOW",
+        "message": "The budget is below the minimum",
+        "recovery": "correctable",
+        "field": "packages[0].budget",
+        "suggestion": "Increase the budget",
+        "details": {"minimum_budget": 500, "currency": "USD"},
+        "issues": [{"pointer": "/packages/0"}],
+    }
+    fault = decode(error)
+    assert (fault.field, fault.suggestions) == ("packages[0].budget", ("Increase the budget",))
+    assert fault.extensions == {"issues": [{"pointer": "/packages/0"}]}
+    assert encode(fault) == error
+
+
+def test_wrong_types_are_ignored():
+    """A20: code and recovery decide; the rest is shown where it is what it should be."""
+    fault = decode({"code": "X", "message": 5, "field": ["a"], "suggestion": {}, "details": "x"})
+    assert (fault.message, fault.field, fault.suggestions, fault.details) == ("", None, (), None)
+
+
+def test_one_suggestion_is_all_there_is_room_for():
+    """S4's member is one sentence: the first, which is the likeliest."""
+    assert encode(Fault(code="X", suggestions=("a", "b")))["suggestion"] == "a"
+
+
+def test_what_we_raise_is_redacted():
+    """A19: message, suggestion, details; the declared URL members stay (A14)."""
+    leak = "db01.internal.corp refused 10.0.0.5:5432"
+    fault = Fault(
+        code="ACCOUNT_SETUP_REQUIRED",
+        vocabulary="adcp",
+        message=leak,
+        suggestions=(leak,),
+        details={"setup_url": "https://seller.example.com/setup/a", "host": "db01.internal.corp"},
+    )
+    written = encode(fault)
+    assert "db01" not in json.dumps(written)
+    assert written["details"]["setup_url"] == "https://seller.example.com/setup/a"
+
+
+def test_what_came_from_an_adcp_peer_is_not_rewritten():
+    """A18, design 6: a conformant upstream's words are its own."""
+    error = {
+        "code": "X",
+        "message": "10.0.0.5:5432",
+        "recovery": "terminal",
+        "details": {"path": "/etc/passwd"},
+    }
+    assert encode(decode(error)) == error
+
+
+@often
+@given(json_objects(), st.sampled_from(["", "\ufeff"]))
+def test_the_same_from_bytes_and_from_objects(rest, mark):
+    """A7: how an error arrives does not change what it is."""
+    error = {**rest, "code": "RATE_LIMITED"}
+    assert read((mark + json.dumps(error)).encode(), "adcp") == decode(error)

@@ -1,0 +1,244 @@
+"""A command line's envelope (S2): M1's rules row by row, both ways."""
+
+import pytest
+
+from amends.core.exits import PROFILES
+from amends.core.fault import Fault, Origin
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabulary import row_for
+from amends.dialects.envelope import decode, encode, encode_error, error_of
+
+
+def envelope(error, **more):
+    """A failure."""
+    return {"ok": False, "error": error, **more}
+
+
+@pytest.mark.parametrize(
+    ("error", "recovery"),
+    [
+        # our extra member when valid
+        ({"code": "TIMEOUT", "retryable": True, "recovery": "terminal"}, "terminal"),
+        ({"code": "TIMEOUT", "retryable": True, "recovery": "never"}, "transient"),
+        ({"code": "TIMEOUT", "retryable": True, "recovery": {}}, "transient"),
+        # retryable true, "maybe", false
+        ({"code": "VALIDATION_ERROR", "retryable": True}, "transient"),
+        ({"code": "VALIDATION_ERROR", "retryable": "maybe"}, "uncertain"),
+        ({"code": "VALIDATION_ERROR", "retryable": False}, "correctable"),
+        ({"code": "NOT_FOUND", "retryable": False}, "correctable"),
+        ({"code": "CONFLICT", "retryable": False}, "correctable"),
+        ({"code": "PERMISSION_DENIED", "retryable": False}, "terminal"),
+        ({"code": "PERMISSION_DENIED", "retryable": False, "fix_required": "Log in"}, "correctable"),
+        ({"code": "TIMEOUT", "retryable": False}, "terminal"),
+        ({"code": "TIMEOUT", "retryable": False, "fix_required": 5}, "terminal"),
+        ({"code": "NOBODY_KNOWS", "retryable": False}, "terminal"),
+        ({"code": "NOBODY_KNOWS", "retryable": False, "fix_required": "x"}, "correctable"),
+        ({"retryable": True}, "transient"),
+        # absent or of the wrong type: the code's row
+        ({"code": "RATE_LIMITED"}, "transient"),
+        ({"code": "RATE_LIMITED", "retryable": "true"}, "transient"),
+        ({"code": "VALIDATION_ERROR", "retryable": 1}, "correctable"),
+        ({"code": "VALIDATION_ERROR", "retryable": None}, "correctable"),
+        ({"code": "PERMISSION_DENIED"}, "terminal"),
+        ({"code": "INTERNAL_ERROR"}, "uncertain"),
+        # neither: uncertain
+        ({"code": "NOBODY_KNOWS"}, "uncertain"),
+    ],
+)
+def test_recovery_by_the_first_rule_that_applies(error, recovery):
+    """M1, cli."""
+    assert decode(envelope(error)).recovery == recovery
+    assert decode({"error": error}).recovery == recovery
+    assert decode(error).recovery == recovery
+
+
+@pytest.mark.parametrize(
+    ("error", "number", "expected"),
+    [
+        ({"code": "NOBODY_KNOWS"}, 9, ("NOBODY_KNOWS", "transient", "no")),
+        ({"code": "NOBODY_KNOWS"}, 7, ("NOBODY_KNOWS", "transient", "maybe")),
+        ({"code": "NOBODY_KNOWS"}, 2, ("NOBODY_KNOWS", "correctable", "no")),
+        ({"code": "NOBODY_KNOWS"}, 8, ("NOBODY_KNOWS", "terminal", "no")),
+        ({"code": "NOBODY_KNOWS"}, 99, ("NOBODY_KNOWS", "uncertain", "maybe")),
+        ({"code": "TIMEOUT"}, 2, ("TIMEOUT", "transient", "maybe")),
+        ({"retryable": "maybe"}, 9, ("RATE_LIMITED", "uncertain", "no")),
+        ({"retryable": False}, 2, ("VALIDATION_ERROR", "correctable", "no")),
+        ({"retryable": False}, 99, ("INTERNAL_ERROR", "terminal", "maybe")),
+    ],
+)
+def test_the_exit_row_speaks_where_the_envelope_does_not(error, number, expected):
+    """M1: code row, then exit row, then uncertain."""
+    fault = decode(envelope(error), exit=PROFILES["s2"].get(number))
+    assert (fault.code, fault.recovery, fault.executed) == expected
+
+
+def test_everything_s2_shows_is_read():
+    """C1 to C5, C10: the example with all of its hints, and meta."""
+    error = {
+        "code": "RATE_LIMITED",
+        "message": "API rate limit exceeded",
+        "retryable": True,
+        "retry_after_ms": 5000,
+        "retry_strategy": "exponential_backoff",
+        "max_retries": 3,
+        "request": "r-1",
+    }
+    fault = decode(envelope(error, meta={"attempt": 2, "max_attempts": 4, "trace_id": "t"}))
+    assert (fault.retry_after, fault.strategy, fault.max_retries) == (5.0, "exponential_backoff", 3)
+    assert (fault.attempt, fault.max_attempts, fault.trace_id) == (2, 4, "t")
+    assert (fault.extensions, fault.vocabulary) == ({"request": "r-1"}, "cli")
+    assert fault.origin == Origin("envelope", "envelope")
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected"),
+    [
+        (5000, 5.0),
+        (0, 0.0),
+        (0.5, 0.0005),
+        (-1, None),
+        (True, None),
+        ("5000", None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (10**400, None),
+        (86_400_000_000, 86_400_000.0),
+    ],
+)
+def test_waits_are_kept_as_received(wait, expected):
+    """C3, A9: bounds apply when acting; what is no number is absent."""
+    assert decode(envelope({"code": "X", "retry_after_ms": wait})).retry_after == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"fix_required": "Correct --email"}, ("Correct --email",)),
+        ({"fix_required": "a", "suggestion": "b"}, ("a", "b")),
+        ({"suggestion": "b"}, ("b",)),
+        ({"fix_required": "a", "suggestions": ["b", 5, "c"]}, ("b", "c")),
+        ({"fix_required": "a", "suggestions": []}, ()),
+        ({"fix_required": 5, "suggestion": None}, ()),
+    ],
+)
+def test_suggestions_come_from_what_says_what_to_do(error, expected):
+    """C5: fix_required is the first suggestion; our own list, where there is one, is the whole of it."""
+    assert decode(envelope({"code": "X", **error})).suggestions == expected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"ok": False},
+        {"ok": False, "error": None},
+        {"ok": False, "error": "boom"},
+        {"ok": False, "error": ["boom"]},
+        {"ok": False, "error": {}},
+        {"ok": False, "error": {"message": "boom"}},
+        {"ok": False, "error": {"code": "", "retryable": "yes"}},
+        {"ok": False, "error": {"code": "X" * 65}},
+        {"ok": True, "code": "X"},
+        {"ok": True, "error": None},
+        {"error": {"code": 5}},
+        {"code": 5},
+    ],
+)
+def test_what_says_nothing_is_no_error(data):
+    """An error says a code, or whether to try again; null errors, strings and lists say neither."""
+    assert decode(data) is None
+    assert error_of(data) is None
+
+
+@pytest.mark.parametrize(("length", "found"), [(1, True), (64, True), (65, False)])
+def test_a_code_is_a_word(length, found):
+    """A7's length holds here too."""
+    assert (decode({"code": "X" * length}) is not None) is found
+
+
+def test_validation_ran_nothing():
+    """M3: failures before a command's body ran; the newer table says it by `phase`."""
+    assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "validation"})).executed is Executed.NO
+    assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "execution"})).executed is Executed.MAYBE
+
+
+def test_nested_errors_are_read_and_bounded():
+    """P7 in S2's clothes: what says nothing is passed over, and 10,000 parts are enough."""
+    error = {"code": "X", "errors": [{"code": "TIMEOUT", "errors": [{"retryable": True}]}, {}, 5, "x"]}
+    fault = decode(envelope(error))
+    assert [child.code for child in fault.errors] == ["TIMEOUT"]
+    assert [child.code for child in fault.errors[0].errors] == ["INTERNAL_ERROR"]
+    assert len(decode(envelope({"code": "X", "errors": [{"code": "Y"}] * 20_000})).errors) == 10_000
+
+
+def test_nested_errors_keep_their_trace_and_attempts():
+    """P5, C10: parts have no meta, so theirs stand among their members; nothing is lost on the way."""
+    part = Fault(code="TIMEOUT", vocabulary="cli", trace_id="t", attempt=2, max_attempts=3)
+    written = encode(Fault(code="CONFLICT", vocabulary="cli", errors=(part,), trace_id="top"))
+    assert written["meta"] == {"trace_id": "top"}
+    child = decode(written).errors[0]
+    assert (child.trace_id, child.attempt, child.max_attempts) == ("t", 2, 3)
+
+
+def test_too_deep_is_none():
+    """M6: nested without end holds nothing."""
+    value: dict = {"code": "X"}
+    for _ in range(10_000):
+        value = {"code": "X", "errors": [value]}
+    assert decode(envelope(value)) is None
+
+
+@pytest.mark.parametrize(
+    ("recovery", "retryable", "fix"),
+    [
+        ("transient", True, False),
+        ("correctable", False, True),
+        ("terminal", False, False),
+        ("uncertain", "maybe", False),
+    ],
+)
+def test_retryable_is_written_in_every_error(recovery, retryable, fix):
+    """C2, C5, M2."""
+    error = encode_error(Fault(code="CONFLICT", recovery=recovery))
+    assert (error["retryable"], error["recovery"], "fix_required" in error) == (retryable, recovery, fix)
+
+
+def test_what_has_to_be_fixed():
+    """C5: the first suggestion, else the code's own; and a reader does not take ours for the producer's."""
+    fault = Fault(code="CONFLICT", suggestions=("Read it again", "Wait"))
+    assert encode_error(fault)["fix_required"] == "Read it again"
+    bare = Fault(code="CONFLICT")
+    assert encode_error(bare)["fix_required"] == row_for("everyday", "CONFLICT").suggestion
+    assert decode(encode(bare)).suggestions == ()
+
+
+def test_a_rate_limit_always_says_how_long():
+    """C3: raised without a wait it says the default; one that came without is passed on without."""
+    assert encode_error(Fault(code="RATE_LIMITED"))["retry_after_ms"] == 5000
+    assert encode_error(Fault(code="RATE_LIMITED", retry_after=0.07))["retry_after_ms"] == 70
+    assert "retry_after_ms" not in encode_error(decode(envelope({"code": "RATE_LIMITED"})))
+    assert "retry_after_ms" not in encode_error(Fault(code="TIMEOUT"))
+
+
+def test_the_envelope_is_ok_error_meta():
+    """C1: and nothing else."""
+    written = encode(Fault(code="TIMEOUT", attempt=1, max_attempts=3))
+    assert list(written) == ["ok", "error", "meta"]
+    assert written["ok"] is False
+    assert written["meta"] == {"attempt": 1, "max_attempts": 3}
+
+
+def test_the_actor_is_said_or_follows_from_the_row():
+    """Design 3: a reader takes it from what the wire says where it says it."""
+    assert decode({"code": "TIMEOUT", "actor": "provider"}).actor is Actor.PROVIDER
+    assert decode({"code": "PERMISSION_DENIED", "actor": 5}).actor is Actor.USER
+    assert decode({"code": "TIMEOUT", "retryable": False}).actor is Actor.OPERATOR
+
+
+def test_recovery_of_a_translated_fault_is_explicit():
+    """M2: a changed code never changes the decision."""
+    fault = Fault(code="CONFLICT", vocabulary="cli", recovery="transient")
+    assert decode(encode(fault)).recovery is Recovery.TRANSIENT

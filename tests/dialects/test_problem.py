@@ -1,0 +1,309 @@
+"""Problem details (S1): M1's rules row by row, what is always written, what is ignored."""
+
+import pytest
+
+from amends.core.fault import Fault, Origin
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.http import VOCABULARY
+from amends.dialects import problem
+from amends.dialects.problem import decode, encode, milliseconds
+
+WAIT = {"retry_after_ms": 5000}
+TIPS = {"suggestions": ["Provide a value for 'amount'"]}
+PARTS = {"errors": [{"detail": "Item 0"}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "recovery"),
+    [
+        # our extra member `recovery` when valid
+        ({"status": 422, "is_retriable": True, "recovery": "terminal"}, "terminal"),
+        ({"status": 503, "recovery": "uncertain"}, "uncertain"),
+        ({"status": 503, "recovery": "sometimes"}, "transient"),
+        ({"status": 503, "recovery": ["terminal"]}, "transient"),
+        # is_retriable false
+        ({"status": 422, "is_retriable": False}, "correctable"),
+        ({"status": 403, "is_retriable": False}, "terminal"),
+        ({"status": 503, "is_retriable": False}, "terminal"),
+        ({"status": 503, "is_retriable": False, **TIPS}, "correctable"),
+        ({"status": 403, "is_retriable": False, **PARTS}, "correctable"),
+        ({"is_retriable": False}, "terminal"),
+        ({"is_retriable": False, **TIPS}, "correctable"),
+        # is_retriable true
+        ({"status": 503, "is_retriable": True}, "transient"),
+        ({"status": 403, "is_retriable": True}, "transient"),
+        ({"is_retriable": True}, "transient"),
+        ({"status": 422, "is_retriable": True, **WAIT}, "transient"),
+        ({"status": 422, "is_retriable": True, **WAIT, **TIPS}, "transient"),
+        ({"status": 503, "is_retriable": True, **TIPS}, "correctable"),
+        ({"status": 422, "is_retriable": True}, "uncertain"),
+        ({"status": 422, "is_retriable": True, "retry_after_ms": 0}, "uncertain"),
+        ({"status": 422, "is_retriable": True, "retry_after_ms": 0, **TIPS}, "correctable"),
+        ({"status": 422, "is_retriable": True, "retry_after_seconds": 3}, "transient"),
+        # absent or of the wrong type: the status row
+        ({"status": 429}, "transient"),
+        ({"status": 500}, "uncertain"),
+        ({"status": 403, **TIPS}, "terminal"),
+        ({"status": 429, "is_retriable": "false"}, "transient"),
+        ({"status": 429, "is_retriable": 0}, "transient"),
+        ({"status": 429, "is_retriable": None}, "transient"),
+        # no status at all
+        (TIPS, "correctable"),
+        ({"errors": [{"status": 503}, {"status": 429}]}, "transient"),
+        ({"errors": [{"status": 503}, {"status": 403}]}, "terminal"),
+        ({"errors": [{"status": 503}, {"status": 422}]}, "correctable"),
+        ({"title": "Something"}, "terminal"),
+        ({"errors": []}, "terminal"),
+    ],
+)
+def test_recovery_by_the_first_rule_that_applies(document, recovery):
+    """M1, problem and nested."""
+    assert decode(document).recovery == recovery
+
+
+@pytest.mark.parametrize("status", range(400, 600))
+def test_a_status_alone_has_its_row(status):
+    """M1, status rows; S1 has no code, so the row names it."""
+    fault, row = decode({"status": status}), VOCABULARY.status_row(status)
+    assert (fault.code, fault.recovery, fault.executed, fault.actor) == (
+        row.code,
+        row.recovery,
+        row.executed,
+        row.actor,
+    )
+    assert (fault.status, fault.vocabulary) == (status, "http")
+
+
+def test_a_nested_problem_takes_its_parents_status():
+    """M1: unless that is 207; at any depth."""
+    fault = decode({"status": 422, "errors": [{"detail": "a", "errors": [{"detail": "b"}]}]})
+    assert (fault.errors[0].status, fault.errors[0].errors[0].status) == (422, 422)
+    assert decode({"status": 207, "errors": [{"detail": "a"}]}).errors[0].status is None
+    assert decode({"status": 422, "errors": [{"status": 503}]}).errors[0].status == 503
+
+
+def test_the_responses_status_beats_the_bodys():
+    """M1: a gateway's 502 with a body that says 200 is a 502."""
+    fault = decode({"status": 200, "title": "Fine"}, status=502)
+    assert (fault.status, fault.recovery) == (502, Recovery.TRANSIENT)
+
+
+@pytest.mark.parametrize(
+    ("document", "wait", "expected"),
+    [
+        (WAIT, None, 5.0),
+        (WAIT, 9.0, 5.0),
+        ({"retry_after_ms": 1, "retry_after_seconds": 9}, None, 0.001),
+        ({"retry_after_seconds": 60}, 9.0, 60),
+        ({"retry_after_ms": 0, "retry_after_seconds": 60}, None, 60),
+        ({"retry_after_ms": 0}, 9.0, 9.0),
+        ({"retry_after_ms": 0}, None, None),
+        ({"retry_after_ms": -5}, 9.0, 9.0),
+        ({"retry_after_ms": "5000"}, None, None),
+        ({"retry_after_ms": True}, None, None),
+        ({"retry_after_ms": float("nan")}, None, None),
+        ({"retry_after_ms": float("inf")}, None, None),
+        ({"retry_after_ms": 10**400}, None, None),
+        ({"retry_after_ms": 250.5}, None, 0.2505),
+        ({}, 9.0, 9.0),
+    ],
+)
+def test_precedence_of_waits(document, wait, expected):
+    """P3, design 8, M1: milliseconds, then seconds, then the header; 0 is none; kept as received."""
+    assert decode({"status": 429, **document}, wait=wait).retry_after == expected
+
+
+def test_a_408_with_an_intent_is_a_cancellation():
+    """P11, M5: a bare 408 is a time-out."""
+    intent = {"operation": "create_invoice", "recovery": "Poll"}
+    fault = decode({"status": 408, "is_retriable": True, "intent": intent})
+    assert (fault.code, fault.intent, fault.executed) == ("CANCELLED", intent, Executed.MAYBE)
+    assert decode({"status": 408}).code == "TIMEOUT"
+    assert decode({"status": 408, "intent": "x"}).code == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "executed"),
+    [
+        ({"status": 429}, "RATE_LIMITED", "no"),
+        ({"status": 500, "code": "RATE_LIMITED"}, "RATE_LIMITED", "no"),
+        ({"status": 207, "errors": []}, "PARTIAL_FAILURE", "yes"),
+        ({"status": 207, "code": "RATE_LIMITED"}, "RATE_LIMITED", "yes"),
+        ({"title": "x"}, "UNKNOWN", "maybe"),
+        ({"title": "x", "code": "CONFLICT"}, "CONFLICT", "no"),
+        ({"title": "x", "code": "MINE"}, "MINE", "maybe"),
+        ({"status": 422, "code": "MINE"}, "MINE", "no"),
+        ({"status": 422, "code": "M" * 64}, "M" * 64, "no"),
+        ({"status": 422, "code": "M" * 65}, "VALIDATION_ERROR", "no"),
+        ({"status": 422, "code": ""}, "VALIDATION_ERROR", "no"),
+        ({"status": 302, "title": "x"}, "UNKNOWN", "maybe"),
+    ],
+)
+def test_what_it_is_called_and_whether_it_happened(document, code, executed):
+    """Design 8: our extra member `code`, else the status row. M3: RATE_LIMITED anywhere is no, a 207 is yes."""
+    fault = decode(document)
+    assert (fault.code, fault.executed) == (code, executed)
+
+
+@pytest.mark.parametrize("status", ["429", 429.5, True, None, [], 99, 600, 10**400, float("nan"), -1])
+def test_a_status_that_is_none_is_ignored(status):
+    """P8: wrong-typed members are ignored when reading."""
+    assert decode({"status": status, "title": "x"}).status is None
+
+
+def test_a_whole_float_is_a_status():
+    """Some writers know no integers."""
+    assert decode({"status": 429.0}).status == 429
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("type", "title", "detail", "instance", "doc_uri", "trace_id", "retry_strategy", "field"),
+        *("user_message", "suggestions", "errors", "intent", "details", "max_retries", "attempt"),
+        *("max_attempts", "actor"),
+    ],
+)
+@pytest.mark.parametrize("value", [5, True, 1.5, "x", [], {}, None, [5], {"a": 1}])
+def test_wrong_types_are_ignored_and_never_emitted(name, value):
+    """P8: whatever a member holds, what goes out again has the right type or is not there."""
+    fault = decode({"status": 500, "title": "t", name: value})
+    again = encode(fault)
+    assert encode(decode(again)) == again
+    kinds = {
+        **dict.fromkeys(("suggestions", "errors"), list),
+        **dict.fromkeys(("intent", "details"), dict),
+        **dict.fromkeys(("max_retries", "attempt", "max_attempts"), int),
+    }
+    assert isinstance(again.get(name, None), kinds.get(name, str) | None)
+
+
+def test_suggestions_keep_their_order_and_only_strings():
+    """P6: most likely fix first."""
+    assert decode({"title": "x", "suggestions": ["b", 5, None, "a", ["c"]]}).suggestions == ("b", "a")
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], [{"status": 500}], {}, {"code": "X"}, {"message": "x"}])
+def test_what_is_no_problem(value):
+    """None of S1's members, or no object at all."""
+    assert decode(value) is None
+
+
+def test_nested_parts_are_bounded_over_all_levels():
+    """No input makes a decoder return more than its bound: 10,000 parts, wherever they hang."""
+    branch = {"status": 422, "errors": [{"status": 422}] * 3000}
+    fault = decode({"status": 422, "errors": [branch] * 10})
+    count = sum(1 + len(child.errors) for child in fault.errors)
+    assert count == problem.MAX_PARTS
+
+
+def test_too_deep_is_no_problem():
+    """M6: nested without end holds nothing."""
+    value = {"status": 422}
+    for _ in range(10_000):
+        value = {"status": 422, "errors": [value]}
+    assert decode(value) is None
+
+
+@pytest.mark.parametrize(
+    ("recovery", "is_retriable"),
+    [("transient", True), ("uncertain", True), ("correctable", False), ("terminal", False)],
+)
+def test_is_retriable_answers_its_own_question(recovery, is_retriable):
+    """P2, M2: might the same request succeed; `recovery` beside it says the rest."""
+    written = encode(Fault(code="X", recovery=recovery))
+    assert (written["is_retriable"], written["recovery"]) == (is_retriable, recovery)
+
+
+def test_title_status_and_detail_are_always_written():
+    """P1: also in nested problems, also from a bare code."""
+    written = encode(Fault(code="TIMEOUT", errors=(Fault(code="BUDGET_TOO_LOW", vocabulary="adcp"),)))
+    for document in (written, *written["errors"]):
+        assert isinstance(document["title"], str)
+        assert isinstance(document["detail"], str)
+        assert 400 <= document["status"] <= 599
+    assert written["status"] == 504
+    assert "type" not in written
+    assert problem.MEDIA_TYPE == "application/problem+json"
+
+
+def test_what_the_fault_says_beats_the_row():
+    """P1: the row is for what is missing."""
+    written = encode(Fault(code="TIMEOUT", title="", status=408, message="late", type="https://e.com/t"))
+    assert (written["title"], written["status"], written["detail"]) == ("", 408, "late")
+    assert written["type"] == "https://e.com/t"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0.07, 70), (0.0001, 1), (1, 1000), (2.5, 2500), (0, 0), (-1, None), (None, None), (0.1 + 0.2, 300)],
+)
+def test_milliseconds_are_whole_and_rounded_up(seconds, expected):
+    """P3: never shorter than asked, and 0.07 s is 70, whatever floats make of it."""
+    assert milliseconds(seconds) == expected
+
+
+@pytest.mark.parametrize("seconds", [0, -5, None])
+def test_no_wait_is_not_written(seconds):
+    """P3, M1: retry_after_ms 0 would say nothing."""
+    assert "retry_after_ms" not in encode(Fault(code="TIMEOUT", retry_after=seconds))
+
+
+def test_what_we_raise_is_redacted():
+    """A19: titles, details, suggestions and what users are told; parts too. URL members and intent are declared."""
+    leak = "db01.internal.corp refused 10.0.0.5:5432"
+    part = Fault(code="CONFLICT", message=leak)
+    fault = Fault(
+        code="TIMEOUT",
+        message=leak,
+        title=leak,
+        user_message=leak,
+        suggestions=(leak, "Wait"),
+        details={"where": leak, "policy_url": "https://db01.internal.corp/policy"},
+        extensions={"note": leak},
+        errors=(part,),
+        intent={"resource_id": "/var/lib/jobs/5", "recovery": leak},
+        type="https://errors.example.com/timeout",
+        instance="/orders/5",
+        doc_uri="https://docs.example.com/timeout",
+    )
+    written = encode(fault)
+    shown = repr({name: value for name, value in written.items() if name != "intent"}).replace(
+        "https://db01.internal.corp/policy", ""
+    )
+    assert "db01" not in shown
+    assert "10.0.0.5" not in shown
+    assert written["intent"] == fault.intent
+    assert written["details"]["policy_url"] == "https://db01.internal.corp/policy"
+    assert (written["type"], written["instance"], written["doc_uri"]) == (
+        fault.type,
+        fault.instance,
+        fault.doc_uri,
+    )
+    assert written["suggestions"][1] == "Wait"
+
+
+def test_what_came_as_a_problem_is_passed_on_untouched():
+    """Design 6: errors passed on from a conformant upstream are never rewritten."""
+    document = {
+        "title": "no",
+        "status": 503,
+        "detail": "db01.internal.corp refused 10.0.0.5:5432",
+        "is_retriable": True,
+        "balance": 30,
+    }
+    written = encode(decode(document))
+    assert {name: written[name] for name in document} == document
+
+
+def test_what_came_in_another_dialect_is_ours_to_say():
+    """Design 6: a translated error is our own words to a stranger."""
+    fault = Fault(code="TIMEOUT", message="10.0.0.5:5432 is down", vocabulary="task", origin=Origin("task"))
+    assert "10.0.0.5" not in encode(fault)["detail"]
+
+
+def test_the_actor_is_said_or_follows_from_the_row():
+    """Design 3: a reader takes it from what the wire says where it says it."""
+    assert decode({"status": 503, "actor": "provider"}).actor is Actor.PROVIDER
+    assert decode({"status": 503, "actor": "nobody"}).actor is VOCABULARY.status_row(503).actor
+    assert decode({"status": 503, "is_retriable": False}).actor is Actor.OPERATOR
