@@ -26,11 +26,12 @@ _STATUS = Origin("adcp", "status_message")
 
 # What a 1.0 response or stream event wraps its content in.
 _WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
+_WRAPPED = frozenset(_WRAPPERS)
 
 
 def task_in(value: Any) -> Any:
     """The task, or the event that speaks for it, inside a result of either version."""
-    if value.__class__ is dict:
+    if value.__class__ is dict and not _WRAPPED.isdisjoint(value):
         for name in _WRAPPERS:
             inner = value.get(name)
             if inner.__class__ is dict:

@@ -175,10 +175,10 @@ def _is_mcp(value: dict[str, Any]) -> bool:
 
 
 def _is_a2a(value: dict[str, Any]) -> bool:
-    task_like = a2a.task_in(value)
-    status = task_like.get("status")
-    has_state = status.__class__ is dict and "state" in status
-    return has_state or task_like.get("artifacts").__class__ is list or task_like is not value
+    status = value.get("status")
+    if status.__class__ is dict and "state" in status:
+        return True
+    return value.get("artifacts").__class__ is list or a2a.task_in(value) is not value
 
 
 def _is_process(value: dict[str, Any]) -> bool:
@@ -196,7 +196,7 @@ def _is_problem(value: dict[str, Any]) -> bool:
 
 # The order of design section 9; each test only has to tell its shape from those after it.
 SHAPES: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("jsonrpc", lambda value: "jsonrpc" in value or _is_rpc(value)),
+    ("jsonrpc", lambda value: "jsonrpc" in value or ("error" in value and _is_rpc(value))),
     ("arcp", lambda value: "arcp" in value or ("payload" in value and _is_arcp(value))),
     ("mcp", _is_mcp),
     ("a2a", _is_a2a),

@@ -51,13 +51,14 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
     if status == 207:
         return _multi_status(body)
     wait = header_fields.wait(headers, now)
-    reading = _from_body(body, status, wait)
-    if reading is None:
-        path = "status" if wait is None and header_fields.verdict(headers) is None else "header"
-        reading = Reading(failed=True, fatal=True, path=path, fault=_bare(status, wait, path))
-    fault = reading.fault
-    assert fault is not None
     said = header_fields.verdict(headers)
+    reading = _from_body(body, status, wait)
+    if reading is None or reading.fault is None:
+        path = "status" if wait is None and said is None else "header"
+        fault = _bare(status, wait, path)
+        reading = Reading(True, fault, path, None, True)
+    else:
+        fault = reading.fault
     if said is False:
         # A "no" is obeyed: no retries are left, whatever the status.
         return replace(reading, fault=replace(fault, max_retries=0))
@@ -94,11 +95,8 @@ def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
     """What a structured body says; None when it says nothing structured."""
     if body.__class__ is not dict:
         return None
-    # A gateway in front of an MCP server answers in JSON-RPC, or with S4's bare key.
-    found = jsonrpc.read(body)
-    if found.fault is None and truthy(body.get(KEY)):
-        found = envelope_error(body[KEY], _ADCP_BODY)
-    if found.fault is not None:
+    found = _from_gateway(body)
+    if found is not None and found.fault is not None:
         fault = found.fault
         kept = fault.retry_after if finite(fault.retry_after) is not None else wait
         return replace(found, path="body", fault=replace(fault, status=status, retry_after=kept))
@@ -106,6 +104,13 @@ def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
     if fault_here is None:
         return None
     return Reading(failed=True, fatal=True, path="body", error=body, fault=fault_here)
+
+
+def _from_gateway(body: dict[str, Any]) -> Reading | None:
+    """A gateway in front of an MCP server answers in JSON-RPC, or with S4's bare key."""
+    if "error" in body:
+        return jsonrpc.read(body)
+    return envelope_error(body[KEY], _ADCP_BODY) if KEY in body and truthy(body[KEY]) else None
 
 
 def _bare(status: int, wait: float | None, path: str) -> Fault:
