@@ -1,0 +1,115 @@
+"""Text that somebody else wrote: what is taken out, and how it is cut (A20)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends.core.text import strip, truncate
+
+# Any `str` Python can hold, lone surrogates included.
+ANY = st.text(st.characters(exclude_categories=()))
+
+NAMED_BY_A20 = [*range(0x20), *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
+OURS = [
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x034F,
+    0x061C,
+    0x2028,
+    0x2029,
+    *range(0x2060, 0x2070),
+    0x3164,
+    *range(0xFE00, 0xFE10),
+    0xFEFF,
+    0xFFF9,
+    0xD800,
+    0xDFFF,
+    *range(0xE0000, 0xE0080),
+    0xE0100,
+]
+
+
+@pytest.mark.parametrize("point", NAMED_BY_A20)
+def test_characters_named_by_the_document_are_removed(point):
+    """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E leave no trace."""
+    assert strip(f"a{chr(point)}b") == "ab"
+
+
+@pytest.mark.parametrize("point", OURS)
+def test_other_invisible_characters_are_removed(point):
+    """Ours: other numbers for the same danger go the same way."""
+    assert strip(f"é{chr(point)}b") == "éb"
+
+
+@pytest.mark.parametrize("text", ["", "plain", "naïve café", "予算", "a b", "👩", "x\u00a0y", "\ue000"])
+def test_visible_text_stays(text):
+    """What a reader can see is not touched, in any script."""
+    assert strip(text) == text
+
+
+def test_only_invisible_characters_are_in_the_set():
+    """Every character that goes is a control, format, separator, surrogate, filler, selector or unassigned one."""
+    gone = [chr(point) for point in range(sys.maxunicode + 1) if not strip(f"\u00e9{chr(point)}")[1:]]
+    categories = {unicodedata.category(char) for char in gone}
+    assert categories <= {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp", "Mn", "Lo"}
+    letters = {char for char in gone if unicodedata.category(char) == "Lo"}
+    assert {unicodedata.name(char).partition(" ")[0] for char in letters} <= {"HANGUL", "HALFWIDTH"}
+    # No format character of any kind is left, but for visible ones of the Arabic, Syriac, Kaithi and Egyptian scripts.
+    left = {point for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Cf"} - set(
+        map(ord, gone)
+    )
+    assert all(
+        0x600 <= point <= 0x8E2 or 0x110BD <= point <= 0x110CD or 0x13430 <= point <= 0x1343F
+        for point in left
+    )
+
+
+@given(ANY)
+def test_stripping_is_idempotent_and_only_removes(text):
+    """Stripping twice is stripping once, and the rest keeps its order."""
+    once = strip(text)
+    assert strip(once) == once
+    rest = iter(text)
+    assert all(char in rest for char in once)
+    json.dumps(once).encode()
+    once.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "abc"),
+        ("é", 1, ""),
+        ("aé", 2, "a"),
+        ("aé", 3, "aé"),
+        ("a€b", 4, "a€"),
+        ("a€b", 3, "a"),
+        ("👩👩", 7, "👩"),
+        ("abc", 0, ""),
+        ("abc", -1, ""),
+        ("é", -1, ""),
+        ("a\ud800b€", 2, "ab"),
+        ("\udfff", 5, ""),
+    ],
+)
+def test_cut_by_bytes_between_characters(text, limit, kept):
+    """A20: a limit is in bytes of UTF-8; no character is split, no lone surrogate is left, nothing raises."""
+    assert truncate(text, limit) == kept
+
+
+@given(ANY, st.integers(-3, 40))
+def test_the_longest_beginning_that_fits(text, limit):
+    """The result fits, is a beginning of the text without surrogates, and one character more would not fit."""
+    clean = "".join(char for char in text if not "\ud800" <= char <= "\udfff")
+    cut = truncate(text, limit)
+    assert clean.startswith(cut)
+    assert len(cut.encode()) <= max(limit, 0)
+    if len(cut) < len(clean):
+        assert len(clean[: len(cut) + 1].encode()) > max(limit, 0)
