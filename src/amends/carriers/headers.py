@@ -19,11 +19,14 @@ _EPOCH = 1_000_000_000
 
 def lowered(headers: Any) -> dict[str, str]:
     """Header names in lower case, values as text; of several values the first. Anything else is no header."""
-    if not isinstance(headers, Mapping):
+    if headers.__class__ is not dict and not isinstance(headers, Mapping):
         return {}
     found: dict[str, str] = {}
     for name, value in headers.items():
-        first = value[0] if isinstance(value, list | tuple) and value else value
+        if value.__class__ is str and name.__class__ is str:
+            found.setdefault(name.lower(), value.strip())
+            continue
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
         if isinstance(name, bytes):
             name = name.decode("latin-1")  # noqa: PLW2901
         if isinstance(first, bytes):
@@ -46,11 +49,11 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
         now: the clock, asked only where a point in time has to become a wait and the response has no `Date`.
 
     """
-    pushback = _number(headers.get("grpc-retry-pushback-ms"))
-    milliseconds = _number(headers.get("retry-after-ms"))
-    for value in (milliseconds, pushback):
-        if value is not None and value >= 0:
-            return value / 1000
+    for name in ("retry-after-ms", "grpc-retry-pushback-ms"):
+        if name in headers:
+            value = _number(headers[name])
+            if value is not None and value >= 0:
+                return value / 1000
     found = _retry_after(headers, now)
     return found if found is not None else _rate_limit(headers, now)
 
@@ -113,6 +116,8 @@ def _limit_item(item: str) -> float | None:
 
 def _number(value: str | None) -> float | None:
     """A plain finite decimal number, or None. Not everything float() takes is one ("1_0", "nan", "infinity")."""
+    if value and len(value) < 10 and value.isascii() and value.isdecimal():
+        return float(value)
     if not value or len(value) > 32 or not set(value) <= _DIGITS:
         return None
     try:

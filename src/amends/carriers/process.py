@@ -62,13 +62,18 @@ def _spoken(stdout: Any) -> dict[str, Any] | None:
     if stdout.__class__ is not str:
         return None
     text = stdout.removeprefix("\ufeff").strip()
-    for candidate in (text, text[text.rfind("\n{") + 1 :]):
-        if candidate.startswith("{"):
-            try:
-                return _envelope(read_json(candidate))
-            except Unreadable:
-                continue
-    return None
+    if text.startswith("{"):
+        try:
+            return _envelope(read_json(text))
+        except Unreadable:
+            pass
+    last = text.rfind("\n{") + 1
+    if not last:
+        return None
+    try:
+        return _envelope(read_json(text[last:]))
+    except Unreadable:
+        return None
 
 
 def _envelope(value: Any) -> dict[str, Any] | None:
