@@ -140,8 +140,8 @@ class StoreMachine(RuleBasedStateMachine):
             assert error.actual == (held[1] if held else 0)  # noqa: PT017
             return
         assert revision in {None, held[1] if held else 0}
-        assert new > self.revisions.get(name, 0)
-        self.revisions[name] = new
+        assert new > self.revisions.get((name, key), 0)
+        self.revisions[name, key] = new
         self.rows[name, key] = (value, new)
 
     @rule(name=names, key=keys, conditional=st.booleans(), stale=st.booleans())
@@ -292,7 +292,7 @@ class StoreMachine(RuleBasedStateMachine):
         model["entries"][seq] = (value, None)
         assert seq == model["last"]
         self.rows[name, "k"] = (value, revision)
-        self.revisions[name] = revision
+        self.revisions[name, "k"] = revision
         queue = self.queue_model(name)
         assert put == all(task["key"] != "k" for task in queue)
         if put:

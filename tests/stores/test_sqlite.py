@@ -58,10 +58,10 @@ def url(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of two megabytes, where we may mount one."""
+    """A file system of four megabytes, where we may mount one."""
     place = tmp_path / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip("mounting a small tmpfs is not permitted here; the page limit test stands in")
     yield place
@@ -81,7 +81,7 @@ async def test_a_full_disk_loses_nothing_acknowledged(small_disk):
     url = f"sqlite:///{small_disk}/store.db"
     async with await stores.open(url) as store:
         await store.table("t").put("k", b"v")
-        (small_disk / "ballast").write_bytes(bytes(300_000))
+        (small_disk / "ballast").write_bytes(bytes(2_000_000))
         acked = await fill(store)
         assert (await store.log("l").bounds()).last == acked
         assert (await store.table("t").get("k")).value == b"v"
@@ -342,7 +342,7 @@ async def test_check_finds_what_is_missing(url):
         connection.close()
         problems = await store.check()
         assert len(problems) == 2
-        assert "should hold 5 entries" in problems[0]
+        assert "from 1 to 5 without gaps" in problems[0]
         with pytest.raises(DamagedStoreError):
             await store.log("l").read()
 
@@ -368,27 +368,29 @@ async def fill_log(store, count):
 
 
 async def tail_time(store, count):
-    times = []
-    for _ in range(200):
-        start = time.perf_counter()
-        entries = await store.log("l").read(count - 99, limit=100)
-        times.append(time.perf_counter() - start)
-        assert len(entries) == 100
-    return sorted(times)[100]
+    start = time.perf_counter()
+    entries = await store.log("l").read(count - 99, limit=100)
+    assert len(entries) == 100
+    return time.perf_counter() - start
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_the_tail_of_ten_million_reads_like_that_of_ten_thousand(tmp_path):
-    medians = {}
-    for count in (10_000, 10_000_000):
-        async with await stores.open(f"sqlite:///{tmp_path}/{count}.db?synchronous=normal") as store:
-            start = time.monotonic()
-            await fill_log(store, count)
-            print(f"{count} entries in {time.monotonic() - start:.0f} s")
-            medians[count] = await tail_time(store, count)
-    print({count: f"{median * 1e6:.0f} us" for count, median in medians.items()})
-    assert medians[10_000_000] < medians[10_000] * 1.5
+    """Read in turn, so that whatever else the machine does hits both alike."""
+    few, many = 10_000, 10_000_000
+    async with (
+        await stores.open(f"sqlite:///{tmp_path}/few.db?synchronous=normal") as small,
+        await stores.open(f"sqlite:///{tmp_path}/many.db?synchronous=normal") as large,
+    ):
+        await fill_log(small, few)
+        start = time.monotonic()
+        await fill_log(large, many)
+        print(f"{many} entries in {time.monotonic() - start:.0f} s")
+        pairs = [(await tail_time(small, few), await tail_time(large, many)) for _ in range(1000)]
+    medians = [sorted(pair[i] for pair in pairs)[500] * 1e6 for i in (0, 1)]
+    print(f"last hundred of {few}: {medians[0]:.0f} us, of {many}: {medians[1]:.0f} us")
+    assert medians[1] < medians[0] * 1.25
 
 
 async def test_reading_the_tail_looks_at_the_tail_only(url):

@@ -117,7 +117,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key, its value and the revision it was written at. Revisions of a table only grow, also over deletions."""
+    """A key, its value and the revision it was written at. A key's revisions only grow, also over deletions."""
 
     key: str
     value: bytes

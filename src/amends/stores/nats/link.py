@@ -258,7 +258,8 @@ class Link:
         sent = False
         async with self._room:
             while True:
-                await self._until_up(end, "maybe" if sent else "no")
+                if sent or not self._up.is_set() or self.closed:
+                    await self._until_up(end, "maybe" if sent else "no")
                 token = str(next(self._tokens))
                 answers = self._open[token] = _Answers()
                 try:
@@ -280,12 +281,15 @@ class Link:
         """Whether it went out; not when the connection is just being lost."""
         import nats.errors
 
-        size = len(payload) + (sum(len(k) + len(v) + 4 for k, v in headers.items()) + 12 if headers else 0)
-        limit = self.client.max_payload
-        if size > limit:
-            raise ValueTooLargeError(len(payload), limit - (size - len(payload)))
+        client = self.client
+        limit = client.max_payload
+        if headers and len(payload) > limit // 2:
+            # What nats-py checks is the payload alone; the server counts the headers too, and hangs up.
+            limit -= sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
+        if len(payload) > limit:
+            raise ValueTooLargeError(len(payload), limit)
         try:
-            await self.client.publish(subject, payload, reply, headers)
+            await client.publish(subject, payload, reply, headers)
         except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
             raise StoreClosedError(self.shown) from None
         except (nats.errors.Error, OSError):
@@ -331,8 +335,7 @@ class Link:
         """
         await self._until_up(time.monotonic() + self.timeout, "no")
         inbox = await self._borrow()
-        token = inbox.subject
-        answers = inbox.answers = self._open[token] = _Answers()
+        answers = inbox.answers = self._open[inbox.subject] = _Answers()
         complete = False
         try:
             if not await self._send(subject, payload, inbox.subject, None):
@@ -348,15 +351,40 @@ class Link:
             if self.closed:
                 raise StoreClosedError(self.shown)
         finally:
-            del self._open[token]
-            inbox.answers = None
-            for message in answers.arrived:
-                await inbox.arrived(message)
-            if complete:
-                self._idle.append(inbox)
-            elif not self.closed:
-                # The request still stands at the server: keep the inbox until it has run out.
-                asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
+            await self._give_back(inbox, answers, expires, complete=complete)
+
+    async def delivery(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Msg | None:
+        """One delivery of a consumer, or None when there is none; `deliveries` without its machinery, for takes."""
+        if not self._up.is_set() or self.closed:
+            await self._until_up(time.monotonic() + self.timeout, "no")
+        inbox = await self._borrow()
+        answers = inbox.answers = self._open[inbox.subject] = _Answers()
+        complete = False
+        try:
+            if not await self._send(subject, payload, inbox.subject, None):
+                return None
+            while (message := await answers.next(patience)) is not None:
+                status = header(message, "Status")
+                if status == "100":
+                    continue
+                complete = True
+                return message if status is None else None
+            if self.closed:
+                raise StoreClosedError(self.shown)
+            return None
+        finally:
+            await self._give_back(inbox, answers, expires, complete=complete)
+
+    async def _give_back(self, inbox: _Inbox, answers: _Answers, expires: float, *, complete: bool) -> None:
+        del self._open[inbox.subject]
+        inbox.answers = None
+        for message in answers.arrived:
+            await inbox.arrived(message)
+        if complete:
+            self._idle.append(inbox)
+        elif not self.closed:
+            # The request still stands at the server: keep the inbox until it has run out.
+            asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
 
     async def _borrow(self) -> _Inbox:
         if self._idle:

@@ -18,7 +18,7 @@ from amends.stores.nats.streams import Streams
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-__all__ = ["Stored", "consume", "delivery", "from_delivery", "latest", "page", "pull", "sweep"]
+__all__ = ["Stored", "consume", "delivery", "from_delivery", "latest", "page", "pull", "pull_one", "sweep"]
 
 # What one answer may bring at most, well below what nats-py buffers before it drops.
 _PAGE_BYTES = 8_000_000
@@ -94,6 +94,30 @@ async def pull(
     streams: Streams, stream: str, consumer: str, batch: int, *, expires: float | None
 ) -> AsyncGenerator[Msg, None]:
     """The next messages of a consumer, waiting `expires` for them (None: not at all); ends when there are no more."""
+    request, patience = _request(batch, expires)
+    async with aclosing(
+        streams.link.deliveries(
+            _next(stream, consumer), request, batch, patience=patience, expires=expires or 1.0
+        )
+    ) as messages:
+        async for message in messages:
+            yield message
+
+
+async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
+    """The next message of a consumer, waiting `expires` for it (None: not at all)."""
+    request, patience = _request(1, expires)
+    return await streams.link.delivery(
+        _next(stream, consumer), request, patience=patience, expires=expires or 1.0
+    )
+
+
+def _next(stream: str, consumer: str) -> str:
+    return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+
+
+def _request(batch: int, expires: float | None) -> tuple[bytes, float]:
+    """A pull request, and how long a silence means that nobody is there."""
     body: dict[str, Any] = {"batch": batch}
     patience = _HEARTBEAT * 2
     if expires is None:
@@ -106,13 +130,7 @@ async def pull(
             patience = expires + 1.0
     if batch > 1:
         body["max_bytes"] = _PAGE_BYTES
-    subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
-    request = json.dumps(body).encode()
-    async with aclosing(
-        streams.link.deliveries(subject, request, batch, patience=patience, expires=expires or 1.0)
-    ) as messages:
-        async for message in messages:
-            yield message
+    return json.dumps(body).encode(), patience
 
 
 async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int]:

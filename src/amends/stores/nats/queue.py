@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import uuid
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
@@ -23,7 +21,7 @@ from amends.stores.errors import LeaseLostError
 from amends.stores.nats.claims import Claim, Claims, State, parsed
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.link import ApiError, NobodyThereError
-from amends.stores.nats.messages import Stored, delivery, page, pull, sweep
+from amends.stores.nats.messages import Stored, delivery, page, pull_one, sweep
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
@@ -66,7 +64,7 @@ class NatsQueue:
             headers[_ATTEMPTS] = str(attempts)
         if key is not None:
             headers[_KEY] = as_header(check_key(key))
-        below = f".{_key_token(key)}" if key is not None else f".n.{token or uuid.uuid4().hex}"
+        below = f".{_key_token(key)}" if key is not None else f".n.{token or headers[_ID]}"
         tries: list[int] = []
         try:
             await self.streams.publish("queue", self.name, below, value, headers, tries)
@@ -84,10 +82,7 @@ class NatsQueue:
         while True:
             await self._prepare()
             left = _LONGEST_WAIT if end is None else min(end - time.monotonic(), _LONGEST_WAIT)
-            async with aclosing(
-                pull(self.streams, stream, _WORKERS, 1, expires=left if left > 0 else None)
-            ) as messages:
-                message = await anext(messages, None)
+            message = await pull_one(self.streams, stream, _WORKERS, expires=left if left > 0 else None)
             if message is not None:
                 lease = await self._claimed(message)
                 if lease is not None:

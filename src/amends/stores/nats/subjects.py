@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import string
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 __all__ = ["as_header", "from_header", "key_filters", "key_subject", "token"]
@@ -25,6 +26,7 @@ def _escaped(text: str) -> str:
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in text.encode()) or "="
 
 
+@lru_cache(maxsize=4096)
 def token(text: str) -> str:
     """One token for any text, different for different texts; short enough for the name of a stream."""
     escaped = _escaped(text)

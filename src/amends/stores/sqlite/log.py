@@ -1,4 +1,4 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
 """The log on SQLite: a counter and its entries."""
 
 from __future__ import annotations
@@ -19,6 +19,17 @@ __all__ = ["LogRows", "SqliteLog"]
 
 _FOLLOW_PAGE = 256
 
+_NEWEST = f"""
+    SELECT max(id) FROM amends_entries
+    WHERE id BETWEEN (log.id << {LOG_SHIFT}) AND (log.id << {LOG_SHIFT}) + {SEQ_MASK}
+"""
+_LAST = f"coalesce(({_NEWEST}) & {SEQ_MASK}, log.first - 1)"
+_HEAD = f"SELECT log.id, log.first, {_LAST} FROM amends_logs AS log WHERE log.name = ?"
+_APPEND = f"""
+    INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + {_LAST} + 1, ?, ? FROM amends_logs AS log WHERE log.name = ?
+    RETURNING id & {SEQ_MASK}
+"""
+
 
 class LogRows:
     """One log's statements, inside whatever transaction the connection is in."""
@@ -33,25 +44,18 @@ class LogRows:
             found = self._known(dedupe, last)
             if found is not None:
                 return found
-        row = self._connection.execute(
-            "UPDATE amends_logs SET last = last + 1 WHERE name = ? RETURNING id, last", (self._name,)
-        ).fetchone()
-        if row is None:
-            row = self._connection.execute(
-                "INSERT INTO amends_logs (name, first, last) VALUES (?, 1, 1) RETURNING id, last",
-                (self._name,),
-            ).fetchone()
-        log, seq = row
-        self._connection.execute(
-            "INSERT INTO amends_entries VALUES (?, ?, ?)", ((log << LOG_SHIFT) + seq, value, dedupe)
-        )
-        return int(seq)
+        for _ in range(2):
+            rows = self._connection.execute(_APPEND, (value, dedupe, self._name)).fetchall()
+            if rows:
+                return int(rows[0][0])
+            self.start_at(1)
+        raise DamagedStoreError(f"log {self._name!r} cannot be made: run `amends store check`")
 
     def _known(self, dedupe: str | None, last: int | None) -> int | None:
         log, bounds = self._head()
         if dedupe is not None and log:
             row = self._connection.execute(
-                f"SELECT id & {SEQ_MASK} FROM amends_entries WHERE id >> {LOG_SHIFT} = ? AND dedupe = ?",  # noqa: S608
+                f"SELECT id & {SEQ_MASK} FROM amends_entries WHERE id >> {LOG_SHIFT} = ? AND dedupe = ?",
                 (log, check_key(dedupe, "dedupe id")),
             ).fetchone()
             if row is not None:
@@ -61,9 +65,7 @@ class LogRows:
         return None
 
     def _head(self) -> tuple[int, Bounds]:
-        row = self._connection.execute(
-            "SELECT id, first, last FROM amends_logs WHERE name = ?", (self._name,)
-        ).fetchone()
+        row = self._connection.execute(_HEAD, (self._name,)).fetchone()
         return (0, Bounds(1, 0)) if row is None else (row[0], Bounds(row[1], row[2]))
 
     def bounds(self) -> Bounds:
@@ -111,8 +113,7 @@ class LogRows:
 
     def start_at(self, first: int) -> None:
         self._connection.execute(
-            "INSERT INTO amends_logs (name, first, last) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (self._name, first, first - 1),
+            "INSERT INTO amends_logs (name, first) VALUES (?, ?) ON CONFLICT DO NOTHING", (self._name, first)
         )
 
 

@@ -1,4 +1,4 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
 """The queue on SQLite: one row per task; a take is one short transaction."""
 
 from __future__ import annotations
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 __all__ = ["QueueRows", "SqliteLease", "SqliteQueue"]
 
 _PAGE = 256
+_NO_BOUND = 2**62
+
+# The tasks of dead workers first: they have waited longest.
+_NEXT = f"""coalesce(
+    (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {HELD} AND at <= :steady ORDER BY at, id LIMIT 1),
+    (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {WAITING} AND at <= :now ORDER BY at, id LIMIT 1)
+)"""
+_TAKE = f"""
+    UPDATE amends_tasks SET state = {HELD}, at = :until, attempts = attempts + 1, epoch = epoch + 1
+    WHERE id = {_NEXT} AND attempts < :bound
+    RETURNING id, key, value, attempts, epoch
+"""
+_BURY_SPENT = f"""
+    UPDATE amends_tasks SET state = {DEAD}, at = :now, reason = 'taken ' || attempts || ' times without being finished'
+    WHERE id = {_NEXT} AND attempts >= :bound
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +75,18 @@ class QueueRows:
 
     def take(self, lease: float, max_attempts: int | None) -> Taken | float | None:
         """The next task; or in how many seconds there may be one; or None when only a put can bring one."""
-        while (found := self._next()) is not None:
-            number, attempts = found
-            if max_attempts is not None and attempts >= max_attempts:
-                self._bury(number, f"taken {attempts} times without being finished")
-                continue
-            row = self._connection.execute(
-                "UPDATE amends_tasks SET state = ?, at = ?, attempts = attempts + 1, epoch = epoch + 1 WHERE id = ? "
-                "RETURNING key, value, attempts, epoch",
-                (HELD, self._clock.steady() + lease, number),
-            ).fetchone()
-            return Taken(number, *row)
-        return self.next_in()
-
-    def _next(self) -> tuple[int, int] | None:
-        # Tasks of dead workers first: they have waited longest.
-        for state, now in ((HELD, self._clock.steady()), (WAITING, self._clock.wall())):
-            row: tuple[int, int] | None = self._connection.execute(
-                "SELECT id, attempts FROM amends_tasks WHERE queue = ? AND state = ? AND at <= ? ORDER BY at, id LIMIT 1",
-                (self._name, state, now),
-            ).fetchone()
-            if row is not None:
-                return row
-        return None
+        bound = _NO_BOUND if max_attempts is None else max_attempts
+        now, steady = self._clock.wall(), self._clock.steady()
+        due = {"queue": self._name, "now": now, "steady": steady}
+        while True:
+            rows = self._connection.execute(
+                _TAKE, {**due, "until": steady + lease, "bound": bound}
+            ).fetchall()
+            if rows:
+                return Taken(*rows[0])
+            # Nothing is due; or the first that is has been taken too often, and has to go before the next is seen.
+            if not self._connection.execute(_BURY_SPENT, {**due, "bound": bound}).rowcount:
+                return self.next_in()
 
     def next_in(self) -> float | None:
         """Seconds until a task may be taken, 0 when one may be now, None when there is none."""
@@ -125,15 +130,9 @@ class QueueRows:
         if cursor.rowcount != 1:
             raise LeaseLostError(self._name, str(number), epoch)
 
-    def _bury(self, number: int, reason: str) -> None:
-        self._connection.execute(
-            "UPDATE amends_tasks SET state = ?, at = ?, reason = ? WHERE id = ?",
-            (DEAD, self._clock.wall(), reason, number),
-        )
-
     def size(self) -> QueueSize:
         def count(condition: str, *parameters: float) -> int:
-            statement = f"SELECT count(*) FROM amends_tasks WHERE queue = ? AND {condition}"  # noqa: S608
+            statement = f"SELECT count(*) FROM amends_tasks WHERE queue = ? AND {condition}"
             return int(self._connection.execute(statement, (self._name, *parameters)).fetchone()[0])
 
         now, steady = self._clock.wall(), self._clock.steady()
@@ -261,7 +260,7 @@ class SqliteQueue:
                 found = await self.store.read(lambda c: self.rows(c).next_in())
 
     async def _try(self) -> Taken | float | None:
-        future = self.store.write(lambda c: self.rows(c).take(self.lease, self._max_attempts))
+        future = self.store.write(lambda c: self.rows(c).take(self.lease, self._max_attempts), alone=True)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -330,15 +329,21 @@ class SqliteLease:
     async def extend(self) -> None:
         lease = self._queue.lease
         until = self._store.clock.steady() + lease
-        await self._store.write(lambda c: self._queue.rows(c).extend(self._number, self.epoch, lease))
+        await self._store.write(
+            lambda c: self._queue.rows(c).extend(self._number, self.epoch, lease), alone=True
+        )
         self._until = until
 
     async def done(self) -> None:
-        await self._store.write(lambda c: self._queue.rows(c).done(self._number, self.epoch))
+        await self._store.write(lambda c: self._queue.rows(c).done(self._number, self.epoch), alone=True)
 
     async def give_back(self, *, delay: float = 0.0) -> None:
         check_seconds(delay, "delay")
-        await self._store.write(lambda c: self._queue.rows(c).give_back(self._number, self.epoch, delay))
+        await self._store.write(
+            lambda c: self._queue.rows(c).give_back(self._number, self.epoch, delay), alone=True
+        )
 
     async def bury(self, reason: str) -> None:
-        await self._store.write(lambda c: self._queue.rows(c).bury(self._number, self.epoch, reason))
+        await self._store.write(
+            lambda c: self._queue.rows(c).bury(self._number, self.epoch, reason), alone=True
+        )

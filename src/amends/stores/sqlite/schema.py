@@ -4,9 +4,11 @@ The tables of a store in a SQLite file, and how an older file becomes a newer on
 Everything is named `amends_…` and nothing else is touched, because the file may be the user's own: the version stands in
 `amends_meta`, not in `PRAGMA user_version`, which is theirs.
 
-- An entry's id is `log * 2**36 + seq`: one integer key, so that a log's entries lie together and reading the last
-  hundred costs the same whether there are thousands or millions.
-- A row's id is its revision: AUTOINCREMENT never gives a number twice, so revisions grow over deletions too.
+- An entry's id is `log * 2**36 + seq`: one integer key, so that a log's entries lie together, the newest is found at once,
+  and reading the last hundred costs the same whether there are thousands or millions. A log's last number is that of its
+  newest entry, or `first - 1` when all were trimmed: nothing else has to be written for an append.
+- A key's revision is one more than its last; for a key that is not there, one more than any that was ever removed
+  (`amends_removed`). So revisions grow over deletions too, and a put writes one page.
 - A task's `at` is the wall time it is due while it waits (state 0), the steady time its lease ends while it is held
   (state 1), and the wall time of its death (state 2).
 """
@@ -31,8 +33,7 @@ _FIRST = (
     CREATE TABLE amends_logs (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL UNIQUE,
-        first INTEGER NOT NULL,
-        last INTEGER NOT NULL
+        first INTEGER NOT NULL
     )
     """,
     "CREATE TABLE amends_entries (id INTEGER PRIMARY KEY, value BLOB NOT NULL, dedupe TEXT)",
@@ -42,14 +43,16 @@ _FIRST = (
     """,
     """
     CREATE TABLE amends_rows (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
         tbl TEXT NOT NULL,
         key TEXT NOT NULL,
-        value BLOB NOT NULL,
+        revision INTEGER NOT NULL,
         expires REAL,
-        UNIQUE (tbl, key)
-    )
+        value BLOB NOT NULL,
+        PRIMARY KEY (tbl, key)
+    ) WITHOUT ROWID
     """,
+    "CREATE TABLE amends_removed (revision INTEGER NOT NULL)",
+    "INSERT INTO amends_removed VALUES (0)",
     "CREATE INDEX amends_rows_expires ON amends_rows (expires) WHERE expires IS NOT NULL",
     """
     CREATE TABLE amends_tasks (

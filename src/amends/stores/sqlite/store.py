@@ -118,9 +118,13 @@ class SqliteStore:
     ) -> None:
         await self.close()
 
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """Have it done by the writer; it must look before it writes, because it shares its transaction."""
-        return self._open(self._writer).submit(work)
+    def write(self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False) -> asyncio.Future[T]:
+        """
+        Have it done by the writer; it must look before it writes, because it shares its transaction.
+
+        `alone` work is safe without any: each of its statements stands for itself.
+        """
+        return self._open(self._writer).submit(work, alone=alone)
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Have it done by the reader."""

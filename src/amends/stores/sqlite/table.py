@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The table on SQLite: one row per key, whose id is its revision."""
+# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
+"""The table on SQLite: one row per key."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ _SCAN_PAGE = 256
 # How many expired rows a write with an expiry takes along: more than it adds, so that they cannot pile up.
 _SWEEP = 4
 
+_PUT = """
+    INSERT INTO amends_rows (tbl, key, revision, expires, value)
+    VALUES (?, ?, (SELECT revision + 1 FROM amends_removed), ?, ?)
+    ON CONFLICT (tbl, key) DO UPDATE SET
+        revision = amends_rows.revision + 1, expires = excluded.expires, value = excluded.value
+    RETURNING revision
+"""
+
 
 class TableRows:
     """One table's statements, inside whatever transaction the connection is in."""
@@ -33,7 +41,7 @@ class TableRows:
 
     def get(self, key: str) -> Row | None:
         row = self._connection.execute(
-            "SELECT value, id, expires FROM amends_rows WHERE tbl = ? AND key = ?",
+            "SELECT value, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?",
             (self._name, check_key(key)),
         ).fetchone()
         return None if row is None else self._row(key, *row)
@@ -56,11 +64,8 @@ class TableRows:
             now = self._clock.wall()
             expires = now + check_seconds(expires_in, "expires_in")
             self._sweep(now)
-        cursor = self._connection.execute(
-            "INSERT OR REPLACE INTO amends_rows (tbl, key, value, expires) VALUES (?, ?, ?, ?)",
-            (self._name, key, value, expires),
-        )
-        return int(cursor.lastrowid or 0)
+        rows = self._connection.execute(_PUT, (self._name, key, expires, value)).fetchall()
+        return int(rows[0][0])
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
         return self.put(key, value, revision=0, expires_in=expires_in)
@@ -69,7 +74,7 @@ class TableRows:
         row = self.get(key)
         if revision is not None:
             self._expect(key, revision)
-        self._connection.execute("DELETE FROM amends_rows WHERE tbl = ? AND key = ?", (self._name, key))
+        self._remove("tbl = ? AND key = ?", self._name, key)
         return row is not None
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
@@ -81,7 +86,7 @@ class TableRows:
             condition = "AND key < ?"
             parameters.append(bound)
         found = self._connection.execute(
-            f"SELECT key, value, id, expires FROM amends_rows WHERE tbl = ? AND key {high} ? {condition} "  # noqa: S608
+            f"SELECT key, value, revision, expires FROM amends_rows WHERE tbl = ? AND key {high} ? {condition} "
             "ORDER BY key LIMIT ?",
             (*parameters, _SCAN_PAGE),
         ).fetchall()
@@ -89,7 +94,7 @@ class TableRows:
         return rows, (found[-1][0] if len(found) == _SCAN_PAGE else None)
 
     def drop(self) -> None:
-        self._connection.execute("DELETE FROM amends_rows WHERE tbl = ?", (self._name,))
+        self._remove("tbl = ?", self._name)
 
     def _expect(self, key: str, revision: int) -> None:
         row = self.get(key)
@@ -98,10 +103,21 @@ class TableRows:
             raise ConflictError(f"key {key!r} of table {self._name!r}", revision, actual)
 
     def _sweep(self, now: float) -> None:
-        self._connection.execute(
-            "DELETE FROM amends_rows WHERE id IN (SELECT id FROM amends_rows WHERE expires <= ? LIMIT ?)",
-            (now, _SWEEP),
-        )
+        expired = self._connection.execute(
+            "SELECT tbl, key FROM amends_rows WHERE expires <= ? LIMIT ?", (now, _SWEEP)
+        ).fetchall()
+        for table, key in expired:
+            self._remove("tbl = ? AND key = ?", table, key)
+
+    def _remove(self, condition: str, *parameters: str) -> None:
+        """Delete rows, and remember the highest revision that goes with them: none may be given to a key again."""
+        (highest,) = self._connection.execute(
+            f"SELECT max(revision) FROM amends_rows WHERE {condition}",
+            parameters,
+        ).fetchone()
+        if highest is not None:
+            self._connection.execute("UPDATE amends_removed SET revision = max(revision, ?)", (highest,))
+            self._connection.execute(f"DELETE FROM amends_rows WHERE {condition}", parameters)
 
 
 def _beyond(prefix: str) -> str | None:
@@ -137,7 +153,8 @@ class SqliteTable:
         if expires_in is not None:
             check_seconds(expires_in, "expires_in")
         return await self._store.write(
-            lambda c: self._rows(c).put(key, value, revision=revision, expires_in=expires_in)
+            lambda c: self._rows(c).put(key, value, revision=revision, expires_in=expires_in),
+            alone=revision is None and expires_in is None,
         )
 
     async def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:

@@ -30,12 +30,13 @@ _BATCH = 512
 
 
 class _Job:
-    __slots__ = ("error", "future", "isolated", "result", "work")
+    __slots__ = ("alone", "error", "future", "isolated", "result", "work")
 
-    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool) -> None:
+    def __init__(self, work: Work, future: asyncio.Future[Any], isolated: bool, alone: bool) -> None:
         self.work = work
         self.future = future
         self.isolated = isolated
+        self.alone = alone
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -52,16 +53,19 @@ class _Thread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False) -> asyncio.Future[T]:
+    def submit(
+        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
+    ) -> asyncio.Future[T]:
         """
-        Have `work` done; `isolated` work may fail half way without spoiling what shares its transaction.
+        Have `work` done; `isolated` work may fail half way without spoiling what shares its transaction, and `alone`
+        work needs none when nobody shares it.
 
         A caller that is cancelled while its work is under way does not undo it.
         """
         if self._closed:
             raise StoreClosedError(self._file.path)
         future: asyncio.Future[T] = self._loop.create_future()
-        self._inbox.put(_Job(work, future, isolated))
+        self._inbox.put(_Job(work, future, isolated, alone))
         return future
 
     async def close(self) -> None:
@@ -116,7 +120,7 @@ class _Thread:
 
 
 class Reader(_Thread):
-    """Runs reads, each seeing the last commit."""
+    """Runs statements one after the other, each seeing the last commit."""
 
     def _do(self, batch: list[_Job]) -> None:
         for job in batch:
@@ -126,7 +130,7 @@ class Reader(_Thread):
                 job.error = self._meaning(error)
 
 
-class Writer(_Thread):
+class Writer(Reader):
     """Runs writes, all that wait in one transaction, and rings after every commit."""
 
     def __init__(self, file: File, name: str, committed: Callable[[], None]) -> None:
@@ -135,6 +139,10 @@ class Writer(_Thread):
 
     def _do(self, batch: list[_Job]) -> None:
         connection = self._connection
+        if len(batch) == 1 and batch[0].alone:
+            # One caller, one statement: SQLite begins and commits by itself, which saves two calls.
+            super()._do(batch)
+            return
         running = False
         try:
             connection.execute("BEGIN IMMEDIATE")
