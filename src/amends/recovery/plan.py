@@ -1,0 +1,91 @@
+"""What a caller asked for: the policy, the shared upstream, and the ways out beside repeating."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+from amends.core.policy import DEFAULT, Policy
+from amends.recovery.upstream import Upstream
+
+__all__ = ["Hook", "Plan", "hearing", "plan_for"]
+
+Hook = Callable[..., Any]
+"""Called with the fault if it takes an argument, else with nothing. Async drivers await what it returns."""
+
+_UNKNOWN = Operation()
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `recover` was told, normalised once. The same for every call of a decorated function."""
+
+    policy: Policy = DEFAULT
+    upstream: Upstream | None = None
+    operation: Operation = _UNKNOWN
+    fallbacks: tuple[Callable[..., Any], ...] = ()
+    verify: Hook | None = None
+    on_fix: Hook | None = None
+    refresh: Hook | None = None
+    setup: Hook | None = None
+    examine: Callable[[Any], Fault | None] | None = None
+
+    def started(self) -> Operation:
+        """The operation of one call of this plan: with a key of its own where it asks for one."""
+        operation = self.operation
+        if operation.keyed and operation.key is None:
+            return replace(operation, key=str(uuid4()))
+        return operation
+
+
+def plan_for(
+    *,
+    policy: Policy | None = None,
+    upstream: Upstream | None = None,
+    operation: Operation | None = None,
+    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
+    verify: Hook | None = None,
+    on_fix: Hook | None = None,
+    refresh: Hook | None = None,
+    setup: Hook | None = None,
+    examine: Callable[[Any], Fault | None] | bool | None = None,
+) -> Plan:
+    """The keyword arguments of every driver as a Plan."""
+    policy = DEFAULT if policy is None else policy
+    fallbacks = () if fallback is None else (fallback,) if callable(fallback) else tuple(fallback)
+    if fallbacks and not policy.fallback:
+        policy = replace(policy, fallback=True)
+    if examine is True:
+        from amends.recovery.reading import failed_answer
+
+        examine = failed_answer
+    return Plan(
+        policy=policy,
+        upstream=upstream,
+        operation=_UNKNOWN if operation is None else operation,
+        fallbacks=fallbacks,
+        verify=verify,
+        on_fix=on_fix,
+        refresh=refresh or (upstream.refresh if upstream is not None else None),
+        setup=setup,
+        examine=examine or None,
+    )
+
+
+def hearing(hook: Hook, fault: Fault) -> tuple[Any, ...]:
+    """The arguments a hook gets: the fault, if it can take one without being forced to name it."""
+    try:
+        parameters = inspect.signature(hook).parameters.values()
+    except (TypeError, ValueError):
+        return ()  # a builtin that does not say
+    takes = any(
+        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.VAR_POSITIONAL}
+        for each in parameters
+    )
+    return (fault,) if takes else ()
