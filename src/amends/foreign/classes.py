@@ -1,0 +1,424 @@
+"""
+What the exceptions of the usual libraries mean, by class name.
+
+A row is (name, meaning) or (name, meaning, where to look for something more exact). The class nearest along the MRO
+that has a row decides, so a library's base class stands for everything that is not listed. What has no row at all
+(ValueError, KeyError, somebody's own exception) is BROKEN: nobody knows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from amends.foreign.meaning import (
+    ABORTED,
+    BROKEN,
+    CANCELLED,
+    CONFLICT,
+    EXPIRED,
+    FORBIDDEN,
+    INVALID,
+    LOST,
+    MISSING,
+    NOT_SIGNED_IN,
+    NOT_STARTED_IN_TIME,
+    REFUSED,
+    THROTTLED,
+    UNREADABLE,
+    UNTRUSTED,
+    Meaning,
+)
+
+__all__ = ["ROWS", "Row", "names", "row_for_class"]
+
+
+class Row(NamedTuple):
+    """What one class means, and where an instance of it says more: a key of `exceptions.LOOKS`."""
+
+    meaning: Meaning
+    look: str | None = None
+
+
+INSIDE = "inside"
+"""The class wraps another exception that knows better. Where the row says that nothing was sent, that stays true."""
+
+_Rows = tuple[tuple[str, Meaning] | tuple[str, Meaning, str], ...]
+
+
+def _dbapi(look: str) -> _Rows:
+    """The exceptions of PEP 249, for what comes without a code."""
+    return (
+        ("Error", BROKEN, look),
+        ("InterfaceError", LOST, look),
+        ("DatabaseError", BROKEN, look),
+        ("OperationalError", LOST, look),
+        ("IntegrityError", CONFLICT, look),
+        ("DataError", INVALID, look),
+        ("ProgrammingError", INVALID, look),
+        ("NotSupportedError", INVALID, look),
+        ("InternalError", BROKEN, look),
+    )
+
+
+_HTTPCORE: _Rows = (
+    ("ConnectError", REFUSED, INSIDE),
+    ("ConnectTimeout", NOT_STARTED_IN_TIME),
+    ("PoolTimeout", NOT_STARTED_IN_TIME),
+    ("ProxyError", REFUSED),  # the tunnel was not opened
+    ("UnsupportedProtocol", INVALID),
+    ("TimeoutException", EXPIRED),  # read and write time-outs
+    ("NetworkError", LOST),  # read, write and close errors
+    ("RemoteProtocolError", LOST),
+    ("ProtocolError", BROKEN),  # the local one: part of the request may be out already
+    ("ConnectionNotAvailable", REFUSED),
+)
+
+# (modules, rows): the same rows for every module named.
+LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
+    (
+        ("builtins",),
+        (
+            ("OSError", BROKEN, "errno"),
+            ("ConnectionRefusedError", REFUSED),
+            ("ConnectionError", LOST),  # reset, aborted, broken pipe
+            ("TimeoutError", EXPIRED),
+            ("PermissionError", FORBIDDEN),
+            ("FileNotFoundError", MISSING),
+            ("FileExistsError", CONFLICT),
+            ("IsADirectoryError", INVALID),
+            ("NotADirectoryError", INVALID),
+            ("ProcessLookupError", MISSING),
+            ("UnicodeError", UNREADABLE),
+            ("KeyboardInterrupt", CANCELLED),
+            ("GeneratorExit", CANCELLED),
+        ),
+    ),
+    (("socket",), (("gaierror", REFUSED), ("herror", REFUSED))),
+    (
+        ("ssl",),
+        (
+            ("SSLCertVerificationError", UNTRUSTED),
+            # Of a connection that was up already.
+            ("SSLEOFError", LOST),
+            ("SSLZeroReturnError", LOST),
+            ("SSLSyscallError", LOST),
+            ("SSLError", REFUSED, "ssl"),
+        ),
+    ),
+    (
+        ("asyncio.exceptions",),
+        (("CancelledError", CANCELLED), ("TimeoutError", EXPIRED), ("IncompleteReadError", LOST)),
+    ),
+    (("concurrent.futures._base",), (("CancelledError", CANCELLED), ("TimeoutError", EXPIRED))),
+    (("trio",), (("Cancelled", CANCELLED), ("TooSlowError", EXPIRED), ("BrokenResourceError", LOST))),
+    (
+        ("anyio",),
+        (
+            ("ConnectionFailed", REFUSED, INSIDE),
+            ("BrokenResourceError", LOST),
+            ("ClosedResourceError", LOST),
+            ("EndOfStream", LOST),
+            ("IncompleteRead", LOST),
+        ),
+    ),
+    (("subprocess",), (("TimeoutExpired", EXPIRED), ("SubprocessError", BROKEN))),
+    (("json.decoder",), (("JSONDecodeError", UNREADABLE, "json"),)),
+    (
+        ("http.client",),
+        (("InvalidURL", INVALID), ("ImproperConnectionState", BROKEN), ("HTTPException", LOST)),
+    ),
+    (("urllib.error",), (("ContentTooShortError", LOST), ("URLError", LOST, INSIDE))),
+    (("httpcore", "httpcore2"), _HTTPCORE),
+    (
+        ("httpx", "httpx2"),
+        (
+            *_HTTPCORE,
+            ("InvalidURL", INVALID),
+            ("TransportError", LOST),
+            ("HTTPError", BROKEN),  # redirects without end, an answer that cannot be decoded
+        ),
+    ),
+    (
+        ("urllib3.exceptions",),
+        (
+            ("NewConnectionError", REFUSED),  # name resolution too
+            ("ConnectTimeoutError", NOT_STARTED_IN_TIME),
+            ("ReadTimeoutError", EXPIRED),
+            ("TimeoutError", EXPIRED),
+            ("ProxyError", REFUSED),  # raised only while the proxy was not reached
+            ("EmptyPoolError", REFUSED),
+            ("ClosedPoolError", REFUSED),
+            ("MaxRetryError", LOST, INSIDE),
+            ("SSLError", LOST, INSIDE),
+            ("ProtocolError", LOST),
+            ("IncompleteRead", LOST),
+            ("InvalidChunkLength", LOST),
+            ("ResponseError", LOST),
+            ("LocationValueError", INVALID),
+            ("HTTPError", BROKEN),
+        ),
+    ),
+    (
+        ("requests.exceptions",),
+        (
+            ("ConnectTimeout", NOT_STARTED_IN_TIME),
+            ("Timeout", EXPIRED),
+            ("ProxyError", REFUSED),
+            ("SSLError", LOST, INSIDE),
+            ("ConnectionError", LOST, INSIDE),
+            ("ChunkedEncodingError", LOST),
+            ("RetryError", LOST, INSIDE),
+            ("InvalidURL", INVALID),
+            ("InvalidSchema", INVALID),
+            ("MissingSchema", INVALID),
+            ("InvalidHeader", INVALID),
+            ("URLRequired", INVALID),
+            ("JSONDecodeError", BROKEN),  # an answer, not a request
+            ("InvalidJSONError", INVALID),
+            ("RequestException", BROKEN),
+        ),
+    ),
+    (
+        ("aiohttp.client_exceptions",),
+        (
+            ("ClientConnectorError", REFUSED, INSIDE),  # name resolution, TLS and proxies too
+            ("ServerFingerprintMismatch", UNTRUSTED),
+            ("ConnectionTimeoutError", NOT_STARTED_IN_TIME),
+            ("ServerTimeoutError", EXPIRED),
+            ("ClientHttpProxyError", REFUSED),
+            ("ClientResponseError", BROKEN, INSIDE),
+            ("ClientConnectionError", LOST),
+            ("ClientPayloadError", LOST),
+            ("InvalidURL", INVALID),
+            ("NonHttpUrlClientError", INVALID),
+            ("ClientError", BROKEN),
+        ),
+    ),
+    (("aiohttp.http_exceptions",), (("HttpProcessingError", LOST),)),
+    (
+        ("websockets.exceptions",),
+        (("InvalidURI", INVALID), ("InvalidHandshake", REFUSED), ("ConnectionClosed", LOST)),
+    ),
+    (
+        # The modules their classes say they are from, and the ones they are in.
+        ("openai", "openai._exceptions", "anthropic", "anthropic._exceptions"),
+        (("APITimeoutError", EXPIRED, INSIDE), ("APIConnectionError", LOST, INSIDE)),
+    ),
+    (
+        ("mcp.shared.exceptions",),
+        # By number: see codes.JSONRPC.
+        (("MCPError", BROKEN), ("McpError", BROKEN)),
+    ),
+    (
+        ("a2a.utils.errors",),
+        (
+            ("TaskNotFoundError", MISSING),
+            ("TaskNotCancelableError", CONFLICT),
+            ("UnsupportedOperationError", INVALID),
+            ("ContentTypeNotSupportedError", INVALID),
+            ("InvalidParamsError", INVALID),
+            ("InvalidRequestError", INVALID),
+            ("MethodNotFoundError", MISSING),
+        ),
+    ),
+    (
+        ("a2a.client.errors",),
+        (("A2AClientTimeoutError", EXPIRED, INSIDE), ("A2AClientError", BROKEN, INSIDE)),
+    ),
+    (
+        ("grpc",),
+        (
+            ("RpcError", BROKEN, "grpc"),
+            ("FutureTimeoutError", EXPIRED),
+            ("FutureCancelledError", CANCELLED),
+        ),
+    ),
+    (
+        ("google.api_core.exceptions",),
+        (("RetryError", EXPIRED, INSIDE), ("GoogleAPIError", BROKEN)),
+    ),
+    (
+        ("google.auth.exceptions",),
+        (
+            ("TransportError", REFUSED),
+            ("RefreshError", NOT_SIGNED_IN),
+            ("DefaultCredentialsError", NOT_SIGNED_IN),
+        ),
+    ),
+    (
+        ("botocore.exceptions",),
+        (
+            ("EndpointConnectionError", REFUSED),
+            ("ProxyConnectionError", REFUSED),
+            ("ConnectTimeoutError", NOT_STARTED_IN_TIME),
+            ("ReadTimeoutError", EXPIRED),
+            ("SSLError", LOST, INSIDE),
+            ("HTTPClientError", LOST),
+            ("ConnectionError", LOST),
+            ("NoCredentialsError", NOT_SIGNED_IN),
+            ("PartialCredentialsError", NOT_SIGNED_IN),
+            ("CredentialRetrievalError", NOT_SIGNED_IN),
+            ("TokenRetrievalError", NOT_SIGNED_IN),
+            ("UnauthorizedSSOTokenError", NOT_SIGNED_IN),
+            ("ParamValidationError", INVALID),
+            ("ValidationError", INVALID),
+            ("NoRegionError", INVALID),
+            ("IncompleteReadError", LOST),
+            ("BotoCoreError", BROKEN),
+            ("ClientError", BROKEN),  # by its answer: see `carried`
+        ),
+    ),
+    (("sqlite3",), _dbapi("sqlite")),
+    (
+        ("psycopg",),
+        (
+            *_dbapi("sqlstate"),
+            ("OperationalError", LOST, "psycopg"),
+        ),
+    ),
+    (("psycopg.errors",), (("ConnectionTimeout", NOT_STARTED_IN_TIME),)),
+    (
+        ("psycopg_pool.errors", "psycopg_pool"),
+        (
+            ("PoolTimeout", NOT_STARTED_IN_TIME),
+            ("PoolClosed", REFUSED),
+            ("TooManyRequests", REFUSED),
+        ),
+    ),
+    (("psycopg2",), _dbapi("sqlstate")),
+    (("psycopg2.pool",), (("PoolError", REFUSED),)),
+    (
+        ("asyncpg.exceptions._base",),
+        (("PostgresError", BROKEN, "sqlstate"), ("InterfaceError", LOST)),
+    ),
+    (("pymysql.err", "MySQLdb._exceptions", "mysql.connector.errors"), _dbapi("sqlstate")),
+    (
+        ("sqlalchemy.exc",),
+        (
+            ("TimeoutError", NOT_STARTED_IN_TIME),  # no connection came free in the pool
+            ("NoResultFound", MISSING),
+            ("MultipleResultsFound", CONFLICT),
+            ("PendingRollbackError", CONFLICT),
+            ("DisconnectionError", LOST),
+            ("StatementError", INVALID, INSIDE),  # a parameter could not be bound
+            *_dbapi(INSIDE)[1:],  # the first is the root, which is called otherwise here
+            ("DBAPIError", BROKEN, INSIDE),
+            ("SQLAlchemyError", BROKEN),
+        ),
+    ),
+    (("sqlalchemy.orm.exc",), (("StaleDataError", CONFLICT),)),
+    (
+        ("redis.exceptions",),
+        (
+            ("BusyLoadingError", REFUSED),
+            ("MaxConnectionsError", REFUSED),
+            ("AuthenticationError", NOT_SIGNED_IN),
+            ("AuthorizationError", FORBIDDEN),
+            ("NoPermissionError", FORBIDDEN),
+            ("ReadOnlyError", REFUSED),  # a replica: its primary is being replaced
+            ("ClusterDownError", REFUSED),
+            ("MasterDownError", REFUSED),
+            ("TryAgainError", REFUSED),
+            ("OutOfMemoryError", REFUSED),
+            ("WatchError", ABORTED),
+            ("LockError", CONFLICT),
+            ("NoScriptError", MISSING),
+            ("DataError", INVALID),
+            ("ResponseError", INVALID),
+            ("TimeoutError", EXPIRED, INSIDE),
+            ("ConnectionError", LOST, INSIDE),
+            ("RedisError", BROKEN),
+        ),
+    ),
+    (
+        ("pymongo.errors",),
+        (
+            ("ServerSelectionTimeoutError", REFUSED),
+            ("WaitQueueTimeoutError", NOT_STARTED_IN_TIME),
+            ("NetworkTimeout", EXPIRED, INSIDE),
+            ("NotPrimaryError", REFUSED),
+            ("AutoReconnect", LOST, INSIDE),
+            ("ConnectionFailure", LOST, INSIDE),
+            ("ExecutionTimeout", EXPIRED),
+            ("WTimeoutError", EXPIRED),
+            ("DuplicateKeyError", CONFLICT),
+            ("CursorNotFound", MISSING),
+            ("DocumentTooLarge", INVALID),
+            ("WriteError", INVALID),
+            ("ConfigurationError", INVALID),
+            ("InvalidName", INVALID),
+            ("InvalidURI", INVALID),
+            ("PyMongoError", BROKEN),
+        ),
+    ),
+    (
+        ("nats.errors",),
+        (
+            ("NoServersError", REFUSED),
+            ("NoRespondersError", REFUSED),
+            ("OutboundBufferLimitError", REFUSED),
+            ("AuthorizationError", NOT_SIGNED_IN),
+            ("InvalidUserCredentialsError", NOT_SIGNED_IN),
+            ("TimeoutError", EXPIRED),
+            ("ConnectionClosedError", LOST),
+            ("ConnectionDrainingError", REFUSED),
+            ("ConnectionReconnectingError", LOST),
+            ("StaleConnectionError", LOST),
+            ("SecureConnFailedError", REFUSED),
+            ("SecureConnRequiredError", REFUSED),
+            ("SecureConnWantedError", REFUSED),
+            ("MaxPayloadError", INVALID),
+            ("BadSubjectError", INVALID),
+            ("BadHeaderError", INVALID),
+            ("Error", BROKEN),
+        ),
+    ),
+    (
+        ("nats.js.errors",),
+        (
+            ("KeyWrongLastSequenceError", CONFLICT),
+            ("ObjectAlreadyExists", CONFLICT),
+            ("NotFoundError", MISSING),
+            ("NoKeysError", MISSING),
+            ("BadRequestError", INVALID),
+            ("InvalidKeyError", INVALID),
+            ("InvalidBucketNameError", INVALID),
+            ("ServiceUnavailableError", LOST),
+            ("NoStreamResponseError", REFUSED),
+            ("TooManyStalledMsgsError", THROTTLED),
+        ),
+    ),
+    (("tenacity",), (("RetryError", BROKEN, INSIDE),)),
+    (("pydantic_core._pydantic_core",), (("ValidationError", INVALID, "pydantic"),)),
+    (
+        ("pydantic.error_wrappers", "pydantic.v1.error_wrappers"),
+        (("ValidationError", INVALID, "pydantic"),),
+    ),
+    (
+        ("fastapi.exceptions",),
+        (("ResponseValidationError", BROKEN), ("ValidationException", INVALID, "pydantic")),
+    ),
+    (("msgspec",), (("ValidationError", INVALID, "msgspec"), ("DecodeError", UNREADABLE))),
+    (("jsonschema.exceptions",), (("ValidationError", INVALID, "jsonschema"),)),
+)
+
+ROWS: dict[str, Row] = {
+    f"{module}.{name}": Row(meaning, *look)
+    for modules, rows in LIBRARIES
+    for module in modules
+    for name, meaning, *look in rows
+}
+
+
+def names(cls: type) -> list[str]:
+    """The dotted names of a class and its bases, nearest first."""
+    return [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__]
+
+
+def row_for_class(cls: type) -> Row | None:
+    """The row of the nearest class along the MRO that has one."""
+    for name in names(cls):
+        row = ROWS.get(name)
+        if row is not None:
+            return row
+    return None

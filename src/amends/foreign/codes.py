@@ -1,0 +1,240 @@
+"""
+What the code words and numbers inside foreign exceptions mean: closed lists, published by whoever sends them.
+
+Where a list has classes (SQLSTATE by its first two characters, SQLite by the word before the underscore), an exact row
+comes before that of its class.
+"""
+
+from __future__ import annotations
+
+from amends.carriers.jsonrpc import RESERVED
+from amends.core.terms import Executed
+from amends.core.vocabulary import row_for
+from amends.foreign.meaning import (
+    ABORTED,
+    BROKEN,
+    CANCELLED,
+    CONFLICT,
+    DAMAGED,
+    EXPIRED,
+    FORBIDDEN,
+    INVALID,
+    LOST,
+    MISSING,
+    NOT_SIGNED_IN,
+    REFUSED,
+    THROTTLED,
+    UNREADABLE,
+    Meaning,
+)
+
+__all__ = ["AWS", "ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
+
+# For an OSError without a class of its own. Whether "no route" came before or after something was sent cannot be
+# seen from here: a client that knows wraps it in a class that says so.
+ERRNO: dict[str, Meaning] = {
+    "ENETUNREACH": LOST,
+    "EHOSTUNREACH": LOST,
+    "ENETDOWN": LOST,
+    "EHOSTDOWN": LOST,
+    "ENETRESET": LOST,
+    "EADDRNOTAVAIL": REFUSED,
+    "EMFILE": REFUSED,
+    "ENFILE": REFUSED,
+    "EBUSY": REFUSED,
+    "ETXTBSY": REFUSED,
+    "ENOLCK": REFUSED,
+    "EDEADLK": REFUSED,
+    "ENOSPC": LOST,
+    "EDQUOT": LOST,
+    "ENOMEM": LOST,
+    "ENOBUFS": LOST,
+    "EROFS": FORBIDDEN,
+    "EADDRINUSE": CONFLICT,
+    "ENOTEMPTY": CONFLICT,
+    "EINVAL": INVALID,
+    "ENAMETOOLONG": INVALID,
+    "ELOOP": INVALID,
+    "E2BIG": INVALID,
+    "ENOEXEC": INVALID,
+    "EXDEV": INVALID,
+    "EFBIG": INVALID,
+    "ENODEV": MISSING,
+    "ENXIO": MISSING,
+}
+
+# OpenSSL's reasons that belong to a connection already in use; every other one is a handshake that failed.
+TLS: dict[str, Meaning] = {
+    "DECRYPTION_FAILED_OR_BAD_RECORD_MAC": LOST,
+    "BAD_RECORD_TYPE": LOST,
+    "UNEXPECTED_EOF_WHILE_READING": LOST,
+    "APPLICATION_DATA_AFTER_CLOSE_NOTIFY": LOST,
+    "PROTOCOL_IS_SHUTDOWN": LOST,
+}
+
+# PostgreSQL's appendix A, which follows the standard. A statement that was refused was undone.
+SQLSTATE: dict[str, Meaning] = {
+    "08": LOST,
+    "08001": REFUSED,
+    "08004": REFUSED,
+    "0A": INVALID,
+    "22": INVALID,
+    "23": CONFLICT,
+    "23502": INVALID,
+    "23514": INVALID,
+    "25": CONFLICT,
+    "28": NOT_SIGNED_IN,
+    "3D": MISSING,
+    "3F": MISSING,
+    "40": ABORTED,
+    "40003": BROKEN,  # nobody knows whether it was completed
+    "42": INVALID,
+    "42501": FORBIDDEN,
+    "42704": MISSING,
+    "42P01": MISSING,
+    "44": INVALID,
+    "53": LOST,
+    "53300": REFUSED,
+    "54": INVALID,
+    "55": CONFLICT,
+    "55006": REFUSED,
+    "55P03": ABORTED,
+    "57": LOST,
+    "57014": CANCELLED,
+    "57P03": REFUSED,
+    "58": BROKEN,
+    "P0": CONFLICT,
+    "XX": BROKEN,
+    "XX001": DAMAGED,
+    "XX002": DAMAGED,
+}
+
+# SQLite's result codes, without their SQLITE_.
+SQLITE: dict[str, Meaning] = {
+    "BUSY": REFUSED,
+    "BUSY_SNAPSHOT": ABORTED,
+    "LOCKED": REFUSED,
+    "PROTOCOL": REFUSED,
+    "SCHEMA": ABORTED,
+    "ABORT": ABORTED,
+    "CONSTRAINT": CONFLICT,
+    "CONSTRAINT_CHECK": INVALID,
+    "CONSTRAINT_DATATYPE": INVALID,
+    "CONSTRAINT_NOTNULL": INVALID,
+    "ERROR": INVALID,
+    "MISMATCH": INVALID,
+    "RANGE": INVALID,
+    "TOOBIG": INVALID,
+    "CANTOPEN": MISSING,
+    "NOTFOUND": MISSING,
+    "AUTH": FORBIDDEN,
+    "PERM": FORBIDDEN,
+    "READONLY": FORBIDDEN,
+    "INTERRUPT": CANCELLED,
+    "FULL": LOST,
+    "NOMEM": LOST,
+    "IOERR": BROKEN,
+    "INTERNAL": BROKEN,
+    "MISUSE": BROKEN,
+    "CORRUPT": DAMAGED,
+    "NOTADB": DAMAGED,
+}
+
+# gRPC's status codes.
+GRPC: dict[str, Meaning] = {
+    "CANCELLED": CANCELLED,
+    "UNKNOWN": BROKEN,
+    "INVALID_ARGUMENT": INVALID,
+    "DEADLINE_EXCEEDED": EXPIRED,
+    "NOT_FOUND": MISSING,
+    "ALREADY_EXISTS": CONFLICT,
+    "PERMISSION_DENIED": FORBIDDEN,
+    "RESOURCE_EXHAUSTED": THROTTLED,
+    "FAILED_PRECONDITION": CONFLICT,
+    "ABORTED": ABORTED,
+    "OUT_OF_RANGE": INVALID,
+    "UNIMPLEMENTED": MISSING,
+    "INTERNAL": BROKEN,
+    "UNAVAILABLE": LOST,
+    "DATA_LOSS": DAMAGED,
+    "UNAUTHENTICATED": NOT_SIGNED_IN,
+}
+
+# JSON-RPC's own numbers, and S4's three where nothing structured came with them (M3: none of these ran).
+JSONRPC: dict[int, Meaning] = {
+    -32700: INVALID,
+    -32600: INVALID,
+    -32601: MISSING,
+    -32602: INVALID,
+    -32603: BROKEN,
+    **{
+        number + moved: Meaning(row_for("adcp", code).everyday, Executed.NO)
+        for code, number in RESERVED.items()
+        for moved in (0, 1000)
+    },
+}
+
+# The numbers of MCP's SDK; elsewhere they mean other things (A2A's -32001 is an unknown task).
+MCP: dict[int, Meaning] = {
+    408: EXPIRED,
+    -32000: LOST,
+    -32001: EXPIRED,
+    -32020: INVALID,
+    -32021: INVALID,
+    -32022: INVALID,
+    -32042: FORBIDDEN,  # a person has to open a page first
+}
+
+# AWS answers much of this with a 400, so the word comes before the status.
+AWS: dict[str, Meaning] = {
+    **dict.fromkeys(
+        (
+            *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException"),
+            *("TooManyRequestsException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"),
+            *("TransactionInProgressException", "BandwidthLimitExceeded", "LimitExceededException"),
+            *("RequestThrottled", "SlowDown", "PriorRequestNotComplete", "EC2ThrottledException"),
+        ),
+        THROTTLED,
+    ),
+    **dict.fromkeys(("RequestTimeout", "RequestTimeoutException"), EXPIRED),
+    **dict.fromkeys(
+        (
+            *("ExpiredToken", "ExpiredTokenException", "AuthFailure", "UnrecognizedClientException"),
+            *("InvalidClientTokenId", "SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestExpired"),
+        ),
+        NOT_SIGNED_IN,
+    ),
+    **dict.fromkeys(
+        ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"), FORBIDDEN
+    ),
+    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "ResourceNotFoundException", "NoSuchEntity"), MISSING),
+    **dict.fromkeys(
+        (
+            *("ConditionalCheckFailedException", "ResourceInUseException", "ConflictException"),
+            *("BucketAlreadyExists", "EntityAlreadyExists", "IdempotentParameterMismatch"),
+        ),
+        CONFLICT,
+    ),
+    **dict.fromkeys(("TransactionConflictException", "OptimisticLockException"), ABORTED),
+    **dict.fromkeys(("ValidationException", "ValidationError", "InvalidParameterValue"), INVALID),
+    "MalformedPolicyDocument": INVALID,
+    "SerializationException": UNREADABLE,
+}
+
+
+def sqlstate(value: object) -> Meaning | None:
+    """What a SQLSTATE means, by itself or by its class."""
+    if type(value) is not str or len(value) != 5 or not (value.isascii() and value.isalnum()):
+        return None
+    return SQLSTATE.get(value) or SQLSTATE.get(value[:2])
+
+
+def sqlite(value: object) -> tuple[str, Meaning] | None:
+    """(name, meaning) of a result code's name, as exactly as the table has it."""
+    if type(value) is not str or not value.startswith("SQLITE_"):
+        return None
+    word = value.removeprefix("SQLITE_")
+    for known in (word, word.partition("_")[0]):
+        if known in SQLITE:
+            return f"SQLITE_{known}", SQLITE[known]
+    return None

@@ -1,0 +1,197 @@
+"""
+Validation errors of other libraries: which fields are at fault, and in our own words what each of them needs.
+
+Only the path of a field and the library's word for the kind of mistake are looked at. Input values never appear, and
+neither do the limits that were missed (A19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from amends.core.fault import Fault
+from amends.foreign.meaning import INVALID, UNREADABLE, fault_of
+from amends.foreign.touch import attribute
+
+__all__ = ["SUGGESTIONS", "json_position", "jsonschema", "msgspec", "pydantic", "suggestion"]
+
+_OTHER = "Correct this value"
+
+# The kinds of mistakes of pydantic (2 and 1) and of JSON Schema; the longest beginning that is listed counts.
+SUGGESTIONS: dict[str, str] = {
+    **dict.fromkeys(("missing", "required"), "Supply this field"),
+    **dict.fromkeys(
+        ("extra_forbidden", "extra", "unexpected", "additionalProperties", "no_such_attribute"),
+        "Leave out what is not known here",
+    ),
+    **dict.fromkeys(("frozen", "const"), "Leave this value as it is"),
+    "multiple_argument": "Give this value once",
+    **dict.fromkeys(("int", "integer"), "Send a whole number"),
+    **dict.fromkeys(("float", "decimal", "number", "complex", "finite_number"), "Send a number"),
+    **dict.fromkeys(
+        ("greater_than", "number.not_gt", "number.not_ge", "minimum", "exclusiveMinimum"),
+        "Send a larger number",
+    ),
+    **dict.fromkeys(
+        ("less_than", "number.not_lt", "number.not_le", "maximum", "exclusiveMaximum"),
+        "Send a smaller number",
+    ),
+    **dict.fromkeys(("multiple_of", "multipleOf"), "Send a number that fits the required step"),
+    **dict.fromkeys(("decimal_max", "decimal_whole_digits"), "Send a number with fewer digits"),
+    **dict.fromkeys(("bool", "boolean"), "Send true or false"),
+    **dict.fromkeys(("string", "str", "bytes"), "Send a string"),
+    **dict.fromkeys(
+        ("too_short", "string_too_short", "bytes_too_short", "any_str.min_length", "minLength", "minItems"),
+        "Send something longer",
+    ),
+    **dict.fromkeys(
+        (
+            "too_long",
+            "string_too_long",
+            "bytes_too_long",
+            "url_too_long",
+            "any_str.max_length",
+            "maxLength",
+            "maxItems",
+        ),
+        "Send something shorter",
+    ),
+    **dict.fromkeys(
+        ("string_pattern_mismatch", "str.regex", "pattern"), "Send a string of the required form"
+    ),
+    **dict.fromkeys(("string_not_ascii", "string_unicode", "bytes_invalid_encoding"), "Send valid text"),
+    **dict.fromkeys(("enum", "literal_error", "const", "string_sub_type"), "Use one of the allowed values"),
+    **dict.fromkeys(("union_tag", "oneOf", "anyOf"), "Use one of the allowed forms"),
+    **dict.fromkeys(("date_past", "datetime_past"), "Send a moment in the past"),
+    **dict.fromkeys(("date_future", "datetime_future"), "Send a moment in the future"),
+    **dict.fromkeys(("date", "datetime", "time"), "Send a date or time as in ISO 8601"),
+    "time_delta": "Send a duration as in ISO 8601",
+    "timezone": "Send a time with the time zone that is asked for",
+    "uuid": "Send a UUID",
+    "url": "Send a complete URL of an allowed kind",
+    "email": "Send an e-mail address",
+    **dict.fromkeys(("json", "arguments_type"), "Send valid JSON of the expected form"),
+    "none": "Send null, or leave it out",
+    **dict.fromkeys(
+        ("model", "dict", "mapping", "dataclass", "invalid_key", "get_attribute_error"), "Send an object"
+    ),
+    **dict.fromkeys(
+        ("list", "tuple", "set", "frozen_set", "iterable", "iteration_error", "uniqueItems"), "Send a list"
+    ),
+    "set_item_not_hashable": "Send a list of plain values",
+    "type": "Send a value of the expected type",
+    "format": "Send a value of the required format",
+    # The library's other words: nothing more exact can be said.
+    **dict.fromkeys(
+        (
+            *(
+                "value_error",
+                "type_error",
+                "assertion_error",
+                "is_instance_of",
+                "is_subclass_of",
+                "callable_type",
+            ),
+            *("needs_python_object", "recursion_loop", "default_factory_not_called"),
+        ),
+        _OTHER,
+    ),
+}
+
+MAX_FIELDS = 100
+"""More than anybody corrects at once."""
+_MAX_TOKEN = 64
+
+
+def suggestion(kind: Any) -> str:
+    """What to do about a kind of mistake, by the longest beginning of its name that is known."""
+    if type(kind) is not str:
+        return _OTHER
+    # pydantic 1 writes value_error.missing.
+    word = kind.removeprefix("value_error.").removeprefix("type_error.")
+    while word:
+        if word in SUGGESTIONS:
+            return SUGGESTIONS[word]
+        word = word[: max(word.rfind("_"), word.rfind("."), 0)]
+    return _OTHER
+
+
+def pointer(path: Iterable[Any]) -> str | None:
+    """A JSON Pointer (RFC 6901) to a field; None for the document as a whole."""
+    tokens = [_token(step) for step in path]
+    return "".join(f"/{token}" for token in tokens) or None
+
+
+def _token(step: Any) -> str:
+    """One step of a path. Keys may be the sender's own, so nothing invisible, long or secret gets through."""
+    from amends.core.redaction import redact
+    from amends.core.text import strip, truncate
+
+    text = redact(truncate(strip(str(step)), _MAX_TOKEN)) if type(step) in {str, int} else "*"
+    return text.replace("~", "~0").replace("/", "~1")
+
+
+def _invalid(mistakes: Iterable[tuple[str | None, str]]) -> Fault:
+    """One fault for all fields, with one part for each."""
+    fields: dict[str | None, list[str]] = {}
+    for field, step in mistakes:
+        if field in fields or len(fields) < MAX_FIELDS:
+            steps = fields.setdefault(field, [])
+            if step not in steps:
+                steps.append(step)
+    steps = list(dict.fromkeys(step for said in fields.values() for step in said))
+    return fault_of(
+        INVALID,
+        field=next((field for field in fields if field is not None), None),
+        suggestions=tuple(steps),
+        errors=tuple(
+            fault_of(INVALID, field=field, suggestions=tuple(said)) for field, said in fields.items()
+        ),
+    )
+
+
+def pydantic(exc: BaseException) -> Fault | None:
+    """A ValidationError of pydantic 2 or 1, or FastAPI's around it."""
+    errors = attribute(exc, "errors")
+    try:
+        found = errors(include_url=False, include_context=False, include_input=False)
+    except TypeError:
+        found = errors()
+    return _invalid((pointer(_path(item["loc"])), suggestion(item["type"])) for item in found)
+
+
+def _path(loc: tuple[Any, ...]) -> tuple[Any, ...]:
+    # A key that is wrong itself is an input value.
+    return loc[:-2] if loc[-1:] == ("[key]",) else loc
+
+
+def msgspec(exc: BaseException) -> Fault | None:
+    """
+    A ValidationError of msgspec, which says only in its text where it was.
+
+    That one part is read: the path at the very end, made of the schema's own names and of positions. It decides nothing.
+    """
+    import re
+
+    arguments = attribute(exc, "args")
+    text = arguments[0] if arguments else ""
+    found = re.search(
+        r" - at (?:`key` in )?`\$((?:\.[\w-]{1,64}|\[(?:\d{1,9}|\.\.\.)\]){0,32})`\Z", text[-2048:]
+    )
+    steps = re.findall(r"[\w-]+|\.\.\.", found[1]) if found else []
+    # Positions that msgspec does not tell are left open.
+    return _invalid([(pointer("*" if step == "..." else step for step in steps), _OTHER)])
+
+
+def jsonschema(exc: BaseException) -> Fault | None:
+    """A ValidationError of jsonschema: the path, and the keyword of the schema that was missed."""
+    return _invalid([(pointer(attribute(exc, "absolute_path")), suggestion(attribute(exc, "validator")))])
+
+
+def json_position(exc: BaseException) -> Fault | None:
+    """A JSONDecodeError: the place where reading stopped, and nothing of what stood there."""
+    line, column = attribute(exc, "lineno"), attribute(exc, "colno")
+    if type(line) is not int or type(column) is not int:
+        return None
+    return fault_of(UNREADABLE, details={"line": line, "column": column})
