@@ -142,6 +142,7 @@ ALL = (
         VECTORS,
         f"{_ENVELOPE}test_a_rate_limit_always_says_how_long",
         f"{_ENVELOPE}test_waits_are_kept_as_received",
+        deferral="command line: the upstream's header, carried into a bound command's envelope",
     ),
     _(
         "C4",
@@ -390,6 +391,7 @@ ALL = (
         VECTORS,
         f"{_ROWS}test_arcp_rows",
         f"{_ARCP}test_recovery_of_every_code",
+        deferral="ARCP: the class of every code, as the client raises it",
     ),
     _(
         "R2",
