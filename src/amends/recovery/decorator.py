@@ -113,7 +113,7 @@ def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         first = None
-        if upstream.enter():
+        if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
                 result = function(*args, **kwargs)
@@ -135,7 +135,7 @@ def _shared_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         first = None
-        if upstream.enter():
+        if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
                 result = await function(*args, **kwargs)

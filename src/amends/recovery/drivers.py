@@ -84,7 +84,7 @@ def recover(
                 if result.__class__ is CoroutineType:
                     refuse_coroutine(result)
                 return result
-        elif upstream.enter():
+        elif upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
                 result = call(*args, **kwargs)
@@ -146,7 +146,7 @@ async def arecover(
                 return await call(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
                 first = failed_first(sent, exc)
-        elif upstream.enter():
+        elif upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
                 result = await call(*args, **kwargs)

@@ -106,7 +106,6 @@ def telling(
                 covering = hook(event)
                 if covering is not None:
                     stack.enter_context(covering)
-            except Exception:
-                # Watching must not change what is watched.
+            except Exception:  # noqa: BLE001 - watching must not change what is watched
                 _log.exception("a recovery hook failed: %r", hook)
         yield

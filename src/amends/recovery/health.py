@@ -94,6 +94,7 @@ class Health:
         self.tuning = tuning
         self.state = FLOWING
         self.calls = 0
+        """Calls that have ended."""
         self.share = 0.0
         """Share of the calls that failed lately."""
         self.luck = 1.0
@@ -134,12 +135,10 @@ class Health:
                 return inf
             self.probing = True
             self.since = now
-        self.calls += 1
         return 0.0
 
     def force(self) -> None:
         """A call goes out unasked: its caller's time is over, and it has never been heard."""
-        self.calls += 1
         if self.state == DRAINING:
             self.inflight += 1
 
@@ -147,22 +146,40 @@ class Health:
         """Until when the server itself asked for silence; 0 if it did not."""
         return self.resume_at if self.state == HELD else 0.0
 
+    def flowed(self, now: float, sent: float) -> None:
+        """A success while FLOWING: the one report that every good call makes, so it is spelled out."""
+        self.calls += 1
+        self.luck = 1.0
+        if self.share:
+            self.share -= self.share * self.tuning.memory
+        if sent > self.proof:  # noqa: PLR1730 - a call of max costs more than the rest of this
+            self.proof = sent
+        usual = self.usual
+        off = now - sent - usual
+        if usual:
+            self.usual = usual + off * _FAST
+            self.spread += ((off if off > 0 else -off) - self.spread) * _FAST
+        else:
+            self.usual = off
+
     def succeeded(self, now: float, sent: float, draw: float, *, waiting: bool) -> None:
         """The call sent at `sent` was answered by a service that works."""
+        if self.state == FLOWING:
+            self.flowed(now, sent)
+            return
+        self._settle(sent)
         self.luck = 1.0
         self.share -= self.share * self.tuning.memory
         self.proof = max(self.proof, sent)
         trip = now - sent
-        if self.state == FLOWING:
-            self._learn(trip, _FAST)
-            return
-        self._settle(sent)
         if self.state == HELD and (now < self.resume_at or sent < self.since):
             return  # it was on its way when the server asked for silence; the hint stands
         if self.state != DRAINING:
             self._begin_draining(now)
         self._pace(now, trip, draw, waiting=waiting)
-        self._learn(trip, _SLOW)
+        off = trip - self.usual
+        self.usual += off * (_SLOW if self.usual else 1.0)
+        self.spread += (abs(off) - self.spread) * _SLOW
 
     def failed(self, now: float, sent: float, draw: float, *, silent: bool) -> None:
         """The call sent at `sent` failed without a hint; `silent` when no answer came at all."""
@@ -203,6 +220,7 @@ class Health:
 
     def _settle(self, sent: float) -> bool:
         """Take a reported call off the books; whether it was the probe."""
+        self.calls += 1
         if sent < self.since:
             return False
         if self.state == DRAINING:
@@ -231,13 +249,3 @@ class Health:
         else:
             self.window = max(1.0, self.window / 2)
             self.next_send = now + tuning.slack * excess * (0.5 + draw)
-
-    def _learn(self, trip: float, weight: float) -> None:
-        """What a round trip usually takes, and how far it usually is off."""
-        usual = self.usual
-        if usual:
-            off = trip - usual
-            self.usual = usual + off * weight
-            self.spread += (abs(off) - self.spread) * weight
-        else:
-            self.usual = trip

@@ -21,7 +21,7 @@ def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any
     An operation that was never sent goes out at the end of its patience, whatever the state: having waited must not be
     worse than not having waited. Only what the server itself asked for is stronger.
     """
-    if upstream.enter():
+    if upstream.open:
         return True
     now = CLOCK.now()
     patience = stepper.patience(now)
@@ -31,7 +31,10 @@ def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any
     try:
         while (again := upstream.look(waiter, now)) != 0.0:
             if now >= over:
-                return not stepper.history and upstream.force(waiter, now)
+                if not stepper.history:
+                    return upstream.force(waiter, now)
+                upstream.leave(waiter, now)
+                return False
             yield Park(waiter, min(again, over) - now)
             waiter.rest()
             now = CLOCK.now()

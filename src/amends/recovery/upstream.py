@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     parked: int
     """Calls waiting in line."""
     calls: int
-    """Calls let out so far."""
+    """Calls that have ended so far."""
     repeats: int
     """Repeats taken out of the budget so far …"""
     repeats_left: float
@@ -87,6 +87,8 @@ class Upstream:
         self._renewal = Renewal()
         self._line: OrderedDict[Waiter, None] = OrderedDict()
         self._held_by: Fault | None = None
+        self.open = True
+        """Whether a call may simply go out and report back: all is well, and nobody waits. Read without the lock."""
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {STATES[self._health.state]})"
@@ -115,14 +117,6 @@ class Upstream:
 
     # Going out -------------------------------------------------------------------------------------------------
 
-    def enter(self) -> bool:
-        """Go at once, if that is all right; then report back."""
-        with self._lock:
-            if self._health.state or self._line or self._renewal.leading:
-                return False
-            self._health.calls += 1
-            return True
-
     def look(self, waiter: Waiter, now: float) -> float:
         """0: go, and report back. Otherwise stand in line and look again at that time, or when woken."""
         with self._lock:
@@ -139,6 +133,7 @@ class Upstream:
         with self._lock:
             if waiter.granted:
                 self._health.abandoned(now)
+                waiter.granted = False
             else:
                 self._line.pop(waiter, None)
             self._renewal.waiters.discard(waiter)
@@ -187,12 +182,10 @@ class Upstream:
     def succeeded(self, now: float, sent: float, draw: Callable[[], float]) -> None:
         """The call sent at `sent` succeeded."""
         with self._lock:
-            health = self._health
-            if health.state == FLOWING:
-                health.succeeded(now, sent, 0.0, waiting=False)
+            if self.open:
+                self._health.flowed(now, sent)
             else:
-                health.succeeded(now, sent, draw(), waiting=bool(self._line))
-            if self._line:
+                self._health.succeeded(now, sent, draw(), waiting=bool(self._line))
                 self._pump(now)
 
     def failed(self, fault: Fault, now: float, sent: float, draw: float) -> bool:
@@ -222,6 +215,7 @@ class Upstream:
     def _pump(self, now: float, asking: Waiter | None = None) -> None:
         """Let out of the line whoever may go, and see that the first of the rest keeps the time."""
         line, health = self._line, self._health
+        self.open = False
         while line:
             head = next(iter(line))
             again = health.admit(now)
@@ -235,6 +229,7 @@ class Upstream:
                 head.wake()
             if again:
                 return
+        self.open = health.state == FLOWING and not self._renewal.leading
 
     # Credentials -----------------------------------------------------------------------------------------------
 
@@ -258,7 +253,10 @@ class Upstream:
     def renew(self, waiter: Waiter, generation: int, failures: int) -> Turn:
         """What to do about refused credentials of that generation."""
         with self._lock:
-            return self._renewal.ask(waiter, generation, failures)
+            turn = self._renewal.ask(waiter, generation, failures)
+            if turn is Turn.LEAD:
+                self.open = False
+            return turn
 
     def renewed(self, worked: bool | None, now: float) -> None:
         """The turn to LEAD is over."""
