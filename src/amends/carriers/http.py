@@ -71,7 +71,7 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
 
 def _body(body: Any) -> Any:
     """The body as a value; what cannot be read says nothing."""
-    if isinstance(body, str | bytes | bytearray):
+    if body.__class__ is not dict and isinstance(body, (str, bytes, bytearray)):
         try:
             body = read_json(body)
         except Unreadable:
@@ -85,9 +85,6 @@ def _multi_status(body: Any) -> Reading:
     if errors.__class__ is not list or not any(item.__class__ is dict for item in errors):
         return NOT_FAILED
     fault = problem.fault_of(body, 207, None, _BODY)
-    if fault is None:
-        # Nested too deep.
-        return NOT_FAILED
     return Reading(failed=False, fatal=False, path="body", error=body, fault=fault)
 
 
@@ -103,14 +100,16 @@ def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
     fault_here = problem.fault_of(body, status, wait, _BODY)
     if fault_here is None:
         return None
-    return Reading(failed=True, fatal=True, path="body", error=body, fault=fault_here)
+    return Reading(True, fault_here, "body", body, True)
 
 
 def _from_gateway(body: dict[str, Any]) -> Reading | None:
     """A gateway in front of an MCP server answers in JSON-RPC, or with S4's bare key."""
-    if "error" in body:
-        return jsonrpc.read(body)
-    return envelope_error(body[KEY], _ADCP_BODY) if KEY in body and truthy(body[KEY]) else None
+    found = jsonrpc.read(body) if "error" in body else None
+    if (found is None or found.fault is None) and KEY in body and truthy(body[KEY]):
+        # Gateways like to say {"error": "Too many requests"} beside it.
+        return envelope_error(body[KEY], _ADCP_BODY)
+    return found
 
 
 def _bare(status: int, wait: float | None, path: str) -> Fault:
