@@ -1,0 +1,217 @@
+"""A2A tasks: artifacts before the status message, versions 0.3 and 1.0, events of a stream."""
+
+import pytest
+
+from amends.carriers.a2a import FAILED_STATES, MIME_TYPE, read, task_in, write
+from amends.carriers.reading import FAILED, NOT_FAILED
+from amends.core.fault import Fault
+from amends.core.terms import Executed
+
+ERROR = {
+    "code": "RATE_LIMITED",
+    "message": "Request rate exceeded",
+    "retry_after": 5,
+    "recovery": "transient",
+}
+OTHER = {"code": "CONFLICT"}
+TEXT = {"kind": "text", "text": "Rate limit exceeded."}
+
+
+def data(content, old=True, **more):
+    """A data part of either version."""
+    return {"kind": "data", "data": content, **more} if old else {"data": content, **more}
+
+
+def task(*artifacts, message=None, state="failed"):
+    """A task with the parts of its artifacts, and of its status message."""
+    status = {"state": state}
+    if message is not None:
+        status["message"] = {"role": "agent", "parts": message}
+    return {
+        "id": "task_456",
+        "status": status,
+        "artifacts": [{"artifactId": "error-result", "parts": list(parts)} for parts in artifacts],
+    }
+
+
+def test_s4s_example():
+    """A4: an artifact with a text part and a data part."""
+    reading = read(task([TEXT, data({"adcp_error": ERROR})]))
+    assert (reading.failed, reading.fatal, reading.path) == (True, True, "artifact")
+    assert (reading.error, reading.fault.code, reading.fault.retry_after) == (ERROR, "RATE_LIMITED", 5)
+
+
+def test_artifacts_before_the_status_message():
+    """A6: step 2 before step 3."""
+    both = task([data({"adcp_error": ERROR})], message=[data({"adcp_error": OTHER})])
+    assert read(both).fault.code == "RATE_LIMITED"
+    alone = task(message=[TEXT, data({"adcp_error": OTHER})])
+    assert (read(alone).fault.code, read(alone).path) == ("CONFLICT", "status_message")
+
+
+@pytest.mark.parametrize(
+    "artifacts",
+    [
+        [[data({"products": []}), data({"adcp_error": ERROR})]],
+        [[data({"adcp_error": None}), data({"adcp_error": ERROR}), data({"adcp_error": OTHER})]],
+        [[TEXT], [data({"adcp_error": ERROR})], [data({"adcp_error": OTHER})]],
+        [[{"kind": "file", "data": {"adcp_error": OTHER}}, data({"adcp_error": ERROR})]],
+        [[None, "x", {"kind": "data"}, data([]), data({"adcp_error": ERROR})]],
+    ],
+)
+def test_two_data_parts(artifacts):
+    """A6: the first part with a truthy adcp_error, in any artifact; parts that are no data are passed over."""
+    assert read(task(*artifacts)).fault.code == "RATE_LIMITED"
+
+
+@pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}, {"code": "X" * 65}])
+def test_the_first_truthy_value_decides(invalid):
+    """Design 4: where it is invalid none is found: not in later parts, not in the message, not in the payload."""
+    good = data({"adcp_error": ERROR, "errors": [ERROR]})
+    assert read(task([data({"adcp_error": invalid}), good], message=[good])) == FAILED
+    assert read(task([data({"errors": [ERROR]})], message=[data({"adcp_error": invalid}), good])) == FAILED
+
+
+def test_the_mime_type_is_never_required():
+    """A4."""
+    assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": MIME_TYPE})])).fault is not None
+    assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": "text/plain"})])).fault is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "failed"),
+    [
+        *((state, True) for state in sorted(FAILED_STATES)),
+        *(
+            (state, False)
+            for state in ("completed", "working", "TASK_STATE_COMPLETED", "canceled", None, 5, ["failed"])
+        ),
+    ],
+)
+def test_which_states_report_a_failure(state, failed):
+    """M6: failed or rejected, in either spelling."""
+    assert read(task(state=state)) == (FAILED if failed else NOT_FAILED)
+
+
+def test_the_payload_layer():
+    """A5, A6 step 6, M3: fatal in a failed task (a gap), a remark on what happened otherwise."""
+    fatal = read(task([data({"errors": [ERROR]})]))
+    assert (fatal.path, fatal.fatal, bool(fatal.fault.origin.gap)) == ("payload", True, True)
+    remark = read(task([data({"payload": {"errors": [ERROR]}, "errors": [OTHER]})], state="completed"))
+    assert (remark.failed, remark.fatal, remark.fault.code) == (False, False, "RATE_LIMITED")
+    assert (remark.fault.executed, remark.fault.origin.gap) == (Executed.YES, None)
+    spoken = read(task(message=[data({"errors": [ERROR]})], state="input-required"))
+    assert (spoken.path, spoken.fatal) == ("payload", False)
+    assert read(task([data({"errors": [{}]})])) == FAILED
+
+
+ONE = {
+    "id": "t",
+    "status": {"state": "TASK_STATE_FAILED"},
+    "artifacts": [
+        {"parts": [{"text": "no"}, data({"adcp_error": {**ERROR, "retry_after": 5.0}}, old=False)]}
+    ],
+}
+
+
+@pytest.mark.parametrize("wrapped", [ONE, {"task": ONE}])
+def test_version_1_0(wrapped):
+    """Design 8: no kind, TASK_STATE_FAILED, whole numbers as floats, result.task."""
+    reading = read(wrapped)
+    assert (reading.fault.code, reading.fault.retry_after, reading.path) == ("RATE_LIMITED", 5.0, "artifact")
+
+
+@pytest.mark.parametrize(
+    ("event", "path"),
+    [
+        (
+            {"kind": "status-update", "status": task(message=[data({"adcp_error": ERROR})])["status"]},
+            "status_message",
+        ),
+        (
+            {
+                "statusUpdate": {
+                    "status": {
+                        "state": "TASK_STATE_FAILED",
+                        "message": {"parts": [{"data": {"adcp_error": ERROR}}]},
+                    }
+                }
+            },
+            "status_message",
+        ),
+        (
+            {
+                "status_update": {
+                    "status": {
+                        "state": "TASK_STATE_FAILED",
+                        "message": {"parts": [{"data": {"adcp_error": ERROR}}]},
+                    }
+                }
+            },
+            "status_message",
+        ),
+        ({"kind": "artifact-update", "artifact": {"parts": [data({"adcp_error": ERROR})]}}, "artifact"),
+        ({"artifactUpdate": {"artifact": {"parts": [{"data": {"adcp_error": ERROR}}]}}}, "artifact"),
+        ({"artifact_update": {"artifact": {"parts": [{"data": {"adcp_error": ERROR}}]}}}, "artifact"),
+    ],
+)
+def test_events_of_a_stream(event, path):
+    """A6: streaming speaks in events; each is read like the task it is about."""
+    reading = read(event)
+    assert (reading.fault.code, reading.path) == ("RATE_LIMITED", path)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 5, "x", [], {}, {"status": "failed"}, {"status": {"state": "working", "message": "x"}},
+        {"artifacts": {}}, {"artifacts": [None, {"parts": {}}, {"parts": None}]}, {"task": "x"},
+        {"status": {"message": {"parts": "x"}}},
+    ],
+)  # fmt: skip
+def test_what_holds_nothing(value):
+    """Nothing failed that can be seen."""
+    assert read(value) == NOT_FAILED
+
+
+def test_the_task_in_a_wrapper():
+    """1.0 wraps; 0.3 does not."""
+    assert task_in({"task": ONE}) is ONE
+    assert task_in(ONE) is ONE
+    assert task_in([ONE]) == [ONE]
+
+
+FAULT = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Slow down", retry_after=5)
+
+
+@pytest.mark.parametrize("version", ["0.3", "1.0"])
+@pytest.mark.parametrize("mime_type", [True, False])
+def test_what_is_written_is_read(version, mime_type):
+    """A4: one artifact, a text part, and a data part that holds adcp_error and nothing else."""
+    written = write(
+        FAULT, id="t", context_id="c", version=version, mime_type=mime_type, sentence="Slow down, please."
+    )
+    assert (written["id"], written["contextId"]) == ("t", "c")
+    (artifact,) = written["artifacts"]
+    spoken, structured = artifact["parts"]
+    assert spoken["text"] == "Slow down, please."
+    assert set(structured["data"]) == {"adcp_error"}
+    assert (MIME_TYPE in str(structured)) is mime_type
+    assert ("kind" in written) is ("kind" in spoken) is ("kind" in structured) is (version == "0.3")
+    assert written["status"]["state"] in FAILED_STATES
+    assert read(written).fault.code == "RATE_LIMITED"
+
+
+def test_there_is_always_something_to_read():
+    """A4: a text part for people and models, from the message or at least the code."""
+    assert write(FAULT, id="t")["artifacts"][0]["parts"][0]["text"] == "Slow down"
+    bare = write(Fault(code="CONFLICT", vocabulary="adcp"), id="t")
+    assert bare["artifacts"][0]["parts"][0]["text"] == "CONFLICT"
+    assert "contextId" not in bare
+
+
+@pytest.mark.parametrize("version", ["0.2", "1", "", None])
+def test_other_versions_are_refused(version):
+    """The one asked for is written, and there are two."""
+    with pytest.raises(ValueError):
+        write(FAULT, id="t", version=version)

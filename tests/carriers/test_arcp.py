@@ -1,0 +1,115 @@
+"""ARCP envelopes: where errors sit, and a peer's own way of ending jobs."""
+
+import pytest
+
+from amends.carriers.arcp import TYPES, read, read_error
+from amends.carriers.reading import FAILED, NOT_FAILED
+from amends.core.fault import Origin
+from amends.core.terms import Recovery
+
+ERROR = {"code": "TIMEOUT", "message": "late", "retryable": True, "details": {"limit": 5}}
+
+
+def tool_result(error, **more):
+    """A job.event whose tool failed."""
+    body = {"call_id": "fetch-1", "error": error, **more}
+    return {"type": "job.event", "payload": {"kind": "tool_result", "body": body}}
+
+
+@pytest.mark.parametrize(
+    ("envelope", "path", "layer"),
+    [
+        ({"type": "session.error", "payload": ERROR}, "session.error", "transport"),
+        ({"type": "job.error", "payload": ERROR}, "job.error", "application"),
+        (tool_result(ERROR), "tool_result", "application"),
+        (
+            {"type": "job.result", "payload": {"final_status": "timed_out", "error": ERROR}},
+            "job.result",
+            "application",
+        ),
+    ],
+)
+def test_one_shape_in_every_place(envelope, path, layer):
+    """R2: session.error, job.error, tool_result.body.error; and a peer's failed job.result."""
+    reading = read(envelope)
+    assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, path, ERROR)
+    assert (reading.fault.code, reading.fault.details) == ("TIMEOUT", {"limit": 5})
+    assert (reading.fault.origin.path, reading.fault.origin.layer) == (path, layer)
+    assert bool(reading.fault.origin.gap) is (path == "job.result")
+
+
+def test_the_envelopes_trace_is_the_faults():
+    """P5: the same id everywhere."""
+    assert read({"type": "job.error", "trace_id": "t", "payload": ERROR}).fault.trace_id == "t"
+    assert read({"type": "job.error", "trace_id": 5, "payload": ERROR}).fault.trace_id is None
+
+
+@pytest.mark.parametrize("kind", ["session.error", "job.error"])
+@pytest.mark.parametrize("payload", [None, "x", [], {}, {"code": 5}, {"message": "x"}])
+def test_an_error_that_says_nothing(kind, payload):
+    """M6: it failed, at least."""
+    assert read({"type": kind, "payload": payload}) == FAILED
+
+
+@pytest.mark.parametrize("error", [{}, "boom", 5, False, []])
+def test_a_tool_error_that_says_nothing(error):
+    """R7: the tool failed; the job may go on."""
+    assert read(tool_result(error)) == FAILED
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        tool_result(None, result=5),
+        {"type": "job.event", "payload": {"kind": "tool_call", "body": {"error": ERROR}}},
+        {"type": "job.event", "payload": {"kind": "tool_result", "body": None}},
+        {"type": "job.event", "payload": None},
+        {"type": "job.result", "payload": {"final_status": "success"}},
+        {"type": "job.result", "payload": {"final_status": 5}},
+        {"type": "job.result", "payload": {}},
+        {"type": "job.result", "payload": []},
+        {"type": "job.accepted", "payload": ERROR},
+        {"type": 5, "payload": ERROR},
+        {"type": ["job.error"], "payload": ERROR},
+        {"payload": ERROR},
+        {},
+        [],
+        None,
+        "job.error",
+    ],
+)
+def test_what_reports_no_failure(envelope):
+    """M6."""
+    assert read(envelope) == NOT_FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "recovery"),
+    [
+        ("timed_out", "TIMEOUT", "transient"),
+        ("cancelled", "CANCELLED", "terminal"),
+        ("error", "INTERNAL_ERROR", "transient"),
+        ("failed", "INTERNAL_ERROR", "transient"),
+    ],
+)
+@pytest.mark.parametrize("name", ["final_status", "status"])
+@pytest.mark.parametrize("error", [None, {}, "x"])
+def test_a_peers_failed_result_by_its_status(status, code, recovery, name, error):
+    """R5, design 9: a published SDK ends jobs so; only the status spoke, so there is no error object."""
+    reading = read({"type": "job.result", "trace_id": "t", "payload": {name: status, "error": error}})
+    assert (reading.failed, reading.path, reading.error) == (True, "job.result", None)
+    assert (reading.fault.code, reading.fault.recovery, reading.fault.trace_id) == (code, recovery, "t")
+    assert reading.fault.origin.gap
+
+
+def test_a_bare_payload():
+    """Design 9: via arcp takes one."""
+    reading = read_error({"code": "LEASE_EXPIRED"})
+    assert (reading.fault.recovery, reading.path) == (Recovery.CORRECTABLE, None)
+    assert reading.fault.origin == Origin("arcp")
+    assert read_error(None) == FAILED
+
+
+def test_the_envelopes_that_can_carry_an_error():
+    """R2."""
+    assert {"session.error", "job.error", "job.event", "job.result"} == TYPES

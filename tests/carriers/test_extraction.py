@@ -1,0 +1,216 @@
+"""From any response to one Fault: by `via`, or by shape in the order of the design."""
+
+import json
+import subprocess
+import sys
+import types
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import documents, json_values, mutated, rarely
+
+from amends.carriers.extraction import VIAS, examine, examine_read, extract
+from amends.carriers.reading import NOT_FAILED
+from amends.core.wire import read
+
+ERROR = {"code": "RATE_LIMITED", "message": "Slow down", "recovery": "transient", "retry_after": 5}
+TASK = {
+    "id": "t",
+    "status": {"state": "failed"},
+    "artifacts": [{"parts": [{"kind": "data", "data": {"adcp_error": ERROR}}]}],
+}
+RESULT = {"isError": True, "structuredContent": {"adcp_error": ERROR}}
+RPC = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32029, "message": "no", "data": {"adcp_error": ERROR}}}
+
+
+def test_the_vias():
+    """Design 9: nine of them."""
+    assert set(VIAS) == {"mcp", "a2a", "jsonrpc", "adcp", "http", "problem", "cli", "task", "arcp"}
+
+
+@pytest.mark.parametrize("via", ["nowhere", "", "MCP", "envelope", 5])
+def test_another_via_is_a_lookup_error(via):
+    """Never for what the response holds; this is our own mistake."""
+    with pytest.raises(LookupError):
+        extract({}, via=via)
+
+
+@pytest.mark.parametrize(
+    ("response", "via", "path"),
+    [
+        (RPC, "jsonrpc", "jsonrpc_error"),
+        ({"error": {"code": -32029, "data": {"adcp_error": ERROR}}}, "jsonrpc", "jsonrpc_error"),
+        ({"jsonrpc": "2.0", "id": 1, "result": RESULT}, "mcp", "structuredContent"),
+        ({"jsonrpc": "2.0", "id": 1, "result": TASK}, "a2a", "artifact"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"task": TASK}}, "a2a", "artifact"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, "jsonrpc", None),
+        ({"jsonrpc": "2.0", "id": 1, "result": 5}, "jsonrpc", None),
+        ({"arcp": "1.1", "type": "job.error", "payload": {"code": "TIMEOUT"}}, "arcp", "job.error"),
+        ({"type": "session.error", "payload": {"code": "TIMEOUT"}}, "arcp", "session.error"),
+        (RESULT, "mcp", "structuredContent"),
+        ({"content": [], "isError": True}, "mcp", None),
+        ({"content": [{"type": "text", "text": "x"}]}, "mcp", None),
+        (TASK, "a2a", "artifact"),
+        ({"task": TASK}, "a2a", "artifact"),
+        ({"artifacts": []}, "a2a", None),
+        ({"status": 429, "headers": {}}, "http", "status"),
+        ({"status": 429, "body": {"title": "x"}}, "http", "body"),
+        ({"exit": 9, "stdout": "", "stderr": ""}, "cli", "exit"),
+        ({"stdout": "", "stderr": "", "timed_out": True}, "cli", "timeout"),
+        ({"id": "t", "status": "failed", "error": {"code": "TIMEOUT", "recoverable": True}}, "task", "task"),
+        ({"id": "t", "status": "completed"}, "task", None),
+        ({"ok": False, "error": {"code": "TIMEOUT"}}, "cli", "envelope"),
+        ({"ok": True}, "cli", None),
+        ({"type": "about:blank", "status": 429}, "problem", "body"),
+        ({"title": "x"}, "problem", "body"),
+        ({"detail": "x", "code": "X", "message": "y"}, "problem", "body"),
+        ({"retry_after_ms": 5, "status": 429}, "problem", "body"),
+        ({"code": "TIMEOUT", "message": "", "recoverable": True}, "task", "task"),
+        ({"code": "TIMEOUT", "message": "", "retryable": True}, "arcp", None),
+        ({"code": "TIMEOUT", "message": "x", "type": "error"}, "adcp", None),
+        (ERROR, "adcp", None),
+    ],
+)
+def test_the_shape_decides(response, via, path):
+    """Design 9, in this order: JSON-RPC, ARCP, MCP, A2A, HTTP, process, task, envelope, problem, bare errors."""
+    found, reading = examine(response)
+    assert (found, reading.path) == (via, path)
+
+
+WHOLE = (
+    ("jsonrpc", {"jsonrpc": "2.0", "error": {"code": -1}}),
+    ("arcp", {"arcp": "1.1", "type": "job.error", "payload": {}}),
+    ("mcp", {"isError": True, "content": []}),
+    ("a2a", {"artifacts": []}),
+    ("http", {"status": 500, "headers": {}, "body": None}),
+    ("cli", {"exit": 1, "stdout": "", "stderr": ""}),
+    ("task", {"status": "failed"}),
+    ("cli", {"ok": False}),
+    ("problem", {"is_retriable": True, "detail": "x"}),
+    ("task", {"code": "X", "message": "", "recoverable": True}),
+    ("arcp", {"code": "X", "message": "", "retryable": True}),
+    ("adcp", {"code": "X", "message": ""}),
+)
+
+
+@pytest.mark.parametrize("first", range(len(WHOLE)))
+def test_the_order_is_the_designs(first):
+    """Design 9: a document with the marks of two shapes is read as the one that comes first."""
+    via, marks = WHOLE[first]
+    for _, later in WHOLE[first:]:
+        assert examine({**later, **marks})[0] == via
+
+
+@pytest.mark.parametrize(
+    "response", [{}, {"data": 1}, {"status": "ok"}, {"status": 500}, [], 5, None, "", "x", b"", (), 1.5]
+)
+def test_what_has_no_shape(response):
+    """Nothing found, nothing failed."""
+    assert examine(response) == (None, NOT_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("response", "via"),
+    [
+        (RESULT, "mcp"),
+        ({"jsonrpc": "2.0", "id": 1, "result": RESULT}, "mcp"),
+        (RPC, "mcp"),
+        (TASK, "a2a"),
+        ({"jsonrpc": "2.0", "id": 1, "result": TASK}, "a2a"),
+        (RPC, "a2a"),
+        ({"error": {"code": -32029, "data": {"adcp_error": ERROR}}}, "mcp"),
+        ({"error": {"code": -32029, "data": {"adcp_error": ERROR}}}, "a2a"),
+        (RPC, "jsonrpc"),
+        (ERROR, "adcp"),
+        ({"status": 429, "body": {"adcp_error": ERROR}}, "http"),
+        ({"title": "x", "code": "RATE_LIMITED"}, "problem"),
+        ({"ok": False, "error": ERROR}, "cli"),
+        ({"exit": 9, "stdout": "", "stderr": "", "profile": "s2"}, "cli"),
+        (ERROR, "task"),
+        ({"id": "t", "status": "failed", "error": ERROR}, "task"),
+        (ERROR, "arcp"),
+        ({"type": "job.error", "payload": ERROR}, "arcp"),
+    ],
+)
+@pytest.mark.parametrize(
+    "kind", [dict, json.dumps, lambda data: json.dumps(data).encode(), types.MappingProxyType]
+)
+def test_every_via_reads_what_the_design_says(response, via, kind):
+    """Design 9's table; as an object, as its JSON, as any mapping."""
+    assert extract(kind(response), via=via).code == "RATE_LIMITED"
+
+
+@pytest.mark.parametrize("via", ["adcp", "problem", "jsonrpc", "task", "arcp", "cli", "http", "mcp", "a2a"])
+@pytest.mark.parametrize("value", [{}, [], "x", b"\xff", None, 5])
+def test_nothing_is_found_in_nothing(via, value):
+    """M6: `generic`."""
+    assert extract(value, via=via) is None
+
+
+def test_a_bare_error_that_is_none_still_failed():
+    """M6: any bare error is a failure, found or not."""
+    assert examine({"code": 5}, "adcp")[1].failed
+    assert examine({"code": 5}, "problem")[1].failed
+    assert examine({"code": 5, "recoverable": True}, "task")[1].failed
+
+
+def test_a_207_document_is_not_fatal():
+    """M1: children decide one by one."""
+    reading = examine({"status": 207, "title": "t", "errors": [{"status": 422}]}, "problem")[1]
+    assert (reading.failed, reading.fatal) == (False, False)
+
+
+def test_a_document_nested_too_deep_holds_nothing():
+    """M6: readable, nothing found; as bytes and as values, by every via."""
+    value: dict = {}
+    for _ in range(10_000):
+        value = {"errors": [value], "code": "X", "title": "x"}
+    for via in (None, *VIAS):
+        assert extract(value, via=via) is None
+        assert extract('{"errors":[' * 10_000 + "]}" * 10_000, via=via) is None
+
+
+@pytest.mark.parametrize("value", [RESULT, ERROR, {}, [], 5, "x", b"{}"])
+def test_a_value_that_was_read_already(value):
+    """A string inside a document is not JSON once more."""
+    via, reading = examine_read(value)
+    if isinstance(value, dict):
+        assert (via, reading) == examine(value)
+    else:
+        assert (via, reading) == (None, NOT_FAILED)
+
+
+@pytest.mark.parametrize("via", VIAS)
+@rarely
+@given(st.data())
+def test_bytes_and_objects_read_alike(via, data):
+    """A9, A7: how a document arrives changes nothing, with shortcuts for small documents or without."""
+    document = data.draw(st.sampled_from(documents[via]))
+    extra = data.draw(st.dictionaries(st.text(max_size=3), json_values(), max_size=2))
+    written = json.dumps({**extra, **document}).encode()
+    for asked in (via, None):
+        assert examine(written, asked) == examine(read(written), asked)
+        assert examine(read(written), asked) == examine_read(read(written), asked)
+
+
+@pytest.mark.parametrize("via", VIAS)
+@rarely
+@given(st.data())
+def test_a_reading_is_consistent(via, data):
+    """M6: fatal is failed, a fault that is found has a path or is bare, and what was received is shown untouched."""
+    document = data.draw(mutated(via))
+    _, reading = examine(document, via)
+    assert not reading.fatal or reading.failed
+    if reading.fault is not None:
+        assert reading.fault.origin is not None
+        assert reading.path is None or reading.fault.origin.path is not None
+    if reading.error is not None:
+        assert reading.fault is not None
+
+
+def test_extracting_from_a_file_like_program():
+    """The whole way: a real command's envelope."""
+    code = 'import json; print(json.dumps({"ok": False, "error": {"code": "TIMEOUT", "retryable": True}})); exit(7)'
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert extract(done).code == "TIMEOUT"

@@ -1,0 +1,201 @@
+"""What response headers say about trying again: every form, its bounds, and which one counts."""
+
+import pytest
+
+from amends.carriers.headers import lowered, verdict, wait
+
+NOON = 1_445_428_800.0
+"""Wed, 21 Oct 2015 12:00:00 GMT."""
+DATE = "Wed, 21 Oct 2015 12:00:00 GMT"
+
+
+def seconds(now=None, **headers):
+    """The wait of headers given with underscores."""
+    clock = None if now is None else lambda: now
+    return wait({name.replace("_", "-"): value for name, value in headers.items()}, clock)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Retry-After": "5"}, {"retry-after": "5"}),
+        ({"RETRY-AFTER": " 5 "}, {"retry-after": "5"}),
+        ({"Retry-After": 5}, {"retry-after": "5"}),
+        ({"Retry-After": 5.5}, {"retry-after": "5.5"}),
+        ({"Retry-After": ["5", "6"]}, {"retry-after": "5"}),
+        ({"Retry-After": ("5",)}, {"retry-after": "5"}),
+        ({b"Retry-After": b"5"}, {"retry-after": "5"}),
+        ({"a": "1", "A": "2"}, {"a": "1"}),
+        ({"a": True, "b": None, "c": {}, "d": [], 5: "e", "f": [None], "g": 10**5000}, {}),
+        (None, {}),
+        ([("Retry-After", "5")], {}),
+        ("Retry-After: 5", {}),
+    ],
+)
+def test_names_in_lower_case_and_values_as_text(headers, expected):
+    """Header names know no case; what is no header is not there."""
+    assert lowered(headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5", 5.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("-5", None),
+        ("nan", None),
+        ("inf", None),
+        ("Infinity", None),
+        ("1e999", None),
+        ("1_0", None),
+        ("", None),
+        ("soon", None),
+        ("5 seconds", None),
+        ("--5", None),
+        ("١", None),
+        ("1" * 33, None),
+    ],
+)
+def test_seconds(value, expected):
+    """P3: Retry-After in seconds; not everything float() takes is a number."""
+    assert seconds(retry_after=value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Wed, 21 Oct 2015 12:00:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 14:00:30 +0200", 30.0),
+        ("Wed, 21 Oct 2015 12:00:30", 30.0),
+        ("Wed, 21 Oct 2015 12:00:30 -0000", 30.0),
+        ("Wednesday, 21-Oct-15 12:00:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 11:00:00 GMT", 0.0),
+        ("Wed, 99 Oct 2015 12:00:00 GMT", None),
+        ("Wed, 21 Oct 99999 12:00:00 GMT", None),
+        ("x" * 65, None),
+    ],
+)
+def test_dates(value, expected):
+    """P3: an HTTP date is a wait from now on; a past one is none at all to wait; without a zone it is UTC."""
+    assert seconds(NOON, retry_after=value) == expected
+
+
+def test_the_senders_clock_before_ours():
+    """A wrong clock here does not matter where the response says its own time."""
+    late = "Wed, 21 Oct 2015 12:00:30 GMT"
+    assert seconds(0.0, retry_after=late, date=DATE) == 30.0
+    assert seconds(None, retry_after=late, date=DATE) == 30.0
+    assert seconds(NOON, retry_after=late, date="yesterday") == 30.0
+
+
+def test_without_any_clock_a_date_says_nothing():
+    """Pure: the clock is an argument."""
+    assert seconds(None, retry_after="Wed, 21 Oct 2015 12:00:30 GMT") is None
+
+
+def test_the_clock_is_asked_only_when_needed():
+    """A wait in seconds needs no clock."""
+
+    def never():
+        raise AssertionError
+
+    assert wait({"retry-after": "5"}, never) == 5.0
+    assert wait({}, never) is None
+    assert wait({"retry-after": "Wed, 21 Oct 2015 12:00:30 GMT", "date": DATE}, never) == 30.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
+        ({"retry_after_ms": "1500", "grpc_retry_pushback_ms": "700"}, 1.5),
+        ({"grpc_retry_pushback_ms": "700", "retry_after": "9"}, 0.7),
+        ({"retry_after_ms": "0"}, 0.0),
+        ({"retry_after_ms": "-1", "retry_after": "9"}, 9.0),
+        ({"retry_after_ms": "soon", "retry_after": "9"}, 9.0),
+        ({"grpc_retry_pushback_ms": "-1", "retry_after": "9"}, 9.0),
+        (
+            {
+                "retry_after": "9",
+                "ratelimit": '"a";r=0;t=30',
+                "x_ratelimit_remaining": "0",
+                "x_ratelimit_reset": "3",
+            },
+            9.0,
+        ),
+        ({"retry_after": "-9", "ratelimit": '"a";r=0;t=30'}, 30.0),
+        ({"ratelimit": '"a";r=0;t=30', "x_ratelimit_remaining": "0", "x_ratelimit_reset": "3"}, 30.0),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "3"}, 3.0),
+    ],
+)
+def test_precedence(headers, expected):
+    """Design 8: retry-after-ms, Retry-After, then RateLimit / x-ratelimit-reset."""
+    assert seconds(NOON, **headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('"default";r=0;t=30', 30.0),
+        ('"burst";r=0;t=5, "daily";r=0;t=60', 60.0),
+        ('"burst";r=0;t=5, "daily";r=9;t=60', 5.0),
+        ('"default";r=3;t=30', None),
+        ('"default";t=30', None),
+        ('"default";r=0', None),
+        ('"default";r=0;t=-1', None),
+        ('"default"; r=0 ; t=30 ', 30.0),
+        ("limit=100, remaining=0, reset=30", None),
+        (";;;,,,===", None),
+        ("", None),
+    ],
+)
+def test_the_structured_rate_limit_field(value, expected):
+    """Design 8: only where nothing remains; of several limits the longest holds."""
+    assert seconds(ratelimit=value) == expected
+
+
+@pytest.mark.parametrize("prefix", ["x_ratelimit_", "ratelimit_", "x_rate_limit_"])
+@pytest.mark.parametrize(
+    ("remaining", "reset", "expected"),
+    [
+        ("0", "30", 30.0),
+        ("0", "0", 0.0),
+        ("1", "30", None),
+        (None, "30", None),
+        ("0", None, None),
+        ("0", "-5", None),
+        ("0", "soon", None),
+        ("0", "1445428830", 30.0),
+        ("0", "1445420000", 0.0),
+    ],
+)
+def test_the_usual_rate_limit_headers(prefix, remaining, reset, expected):
+    """Design 8: where the remaining count is 0; a reset is seconds, or a point in time, as both are in use."""
+    headers = {f"{prefix}remaining": remaining, f"{prefix}reset": reset}
+    given = {name: value for name, value in headers.items() if value is not None}
+    assert seconds(NOON, **given) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"x-should-retry": "true"}, True),
+        ({"x-should-retry": "FALSE"}, False),
+        ({"x-should-retry": "maybe"}, None),
+        ({"stripe-should-retry": "false"}, False),
+        ({"x-should-retry": "1", "stripe-should-retry": "true"}, True),
+        ({"x-should-retry": "false", "stripe-should-retry": "true"}, False),
+        ({"grpc-retry-pushback-ms": "500"}, True),
+        ({"grpc-retry-pushback-ms": "0"}, True),
+        ({"grpc-retry-pushback-ms": "-1"}, False),
+        ({"grpc-retry-pushback-ms": "soon"}, False),
+        ({"grpc-retry-pushback-ms": ""}, False),
+        ({"x-should-retry": "true", "grpc-retry-pushback-ms": "-1"}, True),
+        ({}, None),
+    ],
+)
+def test_verdicts(headers, expected):
+    """Design 8: three headers say yes or no; gRPC's is no when negative or unreadable."""
+    assert verdict(headers) is expected

@@ -1,0 +1,234 @@
+"""HTTP responses: any status from 400 is a fault, structured or not; a 207 with problems is one too."""
+
+import json
+
+import pytest
+
+from amends.carriers.http import read
+from amends.carriers.reading import NOT_FAILED
+from amends.core.terms import Actor, Executed, Recovery
+from amends.core.vocabularies.http import VOCABULARY
+
+PROBLEM = {
+    "type": "https://example.com/errors/x",
+    "title": "t",
+    "status": 429,
+    "detail": "d",
+    "is_retriable": True,
+}
+ADCP = {"code": "BUDGET_TOO_LOW", "recovery": "correctable"}
+
+
+def response(status, body=None, **headers):
+    """A response; headers with underscores."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {"status": status, "headers": named, "body": body}
+
+
+@pytest.mark.parametrize("status", [400, 404, 418, 429, 500, 503, 599, 600, 999, 429.0])
+@pytest.mark.parametrize(
+    "body", [None, "", "<html>", b"\xff\xfe", [], [PROBLEM], 5, {}, {"message": "no"}, "[1"]
+)
+def test_a_bare_status_is_a_fault(status, body):
+    """Design 9, M6: found by its status alone; there is no error object."""
+    reading = read(response(status, body))
+    row = VOCABULARY.status_row(int(status))
+    assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, "status", None)
+    fault = reading.fault
+    assert (fault.code, fault.recovery, fault.executed, fault.status) == (
+        row.code,
+        row.recovery,
+        row.executed,
+        status,
+    )
+    assert fault.origin.layer == "transport"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [200, 204, 301, 399, 0, -1, 1000, 10**400, "429", True, None, 429.5, float("nan"), float("inf"), []],
+)
+def test_anything_else_did_not_fail(status):
+    """Design 9: from 400 on; what is no status says nothing."""
+    assert read(response(status, PROBLEM)) == NOT_FAILED
+
+
+@pytest.mark.parametrize("value", [None, 5, [], "x"])
+def test_what_is_no_response(value):
+    """Nothing failed that can be seen."""
+    assert read(value) == NOT_FAILED
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        dict,
+        json.dumps,
+        lambda data: json.dumps(data).encode(),
+        lambda data: bytearray(json.dumps(data), "utf8"),
+        lambda data: "\ufeff" + json.dumps(data),
+    ],
+)
+def test_a_body_comes_as_an_object_text_or_bytes(kind):
+    """P1: the content type is not needed to see what it is."""
+    body = kind(PROBLEM)
+    reading = read(response(429, body))
+    assert (reading.path, reading.error, reading.fault.type) == ("body", PROBLEM, PROBLEM["type"])
+
+
+def test_a_body_nested_without_end_says_nothing():
+    """M6: the status still speaks."""
+    assert read(response(429, "[" * 10_000)).path == "status"
+    assert read(response(429, '{"errors":[' * 10_000 + "]}" * 10_000)).path == "status"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "expected"),
+    [
+        ({**PROBLEM, "retry_after_ms": 1500}, {"Retry_After": "9"}, 1.5),
+        ({**PROBLEM, "retry_after_seconds": 2}, {"Retry_After": "9"}, 2),
+        (PROBLEM, {"Retry_After": "9"}, 9.0),
+        (PROBLEM, {"Retry_After_Ms": "700", "Retry_After": "9"}, 0.7),
+        (None, {"Retry_After": "9"}, 9.0),
+        (None, {"Retry_After": "soon"}, None),
+        ({**PROBLEM, "retry_after_ms": 0}, {"Retry_After": "9"}, 9.0),
+    ],
+)
+def test_precedence_of_waits(body, headers, expected):
+    """Design 8, P3: the body's own, then the headers'."""
+    assert read(response(429, body, **headers)).fault.retry_after == expected
+
+
+def test_a_wait_in_a_header_is_what_was_found():
+    """M6: path header."""
+    reading = read(response(503, None, Retry_After="9"))
+    assert (reading.path, reading.fault.origin.path, reading.error) == ("header", "header", None)
+
+
+def test_a_date_needs_a_clock():
+    """Pure: the clock is an argument, asked only where the response has no Date."""
+    late = response(503, None, Retry_After="Wed, 21 Oct 2015 12:00:30 GMT")
+    assert read(late).fault.retry_after is None
+    assert read(late, now=lambda: 1_445_428_800.0).fault.retry_after == 30.0
+    dated = response(
+        503, None, Retry_After="Wed, 21 Oct 2015 12:00:30 GMT", Date="Wed, 21 Oct 2015 12:00:00 GMT"
+    )
+    assert read(dated).fault.retry_after == 30.0
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"X_Should_Retry": "false"}, {"Stripe_Should_Retry": "false"}, {"Grpc_Retry_Pushback_Ms": "-1"}],
+)
+@pytest.mark.parametrize("body", [None, PROBLEM, {"adcp_error": ADCP}])
+def test_a_no_is_obeyed(header, body):
+    """Design 8: no retries are left, whatever the status or the body."""
+    assert read(response(503, body, **header)).fault.max_retries == 0
+
+
+@pytest.mark.parametrize("status", [409, 500, 403])
+@pytest.mark.parametrize("body", [None, {"title": "no"}, "<html>"])
+def test_a_yes_makes_an_undecided_failure_transient(status, body):
+    """Design 8: a yes counts where the body does not say; it overrides neither bounds nor executed."""
+    reading = read(response(status, body, X_Should_Retry="true"))
+    fault = reading.fault
+    assert (fault.recovery, fault.max_retries) == (Recovery.TRANSIENT, None)
+    assert fault.executed is VOCABULARY.status_row(status).executed
+    assert fault.actor is Actor.CALLER
+    assert reading.path == ("body" if isinstance(body, dict) else "header")
+
+
+@pytest.mark.parametrize(
+    ("body", "recovery"),
+    [
+        ({**PROBLEM, "is_retriable": False}, "correctable"),
+        ({"title": "no", "recovery": "terminal"}, "terminal"),
+        ({"adcp_error": ADCP}, "correctable"),
+        ({"adcp_error": {"code": "X_ACME_ODD"}}, "terminal"),
+    ],
+)
+def test_a_yes_overrides_nothing_that_was_said(body, recovery):
+    """M1, A20: the body's own word first; AdCP is decided by code and recovery only."""
+    assert read(response(409, body, X_Should_Retry="true")).fault.recovery == recovery
+
+
+def test_the_responses_status_beats_the_bodys():
+    """M1."""
+    assert read(response(503, PROBLEM)).fault.status == 503
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32029, "message": "no", "data": {"adcp_error": ADCP}}},
+        {"adcp_error": ADCP},
+        {"adcp_error": ADCP, "error": "Too many requests"},
+        {"adcp_error": ADCP, "error": None},
+        {"adcp_error": ADCP, "error": {"code": 5}},
+    ],
+)
+def test_a_gateway_in_front_of_an_mcp_server(body):
+    """A1, A3: JSON-RPC in the body, or S4's key alone; the status is kept, and the header's wait where there is none."""
+    reading = read(response(429, body, Retry_After="9"))
+    assert (reading.path, reading.error, reading.fault.code) == ("body", ADCP, "BUDGET_TOO_LOW")
+    assert (reading.fault.status, reading.fault.retry_after, reading.fault.vocabulary) == (429, 9.0, "adcp")
+    assert reading.fault.origin.layer == "transport"
+
+
+def test_an_adcp_errors_own_wait_comes_first():
+    """A9: kept as received."""
+    body = {"adcp_error": {"code": "RATE_LIMITED", "retry_after": 5}}
+    assert read(response(429, body, Retry_After="9")).fault.retry_after == 5
+
+
+@pytest.mark.parametrize("invalid", [{}, [], "x", {"code": 5}])
+def test_an_invalid_adcp_error_leaves_the_status(invalid):
+    """A7: none found there; a status from 400 on is a fault anyway."""
+    assert read(response(429, {"adcp_error": invalid})).path == "status"
+
+
+BATCH = {
+    "type": "https://example.com/errors/batch-failure",
+    "title": "Batch operation partially failed",
+    "status": 207,
+    "detail": "1 succeeded, 2 failed",
+    "results": [{"index": 0, "value": "a"}],
+    "errors": [
+        {"status": 422, "detail": "Item 1", "instance": "batch-item-1", "is_retriable": True},
+        {"detail": "Item 2", "instance": "batch-item-2", "is_retriable": False},
+    ],
+}
+
+
+def test_a_batch_that_failed_in_part():
+    """P10, M1, M3: it did not fail, it is not fatal, it happened, and its parts decide one by one."""
+    reading = read(response(207, BATCH))
+    assert (reading.failed, reading.fatal, reading.path, reading.error) == (False, False, "body", BATCH)
+    fault = reading.fault
+    assert (fault.code, fault.status, fault.executed) == ("PARTIAL_FAILURE", 207, Executed.YES)
+    assert [child.recovery for child in fault.errors] == [Recovery.UNCERTAIN, Recovery.TERMINAL]
+    assert [child.instance for child in fault.errors] == ["batch-item-1", "batch-item-2"]
+    assert fault.errors[1].status is None
+    assert fault.extensions == {"results": BATCH["results"]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, {}, [], {"errors": []}, {"errors": {}}, {"errors": ["x", 5]}, "<multistatus/>", {"title": "t"}],
+)
+def test_a_207_without_problems_is_a_success(body):
+    """Design 9: 207 with problems is one too; WebDAV's is not."""
+    assert read(response(207, body)) == NOT_FAILED
+
+
+def test_a_batch_that_failed_altogether():
+    """P10: 422 is a failure like any other."""
+    reading = read(response(422, {**BATCH, "status": 422}))
+    assert (reading.failed, reading.fatal, reading.fault.executed) == (True, True, Executed.NO)
+
+
+def test_headers_of_any_kind_do_no_harm():
+    """What is no header is not there."""
+    for headers in (None, [], "x", {"Retry-After": {}}, {None: None}, {"retry-after": 10**5000}):
+        assert read({"status": 503, "headers": headers}).fault.retry_after is None
+    assert read({"status": 503}).path == "status"

@@ -1,0 +1,200 @@
+"""MCP tool results: S4's detection order, its guards, and what is written."""
+
+import json
+
+import pytest
+
+from amends.carriers.mcp import STRUCTURED_SINCE, read, write
+from amends.carriers.reading import FAILED, NOT_FAILED
+from amends.core.fault import Fault
+from amends.core.terms import Executed, Recovery
+
+ERROR = {
+    "code": "RATE_LIMITED",
+    "message": "Request rate exceeded",
+    "retry_after": 5,
+    "recovery": "transient",
+}
+OTHER = {"code": "CONFLICT", "message": "Another", "recovery": "transient"}
+
+
+def text(value):
+    """A text item, JSON unless it is prose already."""
+    return {"type": "text", "text": value if isinstance(value, str) else json.dumps(value)}
+
+
+def result(structured=None, content=(), is_error=True, **more):
+    """A tools/call result."""
+    found = {"isError": is_error, "content": list(content), **more}
+    return found if structured is None else {**found, "structuredContent": structured}
+
+
+def test_s4s_example():
+    """A2: both paths carry the same object; the structured one is preferred."""
+    reading = read(result({"adcp_error": ERROR}, [text({"adcp_error": ERROR}), text("Rate limited.")]))
+    assert (reading.failed, reading.fatal, reading.path) == (True, True, "structuredContent")
+    assert reading.error is not None
+    assert reading.error == ERROR
+    assert (reading.fault.code, reading.fault.retry_after) == ("RATE_LIMITED", 5)
+    assert reading.fault.origin.layer == "application"
+
+
+def test_structured_before_text():
+    """A6: step 1 before step 5."""
+    assert read(result({"adcp_error": ERROR}, [text({"adcp_error": OTHER})])).fault.code == "RATE_LIMITED"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [text({"adcp_error": ERROR})],
+        [text("Rate limited — retry in 5s."), text({"adcp_error": ERROR})],
+        [
+            text("{not json"),
+            text([{"adcp_error": OTHER}]),
+            text({"adcp_error": ERROR}),
+            text({"adcp_error": OTHER}),
+        ],
+        [
+            text({"adcp_error": None}),
+            text({"adcp_error": 0}),
+            text({"adcp_error": ""}),
+            text({"adcp_error": ERROR}),
+        ],
+        [{"type": "image", "text": json.dumps({"adcp_error": OTHER})}, text({"adcp_error": ERROR})],
+        [{"type": "text", "text": None}, {"type": "text"}, None, "x", text({"adcp_error": ERROR})],
+        [text("\ufeff" + json.dumps({"adcp_error": OTHER})), text({"adcp_error": ERROR})],
+        [text('{"adcp_error": NaN}'), text({"adcp_error": ERROR})],
+        [text("{" * 200_000), text({"adcp_error": ERROR})],
+    ],
+)
+def test_the_text_fallback(content):
+    """A6 step 5, A16.8: the first text item that is JSON and has a truthy adcp_error, in item 2 as well."""
+    reading = read(result(None, content))
+    assert (reading.fault.code, reading.path) == ("RATE_LIMITED", "text_fallback")
+
+
+@pytest.mark.parametrize("flag", [False, None, "true", "True", 1, 1.0, [True], {}])
+def test_is_error_must_be_exactly_true(flag):
+    """Design 8, A16.4: a successful result with an error's JSON in it is a success."""
+    reading = read(result({"adcp_error": ERROR}, [text({"adcp_error": ERROR})], is_error=flag))
+    assert reading == NOT_FAILED
+    assert read({"content": [text({"adcp_error": ERROR})]}) == NOT_FAILED
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {},
+        [],
+        {"code": 5},
+        {"code": ""},
+        {"code": "X" * 65},
+        "RATE_LIMITED",
+        1,
+        True,
+        [ERROR],
+        {"code": "X", "message": "a" * 4096},
+    ],
+)
+def test_the_first_truthy_value_decides(first):
+    """Design 4: `{}` and `[]` are truthy; where the first is invalid none is found, on no later path either."""
+    full = [text({"adcp_error": ERROR})]
+    assert read(result({"adcp_error": first, "errors": [ERROR]}, full)) == FAILED
+    assert read(result({"errors": [ERROR]}, [text({"adcp_error": first}), *full])) == FAILED
+
+
+@pytest.mark.parametrize("falsy", [None, False, 0, 0.0, "", float("nan")])
+def test_a_falsy_value_is_not_there(falsy):
+    """S4's JavaScript: the next path is tried."""
+    reading = read(result({"adcp_error": falsy}, [text({"adcp_error": ERROR})]))
+    assert reading.path == "text_fallback"
+
+
+@pytest.mark.parametrize("structured", [None, [], "x", 5, [{"adcp_error": ERROR}]])
+def test_structured_content_that_is_no_object(structured):
+    """It has no members, so the text speaks."""
+    assert read(result(structured, [text({"adcp_error": ERROR})])).path == "text_fallback"
+
+
+@pytest.mark.parametrize(
+    "structured", [{"payload": {"errors": [ERROR]}, "errors": [OTHER]}, {"errors": [ERROR]}]
+)
+def test_the_payload_layer_of_a_failure(structured):
+    """A6 step 6, A5: payload.errors[0], then errors[0]; fatal there alone is a conformance gap, and said so."""
+    reading = read(result(structured, [text("It failed.")]))
+    assert (reading.fault.code, reading.path) == ("RATE_LIMITED", "payload")
+    assert (reading.failed, reading.fatal) == (True, True)
+    assert reading.fault.origin.gap
+
+
+def test_the_payload_layer_of_a_success():
+    """A5, M3: a remark is not fatal; what it remarks on happened."""
+    reading = read(result({"products": [], "errors": [ERROR, OTHER]}, is_error=False))
+    assert (reading.failed, reading.fatal, reading.path) == (False, False, "payload")
+    assert (reading.fault.executed, reading.fault.origin.gap) == (Executed.YES, None)
+
+
+@pytest.mark.parametrize("errors", [[], {}, "x", None, [None, ERROR], [0, ERROR], 5])
+def test_an_empty_payload_layer(errors):
+    """A6 step 7: nothing found; only the first item is looked at."""
+    assert read(result({"errors": errors})) == FAILED
+    assert read(result({"errors": errors}, is_error=False)) == NOT_FAILED
+
+
+@pytest.mark.parametrize("first", [{}, {"code": 5}, "x", [ERROR]])
+def test_an_invalid_payload_error_is_none(first):
+    """A7: validation failed is none found, in either layer; errors[] behind payload.errors[] is not tried."""
+    assert read(result({"payload": {"errors": [first]}, "errors": [ERROR]})) == FAILED
+    assert read(result({"errors": [first]}, is_error=False)) == NOT_FAILED
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], [result({"adcp_error": ERROR})]])
+def test_what_is_no_result(value):
+    """Nothing failed that can be seen."""
+    assert read(value) == NOT_FAILED
+
+
+def test_a_failure_without_a_structured_error():
+    """A6 step 7: generic."""
+    assert read(result(None, [text("Something broke")])) == FAILED
+    assert read({"isError": True}) == FAILED
+    assert read({"isError": True, "content": "x"}) == FAILED
+
+
+FAULT = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Request rate exceeded", retry_after=5)
+
+
+def test_what_is_written_is_read_on_every_path():
+    """A2, A5: both layers and the text say the same."""
+    written = write(FAULT)
+    error = written["structuredContent"]["adcp_error"]
+    assert written["structuredContent"]["errors"] == [error]
+    assert json.loads(written["content"][0]["text"]) == {"adcp_error": error}
+    assert written["isError"] is True
+    for shown in (
+        written,
+        {**written, "structuredContent": None},
+        {**written, "structuredContent": {"errors": [error]}, "content": []},
+    ):
+        fault = read(shown).fault
+        assert (fault.code, fault.retry_after, fault.recovery) == ("RATE_LIMITED", 5, Recovery.TRANSIENT)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "structured"),
+    [("2024-11-05", False), ("2025-03-26", False), (STRUCTURED_SINCE, True), ("2026-07-28", True)],
+)
+def test_older_protocols_get_the_text_alone(protocol, structured):
+    """A2, design 8: structuredContent from 2025-06-18 on, text always."""
+    written = write(FAULT, protocol=protocol)
+    assert ("structuredContent" in written) is structured
+    assert len(written["content"]) == 1
+
+
+def test_one_terse_sentence_comes_second():
+    """A2: optional, and never first."""
+    written = write(FAULT, sentence="Rate limited — retry in 5s.")
+    assert [item["type"] for item in written["content"]] == ["text", "text"]
+    assert written["content"][1]["text"] == "Rate limited — retry in 5s."
+    assert read(written).fault.code == "RATE_LIMITED"
