@@ -15,7 +15,7 @@ from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault, Origin
 from amends.dialects import adcp
 
-__all__ = ["FAILED_STATES", "MIME_TYPE", "read", "task_in", "write"]
+__all__ = ["FAILED_STATES", "MIME_TYPE", "WRAPPERS", "read", "task_in", "write"]
 
 FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
 MIME_TYPE = "application/vnd.adcp.error+json"
@@ -25,14 +25,14 @@ _ARTIFACT = Origin("adcp", "artifact")
 _STATUS = Origin("adcp", "status_message")
 
 # What a 1.0 response or stream event wraps its content in.
-_WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
-_WRAPPED = frozenset(_WRAPPERS)
+WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
+_WRAPPED = frozenset(WRAPPERS)
 
 
 def task_in(value: Any) -> Any:
     """The task, or the event that speaks for it, inside a result of either version."""
     if value.__class__ is dict and not _WRAPPED.isdisjoint(value):
-        for name in _WRAPPERS:
+        for name in WRAPPERS:
             inner = value.get(name)
             if inner.__class__ is dict:
                 return inner

@@ -99,7 +99,7 @@ def _value(response: Any) -> tuple[str | None, Any, bool]:
         except Unreadable:
             return None, None, True
         return None, None if value is TOO_DEEP else value, True
-    if response is None or isinstance(response, list | tuple | int | float):
+    if response is None or isinstance(response, (list, tuple, int, float)):
         return None, None, True
     return *plain(response), False
 
@@ -189,33 +189,51 @@ def _is_problem(value: dict[str, Any]) -> bool:
     """S1's own members; a `code` beside a `message` is a bare error that happens to have a type or an instance."""
     if "message" in value and "code" in value:
         return "is_retriable" in value or "detail" in value
-    return any(
-        name in value for name in ("type", "title", "detail", "is_retriable", "retry_after_ms", "doc_uri")
-    )
+    return True
 
 
-# The order of design section 9; each test only has to tell its shape from those after it.
-SHAPES: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("jsonrpc", lambda value: "jsonrpc" in value or ("error" in value and _is_rpc(value))),
-    ("arcp", lambda value: "arcp" in value or ("payload" in value and _is_arcp(value))),
-    ("mcp", _is_mcp),
-    ("a2a", _is_a2a),
-    ("http", lambda value: value.get("status").__class__ is int and ("headers" in value or "body" in value)),
-    ("cli", _is_process),
-    ("task", lambda value: value.get("status").__class__ is str and value["status"] in task.STATUSES),
-    ("cli", lambda value: value.get("ok").__class__ is bool),
-    ("problem", _is_problem),
-    ("task", lambda value: "code" in value and "recoverable" in value),
-    ("arcp", lambda value: "code" in value and "retryable" in value),
-    ("adcp", lambda value: "code" in value),
+_PROBLEM_KEYS = ("type", "title", "detail", "is_retriable", "retry_after_ms", "doc_uri")
+
+# The order of design section 9; each test only has to tell its shape from those after it. The keys are those of which
+# at least one has to be there, so that a shape whose keys are all missing is not even tested.
+SHAPES: tuple[tuple[str, tuple[str, ...], Callable[[dict[str, Any]], bool]], ...] = (
+    ("jsonrpc", ("jsonrpc", "error"), lambda value: "jsonrpc" in value or _is_rpc(value)),
+    ("arcp", ("arcp", "payload"), lambda value: "arcp" in value or _is_arcp(value)),
+    ("mcp", ("content", "isError", "structuredContent"), _is_mcp),
+    ("a2a", ("status", "artifacts", *a2a.WRAPPERS), _is_a2a),
+    ("http", ("headers", "body"), lambda value: value.get("status").__class__ is int),
+    ("cli", ("exit", "timed_out", "stdout"), _is_process),
+    (
+        "task",
+        ("status",),
+        lambda value: value["status"].__class__ is str and value["status"] in task.STATUSES,
+    ),
+    ("cli", ("ok",), lambda value: value["ok"].__class__ is bool),
+    ("problem", _PROBLEM_KEYS, _is_problem),
+    ("task", ("recoverable",), lambda value: "code" in value),
+    ("arcp", ("retryable",), lambda value: "code" in value),
+    ("adcp", ("code",), lambda _value: True),
 )
+
+# key → one bit for every shape it hints at, the first shape in the lowest.
+_HINTS: dict[str, int] = {}
+for _place, (_via, _keys, _test) in enumerate(SHAPES):
+    for _key in _keys:
+        _HINTS[_key] = _HINTS.get(_key, 0) | 1 << _place
 
 
 def _shape(value: Any) -> tuple[str | None, Any]:
     """The first shape a value has. A JSON-RPC response with a result is looked into."""
     if value.__class__ is not dict:
         return None, None
-    for via, is_one in SHAPES:
+    hints = 0
+    for name in value:
+        if name in _HINTS:
+            hints |= _HINTS[name]
+    while hints:
+        first = hints & -hints
+        hints ^= first
+        via, _, is_one = SHAPES[first.bit_length() - 1]
         if is_one(value):
             if via == "jsonrpc" and value.get("error") is None and value.get("result").__class__ is dict:
                 # Only one level: a result that is a response again is nobody's.

@@ -27,7 +27,7 @@ _ONCE = Operation()
 _CHUNK = 1 << 20
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(msgspec.Struct, frozen=True, gc=False):
     """What `amends decode` prints for one response."""
 
     found: bool
@@ -62,14 +62,14 @@ def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
         # Empty fields are left out; what was received empty still stands in `error`.
         fault = replace(fault, details=fault.details or None, intent=fault.intent or None)
     return Report(
-        found=fault is not None,
-        failed=reading.failed,
-        fatal=reading.fatal,
-        via=via,
-        path=reading.path,
-        error=reading.error,
-        fault=fault,
-        decision=decision,
+        fault is not None,
+        reading.failed,
+        reading.fatal,
+        via,
+        reading.path,
+        reading.error,
+        fault,
+        decision,
     )
 
 

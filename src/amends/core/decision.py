@@ -63,7 +63,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """When the time of an operation around this one is over, on the same clock."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What to do, after how many seconds, and why (a key of REASONS)."""
 
     action: Action

@@ -53,6 +53,7 @@ _CORE: members.Readers = {
     "errors": None,
     "intent": ("intent", members.mapping),
 }
+_CORE_NAMES = frozenset(_CORE)
 _OURS: members.Readers = {
     "code": None,
     "recovery": None,
@@ -97,7 +98,7 @@ def fault_of(
     data: dict[str, Any], status: int | None = None, wait: float | None = None, origin: Origin = _BARE
 ) -> Fault | None:
     """The same for an object already known to be bounded."""
-    if not any(name in _CORE for name in data):
+    if _CORE_NAMES.isdisjoint(data):
         return None
     return _fault(data, status, None, wait, origin, [MAX_PARTS], 0)
 
