@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from math import isfinite
 from typing import Any, NoReturn
 
 import msgspec
@@ -111,8 +112,11 @@ def wants_json(args: argparse.Namespace) -> bool:
 
 def emit(value: Any) -> None:
     """One JSON document on stdout, readable, with a line end."""
-    sys.stdout.write(msgspec.json.format(json_bytes(value), indent=2).decode())
-    sys.stdout.write("\n")
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except UnicodeEncodeError:
+        text = _escaped(value, indent=2)
+    sys.stdout.write(text + "\n")
 
 
 def json_bytes(value: Any) -> bytes:
@@ -120,9 +124,23 @@ def json_bytes(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        from json import dumps
+        return _escaped(value).encode()
 
-        return dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+
+def _escaped(value: Any, indent: int | None = None) -> str:
+    """JSON in ASCII, for values with lone surrogates. Numbers that are none become null, as everywhere."""
+    from json import dumps
+
+    separators = (",", ":") if indent is None else (",", ": ")
+    return dumps(_finite(msgspec.to_builtins(value)), indent=indent, separators=separators)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def run(argv: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from amends.carriers.extraction import VIAS, examine_read
 from amends.carriers.reading import Reading
-from amends.commands.console import json_bytes, wants_json
+from amends.commands.console import emit, json_bytes, wants_json
 from amends.core.decision import NON_FATAL, NOTHING_FOUND, Decision, decide
 from amends.core.fault import Fault
 from amends.core.operation import Operation
@@ -118,7 +118,7 @@ def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
         raise _unreadable(error, None) from None
     result = report(*examine_read(value, args.via), safe=not args.unsafe)
     if wants_json(args):
-        sys.stdout.write(msgspec.json.format(json_bytes(result), indent=2).decode() + "\n")
+        emit(result)
     else:
         from amends.commands.view import show_report
 

@@ -1,0 +1,193 @@
+"""The command line's own failures, and the commands around decode."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from amends.core.vocabulary import names, vocabulary
+from amends.dialects import NAMES, encode
+from amends.schemas import NAMES as SCHEMAS
+from amends.schemas import schema
+from tests.commands.test_decode import AMENDS, RATE_LIMITED, amends
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit"),
+    [
+        (["decod"], "USAGE_ERROR", 3),
+        ([], "USAGE_ERROR", 3),
+        (["decode", "--nope"], "USAGE_ERROR", 3),
+        (["translate", "--from", "adcp"], "USAGE_ERROR", 3),
+        (["decode", "--via", "pigeon"], "VALIDATION_ERROR", 2),
+        (["schema", "nope"], "VALIDATION_ERROR", 2),
+        (["explain", "NOPE_NOPE"], "NOT_FOUND", 4),
+    ],
+)
+def test_own_failures_are_envelopes_with_their_exit_code(words, code, exit):
+    """C7: bad value 2, usage 3, not found 4; nothing else on stdout (C1)."""
+    done = amends(*words)
+    envelope = json.loads(done.stdout)
+    Draft202012Validator(schema("envelope")).validate(envelope)
+    assert (envelope["error"]["code"], done.returncode) == (code, exit)
+    assert envelope["error"]["fix_required"]
+    assert done.stderr == b""
+
+
+def test_output_is_found_where_parsing_failed():
+    """--output and AMENDS_OUTPUT count also when the arguments themselves are wrong."""
+    for words, env in (
+        (["--output", "problem"], None),
+        (["--output=problem"], None),
+        ([], {"AMENDS_OUTPUT": "problem"}),
+    ):
+        done = amends("decod", *words, env={**os.environ, **(env or {})})
+        problem = json.loads(done.stdout)
+        Draft202012Validator(schema("problem")).validate(problem)
+        assert problem["code"] == "USAGE_ERROR"
+    text = amends("decod", "--output", "text")
+    assert text.stdout == b""
+    assert b"USAGE_ERROR" in text.stderr
+
+
+def test_close_matches_are_suggested():
+    """A slip of the finger is answered with the nearest command and code."""
+    assert "amends decode" in json.loads(amends("decod").stdout)["error"]["suggestions"][0]
+    assert "RATE_LIMITED" in json.loads(amends("explain", "RATE_LIMITTED").stdout)["error"]["suggestions"][0]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_code_can_be_explained(name):
+    """Every row of every vocabulary has facts; the exit code is never 0."""
+    from amends.commands.explain import facts, markdown
+
+    for row in vocabulary(name).rows.values():
+        known = facts(name, row)
+        assert known["exit"] != 0
+        assert 200 < known["status"] < 600
+        assert row.code in markdown(name, row)
+
+
+def test_explain_knows_statuses_and_every_vocabulary():
+    """A code is explained in each vocabulary that has it, or in one; a status by its row."""
+    conflict = json.loads(amends("explain", "conflict").stdout)["entries"]
+    assert {entry["vocabulary"]: entry["recovery"] for entry in conflict} == {
+        "everyday": "correctable",
+        "http": "correctable",
+        "cli": "correctable",
+        "adcp": "transient",
+    }
+    only = json.loads(amends("explain", "CONFLICT", "--vocabulary", "adcp").stdout)["entries"]
+    assert [entry["vocabulary"] for entry in only] == ["adcp"]
+    status = json.loads(amends("explain", "503").stdout)["entries"]
+    assert [(entry["code"], entry["status"]) for entry in status] == [("SERVICE_UNAVAILABLE", 503)]
+
+
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.parametrize("target", NAMES)
+def test_translate_between_every_pair(source, target):
+    """Every dialect's error can be said in every other, and validates against its schema."""
+    from amends import Fault
+
+    vocabularies = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
+    document = encode(Fault(code="INTERNAL_ERROR", message="Broken", vocabulary=vocabularies[source]), source)
+    done = amends("translate", "--from", source, "--to", target, stdin=document)
+    assert done.returncode == 0, done
+    Draft202012Validator(schema(target)).validate(json.loads(done.stdout))
+
+
+def test_translate_names_what_is_lost():
+    """Losses are on stderr, or in the report; never silently."""
+    done = amends("translate", "--from", "adcp", "--to", "arcp", stdin=RATE_LIMITED)
+    assert b"retry_after" in done.stderr
+    report = json.loads(
+        amends("translate", "--from", "adcp", "--to", "arcp", "--report", stdin=RATE_LIMITED).stdout
+    )
+    assert report["losses"] == ["executed", "retry_after"]
+    assert report["document"]["details"]["translated_from"] == {"vocabulary": "adcp", "code": "RATE_LIMITED"}
+
+
+def test_translate_refuses_what_is_no_error():
+    """What is not of the dialect, or not JSON, is the caller's to correct."""
+    for text in (b"{}", b"nope"):
+        done = amends("translate", "--from", "task", "--to", "adcp", stdin=text)
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["error"]["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_schemas(name):
+    """Every schema is printed and is itself valid."""
+    Draft202012Validator.check_schema(json.loads(amends("schema", name).stdout))
+
+
+def test_try_shows_every_dialect():
+    """The tour: each sample decoded, decided, translated; JSON in a pipe."""
+    tour = json.loads(amends("try").stdout)
+    assert [step["report"]["decision"]["action"] for step in tour] == ["retry", "fix", "fix", "fix", "retry"]
+    assert all(step["translated"] for step in tour)
+
+
+def on_a_terminal(*words, stdin=b""):
+    """What a person sees: the command's stdout is a real terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*AMENDS, *words],
+        stdin=subprocess.PIPE,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    process.stdin.write(stdin)
+    process.stdin.close()
+    seen = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(ours)
+    return process.wait(30), seen.decode()
+
+
+def test_a_person_sees_the_decision_first_in_colour():
+    """On a terminal: words and colour; control characters of the sender do not reach it."""
+    hostile = RATE_LIMITED | {"message": "calm\x1b[2J down"}
+    code, seen = on_a_terminal("decode", stdin=json.dumps(hostile).encode())
+    assert code == 0
+    assert "retry in 5 s" in seen.splitlines()[0]
+    assert "\x1b[1;33m" in seen
+    assert "\x1b[2J" not in seen
+
+
+def test_a_person_sees_the_fix_of_a_mistake():
+    """On a terminal a mistake is a short text, the fix first, with the same exit code."""
+    code, seen = on_a_terminal("decod")
+    assert code == 3
+    assert "amends decode" in seen.splitlines()[0]
+
+
+def test_version_and_help():
+    """--version and --help succeed and name the commands."""
+    assert amends("--version").stdout.startswith(b"amends ")
+    text = amends("--help").stdout.decode()
+    assert all(command in text for command in ("try", "decode", "explain", "translate", "schema"))
+    assert len(text.splitlines()) <= 24
+
+
+def test_debug_tells_where_on_stderr_only():
+    """--debug: a traceback on stderr; stdout stays the envelope."""
+    done = amends("explain", "NOPE_NOPE", "--debug")
+    assert b"Traceback" in done.stderr
+    assert json.loads(done.stdout)["ok"] is False
+    assert sys.executable  # the test's interpreter ran it

@@ -1,0 +1,192 @@
+"""`amends decode` as a user runs it: real processes, bytes in, bytes out (mappings M6)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from amends.schemas import schema
+
+AMENDS = [sys.executable, "-m", "amends"]
+RATE_LIMITED = {"code": "RATE_LIMITED", "message": "Slow down", "retry_after": 5, "recovery": "transient"}
+TOOL_RESULT = {"isError": True, "content": [], "structuredContent": {"adcp_error": RATE_LIMITED}}
+
+
+def amends(*words, stdin=b"", env=None):
+    data = stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()
+    return subprocess.run([*AMENDS, *words], input=data, capture_output=True, timeout=60, env=env)
+
+
+def decoded(*words, stdin):
+    done = amends("decode", *words, stdin=stdin)
+    assert done.returncode == 0, done
+    report = json.loads(done.stdout)
+    Draft202012Validator(schema("decode")).validate(report)
+    return report
+
+
+def test_a_report_has_exactly_the_members_of_m6():
+    """M6: eight members, the fault without its empty fields, the decision with action, delay and reason."""
+    report = decoded(stdin=TOOL_RESULT)
+    assert list(report) == ["found", "failed", "fatal", "via", "path", "error", "fault", "decision"]
+    assert report["error"] == RATE_LIMITED
+    assert report["fault"] == {
+        "code": "RATE_LIMITED",
+        "message": "Slow down",
+        "recovery": "transient",
+        "vocabulary": "adcp",
+        "retry_after": 5,
+        "actor": "caller",
+        "executed": "no",
+        "origin": {"dialect": "adcp", "path": "structuredContent"},
+    }
+    assert report["decision"] == {"action": "retry", "delay": 5, "reason": "hint"}
+
+
+@pytest.mark.parametrize(
+    ("document", "safe", "unsafe"),
+    [
+        ({"exit": None, "stdout": "", "stderr": "", "timed_out": True}, ("retry", 0), ("verify", None)),
+        (
+            {"exit": 9, "stdout": '{"ok": false, "error": {"code": "RATE_LIMITED"}}', "stderr": ""},
+            ("retry", 5),
+            ("retry", 5),
+        ),
+        ({"exit": 1, "stdout": "boom", "stderr": ""}, ("retry", 1), ("verify", None)),
+        ({"exit": 0, "stdout": "fine", "stderr": ""}, ("generic", None), ("generic", None)),
+    ],
+)
+def test_the_decision_depends_on_whether_a_repeat_is_safe(document, safe, unsafe):
+    """M6: decided for an operation whose repeat is safe; --unsafe: not."""
+    for flags, (action, delay) in (((), safe), (("--unsafe",), unsafe)):
+        decision = decoded(*flags, stdin=document)["decision"]
+        assert (decision["action"], decision["delay"]) == (action, delay)
+
+
+def test_no_ceilings_and_no_jitter():
+    """M6: retry_after 86400 → retry, 3600."""
+    report = decoded("--via", "adcp", stdin=RATE_LIMITED | {"retry_after": 86400})
+    assert report["decision"] == {"action": "retry", "delay": 3600, "reason": "hint"}
+    assert report["fault"]["retry_after"] == 86400
+
+
+def test_success_is_generic():
+    """M6: nothing found, also on success, is generic."""
+    report = decoded("--via", "mcp", stdin={"content": [{"type": "text", "text": "ok"}]})
+    assert (report["found"], report["failed"], report["fatal"]) == (False, False, False)
+    assert report["decision"]["action"] == "generic"
+
+
+def test_empty_fields_are_left_out_and_received_values_kept():
+    """M6: an empty details stands in `error` as received and not in `fault`."""
+    report = decoded("--via", "adcp", stdin=RATE_LIMITED | {"details": {}})
+    assert "details" not in report["fault"]
+    assert report["error"]["details"] == {}
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"nope", b'{"a": 1}\n}', b"\xff\xfe"])
+def test_malformed_json_is_answered_with_the_envelope(text):
+    """The command line answers malformed JSON with VALIDATION_ERROR, exit 2 and the line number."""
+    done = amends("decode", stdin=text)
+    envelope = json.loads(done.stdout)
+    Draft202012Validator(schema("envelope")).validate(envelope)
+    assert done.returncode == 2
+    assert envelope["error"]["code"] == "VALIDATION_ERROR"
+    assert envelope["error"]["details"]["line"] == text.count(b"\n") + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xef\xbb\xbf" + json.dumps(RATE_LIMITED).encode(),
+        b'{"code": "RATE_LIMITED", "retry_after": NaN, "recovery": "transient"}',
+        b'{"code": "RATE_LIMITED", "retry_after": 1e400, "recovery": "transient"}',
+        b'{"code": "RATE_LIMITED", "message": "\\ud800", "recovery": "transient"}',
+        b'{"code": "RATE_LIMITED", "message": "\\ud800", "recovery": "transient", "retry_after": NaN, "more": [1e400]}',
+        b'{"code": "RATE_LIMITED", "retry_after": ' + b"9" * 5000 + b', "recovery": "transient"}',
+    ],
+)
+def test_documents_are_read_tolerantly(text):
+    """M6: a byte-order mark, NaN, Infinity, 1e400 and lone surrogates do not stop it; such numbers count as absent."""
+    report = decoded(stdin=text)
+    assert report["found"]
+    assert report["decision"]["action"] == "retry"
+
+
+def test_a_document_nested_too_deep_is_readable_and_holds_nothing():
+    """M6: ten thousand levels: exit 0, nothing found."""
+    report = decoded(stdin=b'{"a":' * 10_000 + b"1" + b"}" * 10_000)
+    assert not report["found"]
+
+
+def test_lines_in_lines_out():
+    """M6: one line out per line in, blank lines skipped, an unreadable one answered on its line, exit 2 at the end."""
+    good = json.dumps(TOOL_RESULT).encode()
+    done = amends("decode", "--jsonl", stdin=b"\n".join([good, b"", b"   ", b"nope", b'{"ok": true}', good]))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 2
+    assert [answer.get("found", answer.get("ok")) for answer in answers] == [True, False, False, True]
+    assert answers[1]["error"]["details"]["line"] == 4
+
+
+def test_a_line_over_the_limit_is_unreadable_and_the_next_one_is_not():
+    """M6: a line over 8 MiB is unreadable; memory does not hold it, and the next line is read."""
+    long = b'{"x": "' + b"a" * (8 * 1024 * 1024) + b'"}'
+    done = amends("decode", "--jsonl", stdin=long + b"\n" + json.dumps(TOOL_RESULT).encode() + b"\n" + long)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 2
+    assert [answer.get("found") for answer in answers] == [None, True, None]
+    assert [answers[0]["error"]["details"]["line"], answers[2]["error"]["details"]["line"]] == [1, 3]
+
+
+def test_a_slow_producer_is_answered_at_once():
+    """A stream is answered line by line, not when it ends."""
+    with subprocess.Popen(
+        [*AMENDS, "decode", "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        for _ in range(3):
+            process.stdin.write(json.dumps(TOOL_RESULT).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["found"]
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def test_lone_surrogates_survive_a_stream():
+    """What cannot be UTF-8 is escaped, not dropped, and does not end the stream."""
+    line = b'{"code": "X", "message": "\\ud800"}'
+    done = amends("decode", "--jsonl", "--via", "adcp", stdin=line + b"\n" + line)
+    assert done.returncode == 0
+    assert [json.loads(answer)["fault"]["message"] for answer in done.stdout.splitlines()] == [
+        "\ud800",
+        "\ud800",
+    ]
+
+
+def test_a_file_can_be_named(tmp_path):
+    """FILE instead of stdin; one that cannot be read is the caller's to correct."""
+    path = tmp_path / "response.json"
+    path.write_text(json.dumps(TOOL_RESULT))
+    assert json.loads(amends("decode", str(path)).stdout)["found"]
+    missing = amends("decode", str(tmp_path / "nowhere.json"))
+    assert missing.returncode == 2
+    assert json.loads(missing.stdout)["error"]["field"] == "FILE"
+
+
+def test_a_reader_that_leaves_is_no_crash():
+    """A broken pipe ends the run quietly."""
+    lines = (json.dumps(TOOL_RESULT) + "\n").encode() * 20_000
+    done = subprocess.run(
+        f"{sys.executable} -m amends decode --jsonl | head -1; exit ${{PIPESTATUS[0]}}",
+        input=lines,
+        capture_output=True,
+        shell=True,
+        executable="/bin/bash",
+        timeout=60,
+    )
+    assert done.returncode in {141, -13}
+    assert b"Traceback" not in done.stderr
