@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened to one operation."""
 
     kind: str
-    """retry · gave-up · recovered · fallback · refresh · setup · verify · changed · parked"""
+    """retry · gave-up · recovered · fallback · refresh · setup · verify · fix"""
     operation: str
     """Its name, as `Operation.name` says it."""
     code: str

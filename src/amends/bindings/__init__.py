@@ -1,0 +1,1 @@
+"""One framework per module, thin, and loaded only by whoever asks for it."""

@@ -1,0 +1,52 @@
+"""
+Recovery in structlog: one record per event, with names and codes only.
+
+    import amends.bindings.structlog
+    amends.bindings.structlog.install()
+
+A record has the level, whatever time stamp and context (agent, taskId) the application's processors add, and
+`error` with `code` and the code's own `message` (T11).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    import structlog
+except ImportError as missing:
+    raise ImportError("amends.bindings.structlog needs structlog: pip install structlog") from missing
+
+from amends.core.vocabulary import row_for
+from amends.recovery.events import Event, add_hook, remove_hook
+
+__all__ = ["install", "log_event", "remove"]
+
+_WARNINGS = frozenset({"gave-up"})
+
+
+def install() -> None:
+    """Write every event to the logger "amends.recovery" from now on. Doing it twice changes nothing."""
+    add_hook(log_event)
+
+
+def remove() -> None:
+    """Stop writing them."""
+    remove_hook(log_event)
+
+
+def log_event(event: Event) -> None:
+    """One event as one record: info, or warning when recovery gave up."""
+    fields: dict[str, Any] = {
+        "operation": event.operation,
+        "attempt": event.attempt,
+        "reason": event.reason,
+        "recovery": event.recovery.value,
+        "elapsed": round(event.elapsed, 6),
+        "error": {"code": event.code, "message": row_for(event.vocabulary, event.code).message},
+    }
+    if event.delay is not None:
+        fields["delay"] = event.delay
+    # Asked for anew each time: the application may configure structlog after it installed us.
+    log = structlog.get_logger("amends.recovery")
+    (log.warning if event.kind in _WARNINGS else log.info)(event.kind, **fields)
