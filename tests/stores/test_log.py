@@ -183,6 +183,22 @@ async def test_a_follower_overtaken_by_a_trim_is_told(store):
         await anext(follower)
 
 
+async def test_a_follower_overtaken_on_its_way_sees_no_gap(store, other):
+    """What it has in hand it may still give; then it says so, instead of going on behind the hole."""
+    log = store.log("l")
+    for _ in range(15):
+        await asyncio.gather(*(log.append(b"x") for _ in range(100)))
+    follower = other.log("l").follow(1)
+    seen = [(await anext(follower)).seq]
+    await log.trim(1400)
+    with pytest.raises(TrimmedError) as caught:
+        while True:
+            seen.append((await asyncio.wait_for(anext(follower), 10)).seq)
+    assert caught.value.first == 1400
+    assert seen == list(range(1, len(seen) + 1))
+    assert len(seen) < 1400
+
+
 async def test_values_of_a_megabyte_and_of_nothing(store):
     log = store.log("l")
     large = bytes(range(256)) * 3906

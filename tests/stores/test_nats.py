@@ -264,11 +264,11 @@ async def test_a_cluster_that_loses_a_node(tmp_path):
 
         async def lose_nodes():
             for node in cluster.nodes[:2]:
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(1)
                 await asyncio.to_thread(node.kill)
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(1)
                 await asyncio.to_thread(node.start)
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(1)
             end = time.monotonic() + 30
             async with await stores.open(url) as store:
                 while await store.check() and time.monotonic() < end:

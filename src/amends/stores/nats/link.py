@@ -54,14 +54,17 @@ _NOT_STORED = 10077
 _HELD = "maximum messages per subject exceeded"
 
 
-class ApiError(Exception):
-    """JetStream said no, with its own number; callers here turn it into the contract's words."""
+class ApiError(StoreError):
+    """JetStream said no, with its own number; where the contract has words for it, callers here use those."""
 
     def __init__(self, code: int, number: int, description: str) -> None:
         super().__init__(code, number, description)
         self.code = code
         self.number = number
         self.description = description
+
+    def __str__(self) -> str:
+        return f"JetStream refused: {self.description} ({self.number})"
 
     @property
     def conflict(self) -> bool:

@@ -7,14 +7,19 @@ subjects `amends.<store>.<kind>.<name>…`, and the original name stands in the 
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
+from amends.stores.errors import StoreUnavailableError
 from amends.stores.nats.link import ApiError, Link
 from amends.stores.nats.subjects import token
 
 __all__ = ["STATE", "Streams"]
 
 STATE = "state"
+
+_PAUSE = 0.05
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "log": {"retention": "limits"},
@@ -90,7 +95,8 @@ class Streams:
             ApiError: a condition was not met.
         """
         subject = self.subject(kind, name) + below
-        for _ in range(20):
+        end = time.monotonic() + self.link.timeout
+        while True:
             await self.make(kind, name)
             try:
                 answer = await self.link.publish(subject, payload, headers, tries)
@@ -98,9 +104,13 @@ class Streams:
             except ApiError as error:
                 if error.number:
                     raise
-                # Nobody takes the subject: dropped by somebody, or the server is starting. Making it tells which.
-                self.forget(kind, name)
-        raise ApiError(503, 0, f"the stream {self.stream(kind, name)} does not take messages")
+            # Nobody takes the subject: somebody dropped the stream, or it has no leader just now. Making it tells which.
+            self.forget(kind, name)
+            if time.monotonic() > end:
+                raise StoreUnavailableError(
+                    f"{kind} {name!r} of {self.link.shown} has no leader: try again", "maybe"
+                )
+            await asyncio.sleep(_PAUSE)
 
     async def info(self, kind: str, name: str) -> dict[str, Any] | None:
         """JetStream's description of the stream, or None if there is none."""
