@@ -1,0 +1,69 @@
+"""Whether a repeat is safe."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from amends import Operation
+
+
+@pytest.mark.parametrize(
+    ("operation", "repeatable"),
+    [
+        (Operation(), False),
+        (Operation(read_only=True), True),
+        (Operation(idempotent=True), True),
+        (Operation(key="k"), True),
+        (Operation(destructive=True), False),
+        (Operation(keyed=True), False),
+    ],
+)
+def test_nothing_is_assumed(operation, repeatable):
+    """An operation that will get a key has none yet, so it promises nothing either."""
+    assert operation.repeatable is repeatable
+
+
+@pytest.mark.parametrize(
+    ("method", "read_only", "repeatable"),
+    [
+        ("get", True, True),
+        ("HEAD", True, True),
+        ("PUT", False, True),
+        ("DELETE", False, True),
+        ("POST", False, False),
+        ("PATCH", False, False),
+    ],
+)
+def test_http_methods_say_what_they_promise(method, read_only, repeatable):
+    """RFC 9110, 9.2."""
+    operation = Operation.of_http(method)
+    assert (operation.read_only, operation.repeatable, operation.name) == (
+        read_only,
+        repeatable,
+        method.upper(),
+    )
+
+
+def test_a_keyed_post_may_be_repeated():
+    """The key makes it safe, whatever the method."""
+    assert Operation.of_http("POST", key="k", name="pay").repeatable
+
+
+@pytest.mark.parametrize(
+    ("annotations", "read_only", "idempotent", "destructive"),
+    [
+        ({"readOnlyHint": True}, True, False, False),
+        ({"idempotentHint": True, "destructiveHint": False}, False, True, False),
+        (SimpleNamespace(read_only_hint=True, idempotent_hint=None), True, False, False),
+        ({"readOnlyHint": "true", "idempotentHint": 1}, False, False, True),
+        (None, False, False, True),
+    ],
+)
+def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, idempotent, destructive):
+    """They come from the server: a string or a one promises nothing."""
+    operation = Operation.of_tool(annotations, name="tool")
+    assert (operation.read_only, operation.idempotent, operation.destructive) == (
+        read_only,
+        idempotent,
+        destructive,
+    )
