@@ -109,7 +109,7 @@ def test_translate_names_what_is_lost():
     report = json.loads(
         amends("translate", "--from", "adcp", "--to", "arcp", "--report", stdin=RATE_LIMITED).stdout
     )
-    assert report["losses"] == ["executed", "retry_after"]
+    assert report["losses"] == ["actor", "executed", "retry_after"]
     assert report["document"]["details"]["translated_from"] == {"vocabulary": "adcp", "code": "RATE_LIMITED"}
 
 
