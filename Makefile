@@ -33,8 +33,8 @@ bench-recovery: $(VENV)/.bench
 generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
 
-docs: $(VENV)/.dev
-	$(BIN)/python scripts/build_docs.py
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -50,6 +50,10 @@ $(VENV)/.try: $(VENV)/bin/python pyproject.toml
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@ $(VENV)/.try
+
+$(VENV)/.docs: $(VENV)/.dev pyproject.toml
+	$(BIN)/python -m pip install -q -e '.[docs]'
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[bench]'

@@ -1,0 +1,59 @@
+"""Every example in the README and the docs is run, and prints what it says it prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import amends
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Pages whose authors run their own blocks, with the servers and helpers these need.
+ELSEWHERE = {"recovery.md", "stores.md", "security.md", "foreign.md", "vectors.md"}
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def expected(block: str) -> str:
+    return "".join(line.removeprefix("#> ") + "\n" for line in block.splitlines() if line.startswith("#> "))
+
+
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [
+        pytest.param(page, block, id=f"{page.name}-{number}")
+        for page in PAGES
+        if page.name not in ELSEWHERE
+        for number, block in enumerate(blocks(page), 1)
+    ],
+)
+def test_examples_print_what_they_say(page, block):
+    """A block runs on its own in a fresh interpreter; its `#>` lines are its output."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-"], input=block, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected(block)
+
+
+def test_every_public_name_is_documented_with_an_example():
+    """Every name of the front door is imported by an example on some page."""
+    code = "\n".join(block for page in PAGES for block in blocks(page))
+    missing = [
+        name for name in amends.__all__ if not name.startswith("__") and not re.search(rf"\b{name}\b", code)
+    ]
+    assert not missing
+
+
+def test_pages_link_to_pages_that_exist():
+    """No link inside the repository is broken."""
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
