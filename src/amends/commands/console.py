@@ -35,6 +35,7 @@ COMMANDS = {
     "explain": "explain",
     "translate": "translate",
     "schema": "schema",
+    "store": "store",
 }
 
 _INTERRUPTED = 130

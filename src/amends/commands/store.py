@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -35,18 +36,27 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     """Do it and print the outcome; 1 when a check or a copy found something wrong."""
     from amends.commands.console import emit, wants_json
+    from amends.errors.cli import ServiceUnavailableError, ValidationError
+    from amends.stores.errors import StoreError, StoreUnavailableError
 
-    if args.action == "copy":
-        result = asyncio.run(_copy(args.source, args.target))
-    elif args.action == "check":
-        result = asyncio.run(_check(args.url))
-    else:
-        result = asyncio.run(_info(args.url))
+    try:
+        result = asyncio.run(_wanted(args))
+    except StoreUnavailableError as error:
+        raise ServiceUnavailableError(str(error)) from error
+    except (StoreError, ValueError, ImportError) as error:
+        # What stores raise is written for people and says what to do.
+        raise ValidationError(str(error), suggestions=[str(error)]) from error
     if wants_json(args):
         emit(result)
     else:
         print(_TEXTS[args.action](result))
     return 1 if result.get("problems") or result.get("differences") else 0
+
+
+def _wanted(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:
+    if args.action == "copy":
+        return _copy(args.source, args.target)
+    return _check(args.url) if args.action == "check" else _info(args.url)
 
 
 async def _info(url: str) -> dict[str, Any]:
