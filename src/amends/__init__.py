@@ -8,11 +8,14 @@ A producer raises one typed error; it comes out right in every dialect. A consum
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from amends._version import __version__
 
+# Type checkers take this name for true; importing it from typing would cost more than everything else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from amends.carriers.extraction import extract
     from amends.core.decision import Decision, State, decide
     from amends.core.fault import Fault

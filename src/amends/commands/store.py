@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise ServiceUnavailableError(str(error)) from error
     except (StoreError, ValueError, ImportError) as error:
         # What stores raise is written for people and says what to do.
-        raise ValidationError(str(error), suggestions=[str(error)]) from error
+        raise ValidationError(str(error)) from error
     if wants_json(args):
         emit(result)
     else:
