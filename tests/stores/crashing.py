@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from amends import stores
@@ -149,7 +150,8 @@ async def verify(url, path, history):
             assert seq < bounds.first or entries[seq] == id
         row = await store.table("t").get("n")
         assert history.counter == (0, 0) or (int(row.value), row.revision) >= history.counter
-        effects = {row[0] for row in sqlite3.connect(path).execute("SELECT id FROM effects")}
+        with closing(sqlite3.connect(path)) as connection:
+            effects = {row[0] for row in connection.execute("SELECT id FROM effects")}
         keys = {row.key async for row in store.table("keys").scan()}
         after = {task.key async for task in store.queue("after").tasks()}
         assert effects == keys == after

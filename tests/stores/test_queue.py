@@ -249,3 +249,15 @@ async def test_queues_are_apart_and_can_be_dropped(store):
     await store.queue("one").drop()
     assert await store.queue("one").take() is None
     assert (await store.queue("two").take(wait=WAIT)).value == b"2"
+
+
+async def test_a_queue_dropped_by_another_can_be_used_again(store, other):
+    mine, theirs = store.queue("q"), other.queue("q")
+    await mine.put(b"1", key="k")
+    assert (await mine.take(wait=WAIT)).value == b"1"
+    await theirs.drop()
+    assert await mine.take() is None
+    assert await theirs.put(b"2", key="k")
+    lease = await mine.take(wait=WAIT)
+    assert (lease.value, lease.attempt) == (b"2", 1)
+    await lease.done()

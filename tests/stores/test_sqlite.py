@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -23,6 +24,12 @@ from amends.stores import (
 )
 from amends.stores.sqlite import joined, schema
 from tests.stores.clocks import SetClock
+
+
+def ask(url, statement):
+    """What a connection of somebody else's sees."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        return connection.execute(statement).fetchall()
 
 
 def crash(directory, count, seed):
@@ -204,11 +211,7 @@ async def test_expiry_follows_the_wall_clock(url):
         clock.pass_(2)
         for i in range(5):
             await store.table("t").put(f"n{i}", b"v", expires_in=100)
-    rows = (
-        sqlite3.connect(url.removeprefix("sqlite:///"))
-        .execute("SELECT key FROM amends_rows ORDER BY key")
-        .fetchall()
-    )
+    rows = ask(url, "SELECT key FROM amends_rows ORDER BY key")
     assert rows == [(f"n{i}",) for i in range(5)]
 
 
@@ -353,7 +356,7 @@ async def test_the_users_own_version_number_is_left_alone(url):
     connection.close()
     async with await stores.open(url):
         pass
-    assert sqlite3.connect(url.removeprefix("sqlite:///")).execute("PRAGMA user_version").fetchone() == (42,)
+    assert ask(url, "PRAGMA user_version") == [(42,)]
 
 
 async def fill_log(store, count):
@@ -397,9 +400,9 @@ async def test_reading_the_tail_looks_at_the_tail_only(url):
     """What the soak run times, by SQLite's own account: a search by key, not a scan."""
     async with await stores.open(url) as store:
         await fill_log(store, 1000)
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    plan = connection.execute(
-        "EXPLAIN QUERY PLAN SELECT id, value, dedupe FROM amends_entries WHERE id BETWEEN 1 AND 2 ORDER BY id"
-    ).fetchall()
+    plan = ask(
+        url,
+        "EXPLAIN QUERY PLAN SELECT id, value, dedupe FROM amends_entries WHERE id BETWEEN 1 AND 2 ORDER BY id",
+    )
     assert "SEARCH" in plan[0][3]
     assert "INTEGER PRIMARY KEY" in plan[0][3]

@@ -357,7 +357,12 @@ class Link:
             await self._give_back(inbox, answers, expires, complete=complete)
 
     async def delivery(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Msg | None:
-        """One delivery of a consumer, or None when there is none; `deliveries` without its machinery, for takes."""
+        """
+        One delivery of a consumer, or None when there is none; `deliveries` without its machinery, for takes.
+
+        Raises:
+            NobodyThereError: there is no such consumer.
+        """
         if not self._up.is_set() or self.closed:
             await self._until_up(time.monotonic() + self.timeout, "no")
         inbox = await self._borrow()
@@ -371,6 +376,8 @@ class Link:
                 if status == "100":
                     continue
                 complete = True
+                if status == "503":
+                    raise NobodyThereError(subject)
                 return message if status is None else None
             if self.closed:
                 raise StoreClosedError(self.shown)
@@ -422,7 +429,6 @@ class Link:
     ) -> dict[str, Any]:
         end = time.monotonic() + self.timeout
         while True:
-            asked = time.monotonic()
             try:
                 message = await self.ask(subject, payload, headers, tries=tries)
             except NobodyThereError:
@@ -435,7 +441,7 @@ class Link:
             else:
                 answer = json.loads(message.data)
                 if "ts" in answer:
-                    self._set_clock(asked, answer["ts"])
+                    self._set_clock(answer["ts"])
             error = answer.get("error")
             if error is None:
                 return answer
@@ -454,14 +460,22 @@ class Link:
 
     # -- the server's time
 
-    def _set_clock(self, asked: float, stamp: str) -> None:
-        """Take the middle of the round trip as the moment the server looked at its clock."""
+    def _set_clock(self, stamp: str) -> None:
+        """
+        The stamp was made before now: that bounds the server's clock from below, and the largest bound is the best.
+
+        From below, because a lease or a delay must never be taken for over too early; a slow answer only makes it late.
+        """
         now = time.monotonic()
-        self._clock = (moment(stamp) - (asked + now) / 2, now)
+        bound = moment(stamp) - now
+        if self._clock is None or now - self._clock[1] > _CLOCK_AGE:
+            self._clock = (bound, now)
+        else:
+            self._clock = (max(bound, self._clock[0]), self._clock[1])
 
     async def server_time(self, stream: str) -> float:
         """
-        The server's clock, read at most every half minute and carried on by this process's steady one.
+        The server's clock (or a little less), read every half minute and carried on by this process's steady one.
 
         So leases and expiries are judged by the clock that stamped them, and nobody's own wall clock matters.
         """

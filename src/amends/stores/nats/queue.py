@@ -21,7 +21,7 @@ from amends.stores.errors import LeaseLostError
 from amends.stores.nats.claims import Claim, Claims, State, parsed
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.link import ApiError, NobodyThereError
-from amends.stores.nats.messages import Stored, delivery, page, pull_one, sweep
+from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one, sweep
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
@@ -33,6 +33,7 @@ __all__ = ["NatsLease", "NatsQueue"]
 _ID, _KEY, _DELAY, _ATTEMPTS = "Nats-Msg-Id", "Amends-Key", "Amends-Delay-Ms", "Amends-Attempts"
 _WORKERS = "workers"
 _LONGEST_WAIT = 30.0
+_PAUSE = 0.02
 _PAGE = 256
 
 
@@ -71,7 +72,9 @@ class NatsQueue:
         except ApiError as error:
             if not error.held:
                 raise
-            return False
+            # Held, perhaps by an earlier sending of this very put.
+            holder = await latest(self.streams, "queue", self.name, below) if len(tries) > 1 else None
+            return holder is not None and holder.headers.get(_ID) == headers[_ID]
         return True
 
     # -- taking
@@ -82,7 +85,14 @@ class NatsQueue:
         while True:
             await self._prepare()
             left = _LONGEST_WAIT if end is None else min(end - time.monotonic(), _LONGEST_WAIT)
-            message = await pull_one(self.streams, stream, _WORKERS, expires=left if left > 0 else None)
+            try:
+                message = await pull_one(self.streams, stream, _WORKERS, expires=left if left > 0 else None)
+            except NobodyThereError:
+                # Dropped by somebody, or lost with its server: make it again, and look again.
+                self._ready = False
+                self.streams.forget("queue", self.name)
+                await asyncio.sleep(_PAUSE)
+                continue
             if message is not None:
                 lease = await self._claimed(message)
                 if lease is not None:
