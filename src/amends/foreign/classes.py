@@ -70,7 +70,6 @@ _HTTPCORE: _Rows = (
     ("NetworkError", LOST),  # read, write and close errors
     ("RemoteProtocolError", LOST),
     ("ProtocolError", BROKEN),  # the local one: part of the request may be out already
-    ("ConnectionNotAvailable", REFUSED),
 )
 
 # (modules, rows): the same rows for every module named.
@@ -107,9 +106,9 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
     ),
     (
         ("asyncio.exceptions",),
-        (("CancelledError", CANCELLED), ("TimeoutError", EXPIRED), ("IncompleteReadError", LOST)),
+        (("CancelledError", CANCELLED), ("IncompleteReadError", LOST)),
     ),
-    (("concurrent.futures._base",), (("CancelledError", CANCELLED), ("TimeoutError", EXPIRED))),
+    (("concurrent.futures._base",), (("CancelledError", CANCELLED),)),
     (("trio",), (("Cancelled", CANCELLED), ("TooSlowError", EXPIRED), ("BrokenResourceError", LOST))),
     (
         ("anyio",),
@@ -128,7 +127,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
         (("InvalidURL", INVALID), ("ImproperConnectionState", BROKEN), ("HTTPException", LOST)),
     ),
     (("urllib.error",), (("ContentTooShortError", LOST), ("URLError", LOST, INSIDE))),
-    (("httpcore", "httpcore2"), _HTTPCORE),
+    (("httpcore", "httpcore2"), (*_HTTPCORE, ("ConnectionNotAvailable", REFUSED))),
     (
         ("httpx", "httpx2"),
         (

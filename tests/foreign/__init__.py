@@ -1,0 +1,1 @@
+"""Other libraries' failures, really failing wherever the library is installed."""

@@ -1,0 +1,114 @@
+"""The tables themselves: complete, true to the libraries that are installed, and free of what they describe."""
+
+import importlib
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from amends.core.vocabularies.everyday import VOCABULARY
+from amends.foreign import codes
+from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
+from amends.foreign.exceptions import LOOKS
+from amends.foreign.meaning import Meaning, fault_of
+
+MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
+
+ABSENT = {
+    # Former names: no version has these and their successors.
+    *("mcp.shared.exceptions.McpError", "pydantic.error_wrappers.ValidationError"),
+}
+
+
+def installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+# anyio's classes differ by version, and these modules' classes call themselves by their package's name.
+LOOSE = {"anyio", "openai._exceptions", "anthropic._exceptions"}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name not in LOOSE and installed(name)])
+def test_rows_name_classes_that_exist(module: str) -> None:
+    """A library that renames its exceptions is noticed."""
+    home = importlib.import_module(module)
+    for name in ROWS:
+        if name.rpartition(".")[0] == module and name not in ABSENT:
+            cls = getattr(home, name.rpartition(".")[2])
+            assert f"{cls.__module__}.{cls.__qualname__}" == name
+            assert issubclass(cls, BaseException)
+
+
+def test_every_row_can_be_told() -> None:
+    """Codes of the everyday set, looks that exist."""
+    for row in ROWS.values():
+        assert row.look is None or row.look == INSIDE or row.look in LOOKS
+        assert fault_of(row.meaning).message == VOCABULARY.rows[row.meaning.code].message
+
+
+@pytest.mark.parametrize(
+    "table",
+    [codes.ERRNO, codes.TLS, codes.SQLSTATE, codes.SQLITE, codes.GRPC, codes.JSONRPC, codes.MCP, codes.AWS],
+)
+def test_every_code_can_be_told(table: dict[object, Meaning]) -> None:
+    """Codes of the everyday set."""
+    for meaning in table.values():
+        assert fault_of(meaning).code in VOCABULARY.rows
+
+
+def test_codes_are_the_publishers_own() -> None:
+    """errno's names, SQLite's result codes, gRPC's sixteen."""
+    import errno
+    import sqlite3
+
+    assert all(hasattr(errno, name) for name in codes.ERRNO)
+    # The standard library does not name the newest of them.
+    assert {name for name in codes.SQLITE if not hasattr(sqlite3, f"SQLITE_{name}")} <= {
+        "CONSTRAINT_DATATYPE"
+    }
+    assert len(codes.GRPC) == 16
+    assert {len(state) for state in codes.SQLSTATE} == {2, 5}
+
+
+def test_every_sqlstate_of_psycopg_has_a_meaning_or_none_at_all() -> None:
+    """Left out are the warnings, and what code in the database or beyond it did: nobody knows."""
+    from psycopg.errors import _sqlcodes
+
+    states = {cls.sqlstate for cls in _sqlcodes.values()}
+    unknown = {state[:2] for state in states if codes.sqlstate(state) is None}
+    assert unknown == {
+        *("02", "03", "09", "0B", "0F", "0L", "0P", "0Z", "10", "20", "2F", "38", "39", "72", "F0", "HV"),
+    }
+
+
+def test_importing_loads_none_of_what_it_knows() -> None:
+    """No library, and no socket, ssl or asyncio either."""
+    names = {module.partition(".")[0] for module in MODULES} - {"builtins", "msgspec"}
+    banned = (names - {"json", "http", "urllib"}) | {
+        "asyncio",
+        "socket",
+        "ssl",
+        "http.client",
+        "urllib.error",
+    }
+    code = f"import amends.foreign, sys; print([name for name in {sorted(banned)!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_telling_loads_none_of_it_either() -> None:
+    """Also not when something is classified."""
+    code = (
+        "import sys; from amends.foreign import from_exception, from_upstream\n"
+        "class ConnectError(Exception): pass\n"
+        "ConnectError.__module__ = 'httpx'\n"
+        "assert from_exception(ConnectError()).executed == 'no'\n"
+        "from_upstream(ConnectError())\n"
+        "print([name for name in ('httpx', 'asyncio', 'socket', 'ssl', 'subprocess') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
