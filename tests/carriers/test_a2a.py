@@ -215,3 +215,18 @@ def test_other_versions_are_refused(version):
     """The one asked for is written, and there are two."""
     with pytest.raises(ValueError):
         write(FAULT, id="t", version=version)
+
+
+@pytest.mark.parametrize(
+    ("state", "executed"),
+    [
+        ("completed", Executed.YES),
+        ("TASK_STATE_COMPLETED", Executed.YES),
+        ("input-required", Executed.MAYBE),
+        ("TASK_STATE_WORKING", Executed.MAYBE),
+    ],
+)
+def test_only_a_completed_task_did_happen(state, executed):
+    """M3: a remark on a task that is still going on does not say that it had its effect."""
+    reading = read(task([data({"errors": [{"code": "STALE_RESPONSE"}]})], state=state))
+    assert (reading.fatal, reading.fault.executed) == (False, executed)

@@ -24,4 +24,4 @@ def test_falsy(value):
 )
 def test_no_payload_layer(payload):
     """A6 step 6: nothing there is nothing, not a failure."""
-    assert payload_error(payload, failed=True, dialect="adcp") is None
+    assert payload_error(payload, failed=True, finished=False) is None

@@ -18,6 +18,7 @@ from amends.dialects import adcp
 __all__ = ["FAILED_STATES", "MIME_TYPE", "WRAPPERS", "read", "task_in", "write"]
 
 FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
+_FINISHED = ("completed", "TASK_STATE_COMPLETED")
 MIME_TYPE = "application/vnd.adcp.error+json"
 """Written on request, never required of a sender (A4)."""
 
@@ -57,7 +58,7 @@ def read(task: Any) -> Reading:
         if truthy(data.get(KEY)):
             return envelope_error(data[KEY], _STATUS)
     for data in (*found, *spoken):
-        reading = payload_error(data, failed=failed, dialect="adcp")
+        reading = payload_error(data, failed=failed, finished=state in _FINISHED)
         if reading is not None:
             return reading
     return FAILED if failed else NOT_FAILED

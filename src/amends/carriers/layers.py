@@ -37,21 +37,29 @@ def envelope_error(
     return Reading(True, fault_of(error, origin, executed), origin.path, error, True)
 
 
-def payload_error(payload: Any, *, failed: bool, dialect: str) -> Reading | None:
-    """The reading of `payload.errors[0]`, then `errors[0]`; None where neither holds anything."""
+def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | None:
+    """
+    The reading of `payload.errors[0]`, then `errors[0]`; None where neither holds anything.
+
+    Args:
+        payload: what the tool or task gave.
+        failed: whether the response reports a failure.
+        finished: whether it reports a success, so that what is remarked on did happen (M3).
+
+    """
     if payload.__class__ is not dict:
         return None
     for holder in (payload.get("payload"), payload):
         errors = holder.get("errors") if holder.__class__ is dict else None
         if errors.__class__ is list and errors and truthy(errors[0]):
-            return _payload(errors[0], failed=failed, dialect=dialect)
+            return _payload(errors[0], failed=failed, finished=finished)
     return None
 
 
-def _payload(error: Any, *, failed: bool, dialect: str) -> Reading:
+def _payload(error: Any, *, failed: bool, finished: bool) -> Reading:
     if not valid(error):
         return FAILED if failed else NOT_FAILED
-    origin = Origin(dialect, "payload", gap=GAP if failed else None)
-    # What is reported beside a success did happen (M3).
-    fault = fault_of(error, origin, None if failed else Executed.YES)
+    origin = Origin("adcp", "payload", gap=GAP if failed else None)
+    executed = None if failed else Executed.YES if finished else Executed.MAYBE
+    fault = fault_of(error, origin, executed)
     return Reading(failed=failed, fatal=failed, path="payload", error=error, fault=fault)

@@ -39,7 +39,7 @@ def read(result: Any, within: int | None = None) -> Reading:
         found = _from_text(result.get("content"))
         if found is not None:
             return found
-    return payload_error(structured, failed=failed, dialect="adcp") or (FAILED if failed else NOT_FAILED)
+    return payload_error(structured, failed=failed, finished=not failed) or (FAILED if failed else NOT_FAILED)
 
 
 def _from_text(content: Any) -> Reading | None:
