@@ -52,6 +52,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be done before a retry can help: setup, reauth, wait."""
     alias: str | None = None
     """The current word for a deprecated one."""
+    vendor: str | None = None
+    """AdCP's word for a code of somebody's own: X_{VENDOR}_{CODE} (A15)."""
 
     def actor_under(self, recovery: Recovery) -> Actor:
         """

@@ -22,7 +22,7 @@ from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import MAX_DEPTH, compact, deep
 from amends.dialects import members
-from amends.dialects.outgoing import redacted
+from amends.dialects.outgoing import checked, redacted
 
 __all__ = ["LOSSES", "MAX_ERROR_BYTES", "NAME", "SPEC", "decode", "encode", "valid"]
 
@@ -139,6 +139,7 @@ def encode(fault: Fault) -> dict[str, Any]:
     own = fault.origin is None or fault.origin.dialect != NAME
     if own:
         fault = redacted(fault)
+        checked(fault)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message, "recovery": _written(fault)}
     if fault.retry_after is not None:
         error["retry_after"] = _seconds(fault.retry_after) if own else fault.retry_after

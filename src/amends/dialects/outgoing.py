@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 
-__all__ = ["KEPT", "redacted", "warned"]
+__all__ = ["KEPT", "checked", "redacted", "warned"]
 
 KEPT = frozenset({"setup_url", "policy_url", "doc_uri", "type", "instance", "intent"})
 """Members declared to hold an address or a plan of the caller's own; they are never rewritten."""
@@ -41,6 +41,18 @@ def redacted(fault: Fault) -> Fault:
     if fault.errors:
         changes["errors"] = tuple(redacted(child) for child in fault.errors)
     return replace(fault, **changes) if changes else fault
+
+
+def checked(fault: Fault) -> None:
+    """A14: log a warning where AdCP details differ from their recommended shape or are too large to be read cheaply."""
+    if fault.details is None:
+        return
+    from amends.core.details import check_details
+
+    for warning in check_details(fault.code, fault.details):
+        import logging
+
+        logging.getLogger("amends").warning("AdCP details of %s: %s", fault.code, warning)
 
 
 def warned(fault: Fault, dialect: str) -> None:

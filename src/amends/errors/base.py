@@ -13,6 +13,7 @@ What producers raise: an exception that carries a Fault.
             recovery = "correctable"
             status = 409
             exit = 6
+            vendor = "X_SHOP_OUT_OF_STOCK"  # its AdCP name, if it has one
 
 Defining such a class registers its code.
 """
@@ -81,6 +82,8 @@ class FaultError(Exception):
         """
         more.setdefault("vocabulary", self.vocabulary)
         code = code or self.code
+        if more["vocabulary"] == "adcp":
+            _check_adcp(code)
         if message is None:
             message = row_for(more["vocabulary"], code, more.get("status")).message
         fault = Fault(
@@ -150,6 +153,13 @@ def _rebuilt(cls: type[FaultError], fault: Fault) -> FaultError:
     return error
 
 
+def _check_adcp(code: str) -> None:
+    """A15: what a producer says in AdCP is a standard code or a vendor's."""
+    from amends.core.vocabularies.adcp import check_code
+
+    check_code(code)
+
+
 def _register(cls: type[FaultError]) -> None:
     """The row of a user's own code, from the attributes of its class; what it leaves out comes from its parent."""
     from amends.core.vocabularies.app import add
@@ -169,6 +179,9 @@ def _register(cls: type[FaultError]) -> None:
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
     first_line = (cls.__doc__ or "").strip().partition("\n")[0]
     message = given.get("message", first_line or base.message)
+    vendor = given.get("vendor")
+    if vendor is not None:
+        _check_adcp(vendor)
     add(
         Row(
             code=given["code"],
@@ -182,6 +195,7 @@ def _register(cls: type[FaultError]) -> None:
             status=given.get("status", base.status),
             exit=given.get("exit", base.exit),
             wait=given.get("wait", base.wait),
+            vendor=vendor,
         )
     )
     own(cls)

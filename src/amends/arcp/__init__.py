@@ -1,0 +1,1 @@
+"""The Agent Runtime Control Protocol. `amends.arcp.errors` needs no extra."""

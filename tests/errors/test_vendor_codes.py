@@ -1,0 +1,48 @@
+"""What a producer may say in AdCP (A15), and how its details are looked at (A14)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from amends import Fault, FaultError, encode, translate
+from amends.core.fault import Origin
+from amends.errors import adcp
+
+
+def test_a_producer_uses_standard_or_vendor_codes():
+    """A15: a code outside the table has to be a vendor's; the error says so."""
+    assert (
+        FaultError("x", code="X_SHOP_SOLD_OUT", vocabulary="adcp", recovery="correctable").fault.code
+        == "X_SHOP_SOLD_OUT"
+    )
+    with pytest.raises(ValueError, match="X_"):
+        FaultError("x", code="SOLD_OUT", vocabulary="adcp")
+
+
+def test_a_code_of_ones_own_can_have_a_vendor_name():
+    """A15: a user's class names its vendor code, and translation into AdCP uses it."""
+
+    class SoldOut(FaultError):
+        """Sold out."""
+
+        code = "SOLD_OUT"
+        recovery = "correctable"
+        vendor = "X_SHOP_SOLD_OUT"
+
+    told, _ = translate(SoldOut().fault, to="adcp")
+    assert (told.code, told.recovery) == ("X_SHOP_SOLD_OUT", "correctable")
+    with pytest.raises(ValueError, match="X_"):
+        type("Wrong", (FaultError,), {"code": "WRONG", "vendor": "SHOP_WRONG"})
+
+
+def test_details_of_ones_own_are_checked(caplog):
+    """A14: wrong types and sizes of recommended details are logged for the producer, never for what was received."""
+    with caplog.at_level(logging.WARNING, logger="amends"):
+        encode(adcp.RateLimitedError("x", details={"limit": "many"}).fault, "adcp")
+    assert "RATE_LIMITED" in caplog.text
+    caplog.clear()
+    received = Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": "many"}, origin=Origin("adcp"))
+    assert encode(received, "adcp")["details"] == {"limit": "many"}
+    assert caplog.text == ""
