@@ -124,7 +124,7 @@ faults = st.builds(
     vocabulary=st.sampled_from(["everyday", "http", "cli", "task", "adcp", "arcp"]),
     recovery=st.sampled_from(list(Recovery)),
     executed=st.sampled_from(list(Executed)),
-    retry_after=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    retry_after=st.none() | st.floats(allow_nan=False, allow_infinity=False),
     attempt=st.none() | st.integers(-3, 9),
     max_retries=st.none() | st.integers(-3, 9),
 )

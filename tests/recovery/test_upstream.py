@@ -1,0 +1,389 @@
+"""What callers of one service share: in fake time one by one, in real time with threads and tasks."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
+from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
+from amends.recovery import Tuning
+from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+from amends.testing import Script
+
+READ = Operation(name="read", read_only=True)
+QUICK = Tuning(probe_first=0.01, probe_cap=0.02, silence_first=0.01, silence_cap=0.02)
+
+
+def trip(upstream, now=0.0):
+    """Make it look down."""
+    for _ in range(5):
+        upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), now, now - 0.01, 0.5)
+    assert upstream.snapshot(now).state == "down"
+
+
+def test_a_hint_received_by_one_is_obeyed_by_all(clock):
+    """The second operation is not even sent before the time the first was told."""
+    upstream = Upstream("shop")
+    sent = []
+
+    def call():
+        sent.append(clock.now())
+        if len(sent) == 1:
+            raise RateLimitedError(retry_after=20)
+        return "ok"
+
+    with pytest.raises(FaultError):
+        recover(call, upstream=upstream, policy=Policy(attempts=1))
+    assert recover(call, upstream=upstream) == "ok"
+    assert sent[1] - sent[0] >= 20
+
+
+def test_nobody_waits_an_hour(clock):
+    """One call learns of the hostile hint; the others fail at once, unsent, knowing when to come back."""
+    upstream, script = Upstream(), Script(RateLimitedError(retry_after=3600), repeat=True)
+    for _ in range(10):
+        with pytest.raises(RateLimitedError) as caught:
+            recover(script, upstream=upstream)
+        assert caught.value.decision.reason == "wait-too-long"
+    assert script.count == 1
+    assert caught.value.history == ()
+    assert caught.value.fault.executed == "no"
+    assert caught.value.fault.retry_after == pytest.approx(3600)
+    assert clock.waits == []
+
+
+def test_parking_is_not_an_attempt(clock):
+    """A call that waits for an outage to end is sent once; its wait is on record."""
+    upstream, history = Upstream(), []
+    trip(upstream, clock.now())
+    assert recover(lambda: "ok", upstream=upstream, operation=READ, history=history) == "ok"
+    assert (len(history), history[0].parked) == (1, pytest.approx(0.5))
+    assert upstream.snapshot().state == "flowing"
+
+
+def test_who_was_never_sent_goes_out_at_the_end_of_its_patience(clock):
+    """Waiting must not be worse than not having waited; but a server's own wish is stronger."""
+    upstream = Upstream()
+    trip(upstream, clock.now())
+    script = Script("ok")
+    assert recover(script, upstream=upstream, policy=Policy(max_wait=0.1)) == "ok"
+    held = Upstream()
+    held.failed(Fault(code="RATE_LIMITED", retry_after=5), clock.now(), clock.now(), 0.0)
+    with pytest.raises(FaultError):
+        recover(Script(), upstream=held, policy=Policy(max_wait=1))
+
+
+def test_who_was_sent_gives_up_at_the_end_of_its_patience(clock):
+    """With the failure it had, and the reason."""
+    upstream = Upstream(tuning=Tuning(probe_first=50, probe_cap=50))
+    script = Script(ServiceUnavailableError(), repeat=True)
+    trip(upstream, clock.now())
+    with pytest.raises(ServiceUnavailableError) as caught:
+        recover(script, upstream=upstream, operation=READ, policy=Policy(max_wait=5))
+    assert caught.value.decision.reason in {"parked", "wait-too-long"}
+    assert script.count == 1
+    assert upstream.snapshot().parked == 0
+
+
+def test_repeats_are_a_share_of_the_calls(clock):
+    """Without a budget left a repeat waits for it, or is given up."""
+    none = Tuning(repeats_saved=0, repeats_floor=0.1, repeats_share=0)
+    upstream = Upstream(tuning=none)
+    with pytest.raises(ServiceUnavailableError) as caught:
+        recover(
+            Script(ServiceUnavailableError()), upstream=upstream, operation=READ, policy=Policy(max_wait=5)
+        )
+    assert caught.value.decision.reason == "budget"
+    slow = Upstream(tuning=Tuning(repeats_saved=1, repeats_floor=0.5, repeats_share=0))
+    script = Script(ServiceUnavailableError(), ServiceUnavailableError(), "ok")
+    assert recover(script, upstream=slow, operation=READ) == "ok"
+    assert slow.snapshot().repeats == 2
+    assert clock.waited > 3
+
+
+def test_answers_of_a_service_that_works_end_an_outage(clock):
+    """A 404 shows as well as a 200 that somebody is at home."""
+    upstream = Upstream()
+    trip(upstream, clock.now())
+    with pytest.raises(FaultError):
+        recover(Script(Fault(code="NOT_FOUND")), upstream=upstream)
+    assert upstream.snapshot().state == "flowing"
+
+
+def test_a_bug_of_ours_is_no_outage_of_theirs(clock):
+    """Exceptions nobody can classify say nothing about the service."""
+    upstream = Upstream()
+    for _ in range(20):
+        with pytest.raises(FaultError):
+            recover(Script(KeyError("x")), upstream=upstream)
+    assert upstream.open
+
+
+def test_the_state_can_be_read():
+    """For dashboards: one value, and a repr."""
+    upstream = Upstream("shop")
+    first = upstream.snapshot(5.0)
+    assert (first.name, first.state, first.parked, first.resumes_in, first.calls) == (
+        "shop",
+        "flowing",
+        0,
+        0.0,
+        0,
+    )
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=5), 5.0, 4.0, 0.0)
+    assert upstream.snapshot(5.0).resumes_in == 5.0
+    assert "held" in repr(upstream)
+    assert upstream.snapshot().name == "shop"
+
+
+def test_a_turn_that_cannot_be_used_is_given_back():
+    """Whoever is interrupted after being let out does not block the others."""
+    upstream = Upstream()
+    trip(upstream)
+    one, two = ThreadWaiter(), ThreadWaiter()
+    assert upstream.look(one, 0.0) == pytest.approx(0.5)
+    assert upstream.look(two, 0.0) == float("inf")
+    assert upstream.look(one, 1.0) == 0.0
+    upstream.leave(one, 1.0)
+    assert two.granted
+    assert upstream.look(two, 1.0) == 0.0
+    assert upstream.force(two, 1.0)
+
+
+def test_the_next_in_line_keeps_the_time():
+    """When the first leaves, the second is woken to look when it is due."""
+    upstream = Upstream()
+    trip(upstream)
+    one, two = ThreadWaiter(), ThreadWaiter()
+    upstream.look(one, 0.0)
+    upstream.look(two, 0.0)
+    upstream.leave(one, 0.0)
+    assert two.event.is_set()
+    two.rest()
+    assert not two.event.is_set()
+    assert upstream.look(two, 0.0) == pytest.approx(0.5)
+
+
+def test_refused_without_a_hint_is_unavailable():
+    """The fault of an operation that could not be sent."""
+    assert Upstream().refusal(0.0).code == "SERVICE_UNAVAILABLE"
+
+
+# In real time --------------------------------------------------------------------------------------------------
+
+
+def test_threads_parked_in_an_outage_all_come_through():
+    """Few calls find out that it is over; nobody is left behind."""
+    upstream = Upstream(tuning=QUICK)
+    over, calls, results, lock = time.monotonic() + 0.15, [], [], threading.Lock()
+
+    def call():
+        with lock:
+            calls.append(1)
+        if time.monotonic() < over:
+            raise ServiceUnavailableError
+        return "ok"
+
+    def work():
+        results.append(recover(call, upstream=upstream, operation=READ, policy=Policy(attempts=50)))
+
+    trip(upstream, time.monotonic())
+    threads = [threading.Thread(target=work) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == ["ok"] * 20
+    assert len(calls) < 20 + 40
+    assert upstream.snapshot().parked == 0
+
+
+async def test_tasks_parked_in_an_outage_all_come_through():
+    """The same on an event loop."""
+    upstream = Upstream(tuning=QUICK)
+    over, calls = time.monotonic() + 0.1, []
+
+    async def call():
+        calls.append(1)
+        await asyncio.sleep(0)
+        if time.monotonic() < over:
+            raise ServiceUnavailableError
+        return "ok"
+
+    trip(upstream, time.monotonic())
+    work = [arecover(call, upstream=upstream, operation=READ, policy=Policy(attempts=50)) for _ in range(200)]
+    assert await asyncio.gather(*work) == ["ok"] * 200
+    assert len(calls) < 240
+
+
+async def test_a_cancelled_task_leaves_the_line():
+    """Parked calls can be cancelled at once, and the others move up."""
+    upstream = Upstream(tuning=Tuning(probe_first=0.2))
+    trip(upstream, time.monotonic())
+
+    async def call():
+        return "ok"
+
+    first = asyncio.create_task(arecover(call, upstream=upstream))
+    second = asyncio.create_task(arecover(call, upstream=upstream))
+    await asyncio.sleep(0.02)
+    assert upstream.snapshot().parked == 2
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert upstream.snapshot().parked == 1
+    assert await second == "ok"
+
+
+async def test_threads_and_tasks_wait_in_one_line():
+    """A task is woken by a thread's report, and the other way round."""
+    upstream = Upstream(tuning=QUICK)
+    trip(upstream, time.monotonic())
+
+    def call():
+        time.sleep(0.005)
+        return "thread"
+
+    async def acall():
+        await asyncio.sleep(0.005)
+        return "task"
+
+    mixed = [asyncio.to_thread(recover, call, upstream=upstream) for _ in range(4)]
+    mixed += [arecover(acall, upstream=upstream) for _ in range(4)]
+    assert sorted(await asyncio.gather(*mixed)) == ["task"] * 4 + ["thread"] * 4
+
+
+def test_a_waiter_whose_loop_is_gone_is_not_woken():
+    """Nobody is left to wake, and that is no failure of whoever reports."""
+
+    async def make():
+        return TaskWaiter()
+
+    waiter = asyncio.run(make())
+    thread = threading.Thread(target=waiter.wake)
+    thread.start()
+    thread.join()
+    assert not waiter.future.done()
+
+
+# Credentials ---------------------------------------------------------------------------------------------------
+
+
+class Door:
+    """A service whose key was changed."""
+
+    def __init__(self):
+        self.token, self.valid, self.renewals, self.works = "old", "new", 0, True
+
+    def call(self):
+        token = self.token
+        time.sleep(0.002)
+        if token != self.valid:
+            raise UnauthenticatedError
+        return "in"
+
+    async def acall(self):
+        token = self.token
+        await asyncio.sleep(0.002)
+        if token != self.valid:
+            raise UnauthenticatedError
+        return "in"
+
+    def refresh(self):
+        self.renewals += 1
+        time.sleep(0.02)
+        if not self.works:
+            raise OSError("no")
+        self.token = "new"
+
+    async def arefresh(self):
+        self.renewals += 1
+        await asyncio.sleep(0.02)
+        if not self.works:
+            raise OSError("no")
+        self.token = "new"
+
+
+async def test_one_renewal_for_all_tasks():
+    """Also for those who come while it is going on."""
+    door = Door()
+    upstream = Upstream(refresh=door.arefresh)
+
+    async def late():
+        await asyncio.sleep(0.01)
+        return await arecover(door.acall, upstream=upstream)
+
+    work = [arecover(door.acall, upstream=upstream) for _ in range(30)] + [late() for _ in range(5)]
+    assert await asyncio.gather(*work) == ["in"] * 35
+    assert door.renewals == upstream.snapshot().renewals == 1
+    assert upstream.open
+
+
+def test_one_renewal_for_all_threads():
+    """The same with threads."""
+    door, results = Door(), []
+    upstream = Upstream(refresh=door.refresh)
+    threads = [
+        threading.Thread(target=lambda: results.append(recover(door.call, upstream=upstream)))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == ["in"] * 20
+    assert door.renewals == 1
+
+
+async def test_a_renewal_that_fails_fails_for_all_who_waited():
+    """No stampede of further tries."""
+    door = Door()
+    door.works = False
+    upstream = Upstream(refresh=door.arefresh)
+    results = await asyncio.gather(
+        *(arecover(door.acall, upstream=upstream) for _ in range(10)), return_exceptions=True
+    )
+    assert all(isinstance(result, UnauthenticatedError) for result in results)
+    assert door.renewals == 1
+    assert upstream.open
+
+
+async def test_whoever_renews_may_be_cancelled():
+    """Then somebody else does it."""
+    door = Door()
+    upstream = Upstream(refresh=door.arefresh)
+    leader = asyncio.create_task(arecover(door.acall, upstream=upstream))
+    await asyncio.sleep(0.004)
+    others = [asyncio.create_task(arecover(door.acall, upstream=upstream)) for _ in range(3)]
+    await asyncio.sleep(0.006)
+    leader.cancel()
+    assert await asyncio.gather(*others) == ["in"] * 3
+    assert leader.cancelled() or leader.cancelling()
+
+
+async def test_waiting_for_a_renewal_has_bounds_and_can_be_cancelled():
+    """Nobody waits longer for it than the policy allows."""
+    door = Door()
+    going = asyncio.Event()
+
+    async def never():
+        going.set()
+        await asyncio.sleep(60)
+
+    upstream = Upstream(refresh=never)
+    leader = asyncio.create_task(arecover(door.acall, upstream=upstream))
+    refused = asyncio.create_task(arecover(door.acall, upstream=upstream, policy=Policy(max_wait=0.03)))
+    stuck = asyncio.create_task(arecover(door.acall, upstream=upstream))
+    await going.wait()
+    late = asyncio.create_task(arecover(door.acall, upstream=upstream, policy=Policy(max_wait=0.01)))
+    with pytest.raises(UnauthenticatedError):
+        await refused
+    with pytest.raises(UnauthenticatedError):
+        await late
+    for task in (stuck, leader):
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert upstream.open
