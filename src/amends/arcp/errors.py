@@ -5,4 +5,4 @@ from __future__ import annotations
 from amends.errors import arcp
 from amends.errors.arcp import *  # noqa: F403 - the same names, all of them
 
-__all__ = arcp.__all__  # noqa: PLE0605 - read off the one list
+__all__ = arcp.__all__
