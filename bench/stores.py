@@ -1,14 +1,16 @@
 """
 Each primitive against the raw library doing the same work with the same durability, in one run, interleaved.
 
-Raw SQLite is the `sqlite3` module in a plain loop (writes; with 32 writers, 32 threads taking turns on one connection) or
-in a worker thread (reads: both sides keep the event loop free). Raw NATS is nats-py's own publish, key-value bucket and
-pull subscription, awaited. Rates are wall-clock: most of it is waiting for a disk or a server.
+Raw SQLite is the `sqlite3` module called three ways: in a blocking loop, which nobody in an event loop may do and which pays
+for no thread; in a worker thread, awaited, which is the same work as ours; and by 32 threads taking turns on one connection. Raw NATS is nats-py's own publish, key-value bucket and
+pull subscription, awaited. Rates are wall-clock, because most of it is waiting for a disk or a server; the last column compares
+processor time, which a busy machine disturbs less.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import statistics
 import tempfile
@@ -26,10 +28,26 @@ ROUNDS = 15
 WRITERS = 32
 
 
+class Cost:
+    """Operations per second by the wall, and processor seconds per operation, all threads of this process included."""
+
+    def __init__(self, count, wall, cpu):
+        self.rate = count / wall
+        self.cpu = cpu / count
+
+
+def blocking(count, step, calls=None):
+    """`count` steps in a plain loop."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    for i in range(count if calls is None else calls):
+        step(i)
+    return Cost(count, time.perf_counter() - wall, time.process_time() - cpu)
+
+
 async def spread(writers, count, step):
-    """`count` steps by so many concurrent writers; the rate."""
-    start = time.perf_counter()
-    if writers == 1:
+    """`count` steps by so many concurrent writers; none means one, that waits for nobody else."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    if writers <= 1:
         for i in range(count):
             await step(i)
     else:
@@ -39,7 +57,7 @@ async def spread(writers, count, step):
                 await step(i)
 
         await asyncio.gather(*(writer(w) for w in range(writers)))
-    return count / (time.perf_counter() - start)
+    return Cost(count, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 class RawSqlite:
@@ -92,17 +110,12 @@ class RawSqlite:
 
     async def rate(self, what, writers, count):
         step = getattr(self, what)
-        if what == "get":
+        if writers == 0:
+            return blocking(count, step)
+        if writers == 1 or what == "get":
             return await spread(writers, count, lambda i: asyncio.to_thread(step, i))
-        if writers == 1:
-            start = time.perf_counter()
-            for i in range(count):
-                step(i)
-            return count / (time.perf_counter() - start)
         with ThreadPoolExecutor(writers) as pool:
-            start = time.perf_counter()
-            list(pool.map(step, range(count)))
-            return count / (time.perf_counter() - start)
+            return blocking(count, lambda _: list(pool.map(step, range(count))), calls=1)
 
 
 class RawNats:
@@ -171,31 +184,37 @@ class Ours:
 WHAT = {"append": "log: append", "put": "table: put", "get": "table: get", "task": "queue: put, take, done"}
 
 
-async def compare(backend, raw, ours):
-    """One row per primitive and number of writers."""
+# How the raw library is called: in a blocking loop, awaited one after the other, by many at once.
+BLOCKING, ONE = 0, 1
+CALLED = {BLOCKING: "1, raw blocking", ONE: "1", WRITERS: str(WRITERS)}
+
+
+async def compare(backend, raw, ours, ways=(ONE, WRITERS)):
+    """One row per primitive and way of calling it."""
     rows = []
     for what, title in WHAT.items():
-        for writers in (1, WRITERS):
-            await raw.rate(what, writers, 1000 if what == "put" else 64)
-            await ours.rate(what, writers, 1000 if what == "put" else 64)
-            # Short rounds and many: what else the disk does meanwhile then hits both sides alike.
-            probe = min(await raw.rate(what, writers, 128), await ours.rate(what, writers, 128))
+        for writers in ways:
+            for side in (raw, ours):
+                await side.rate(what, writers, 1000 if what == "put" else 64)
+            # Short rounds and many: what else the machine does meanwhile then hits both sides alike.
+            probe = min((await raw.rate(what, writers, 128)).rate, (await ours.rate(what, writers, 128)).rate)
             count = max(64, int(probe * 0.12))
             pairs = [
                 (await raw.rate(what, writers, count), await ours.rate(what, writers, count))
                 for _ in range(ROUNDS)
             ]
-            ratios = sorted(our / bare for bare, our in pairs)
+            ratios = sorted(our.rate / bare.rate for bare, our in pairs)
             rows.append(
                 {
                     "backend": backend,
                     "what": title,
-                    "writers": writers,
-                    "raw": statistics.median(bare for bare, _ in pairs),
-                    "ours": statistics.median(our for _, our in pairs),
+                    "writers": CALLED[writers],
+                    "raw": statistics.median(bare.rate for bare, _ in pairs),
+                    "ours": statistics.median(our.rate for _, our in pairs),
                     "ratio": statistics.median(ratios),
                     "low": ratios[ROUNDS // 4],
                     "high": ratios[-1 - ROUNDS // 4],
+                    "cpu": statistics.median(bare.cpu / our.cpu for bare, our in pairs),
                 }
             )
             print(row_line(rows[-1]), flush=True)
@@ -226,7 +245,7 @@ async def follow_latency(url, samples=600):
 def row_line(row):
     return (
         f"| {row['backend']} | {row['what']} | {row['writers']} | {row['raw']:,.0f} | {row['ours']:,.0f} "
-        f"| {row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f}) |"
+        f"| {row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f}) | {row['cpu']:.2f} |"
     )
 
 
@@ -237,9 +256,8 @@ async def measure():
             backend = f"SQLite, {synchronous.upper()}"
             url = f"sqlite:///{directory}/ours-{synchronous}.db?synchronous={synchronous}"
             async with await stores.open(url) as store:
-                rows += await compare(
-                    backend, RawSqlite(f"{directory}/raw-{synchronous}.db", synchronous), Ours(store)
-                )
+                raw = RawSqlite(f"{directory}/raw-{synchronous}.db", synchronous)
+                rows += await compare(backend, raw, Ours(store), (BLOCKING, ONE, WRITERS))
             follows.append((backend, await follow_latency(url)))
         server = NatsServer(Path(directory) / "nats")
         await asyncio.to_thread(server.start)
@@ -258,10 +276,12 @@ def main() -> list[str]:
     rows, follows = asyncio.run(measure())
     return [
         f"Wall-clock rates per second, values of {len(VALUE)} bytes, {ROUNDS} interleaved pairs; the ratio is ours over raw, median and",
-        "the interval that holds half of the pairs. Raw SQLite commits each write by itself; ours commits together what waits together.",
+        "the interval that holds half of the pairs; the last column is raw's processor time over ours. Raw SQLite commits each write by",
+        'itself; ours commits together what waits together. "Raw blocking" is a plain loop that would stop an event loop; the line below',
+        f"it awaits the same statements in a worker thread, as ours does. Load of the machine when begun: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors.",
         "",
-        "| backend | primitive | writers | raw | ours | ours / raw |",
-        "|---|---|---|---|---|---|",
+        "| backend | primitive | writers | raw | ours | ours / raw | by processor time |",
+        "|---|---|---|---|---|---|---|",
         *(row_line(row) for row in rows),
         "",
         "| follow, from append to the follower on another connection | median | p99 |",

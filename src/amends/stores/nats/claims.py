@@ -70,12 +70,13 @@ class Claims:
     ) -> int | None:
         """Write the record if it is still at revision `before`; its new revision, or None if it is not."""
         nonce = nonce or self._streams.link.new_id()
-        body = {"state": state, "attempts": attempts, "seconds": seconds, "reason": reason, "nonce": nonce}
-        # The id is of this sending, the nonce of the worker: one that is refused may ask again with the same nonce.
-        headers = {
-            "Nats-Msg-Id": self._streams.link.new_id(),
-            "Nats-Expected-Last-Subject-Sequence": str(before),
-        }
+        body: dict[str, object] = {"state": state, "attempts": attempts, "nonce": nonce}
+        if seconds:
+            body["seconds"] = seconds
+        if reason:
+            body["reason"] = reason
+        # No message id: the condition already lets it through only once, and the nonce tells whose it was.
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(before)}
         if state == "done":
             headers["Nats-TTL"] = _DONE_KEPT
         tries: list[int] = []
@@ -101,7 +102,7 @@ def parsed(stored: Stored) -> Claim:
         body["attempts"],
         stored.seq,
         stored.time,
-        body["seconds"],
-        body["reason"],
+        body.get("seconds", 0.0),
+        body.get("reason", ""),
         body["nonce"],
     )

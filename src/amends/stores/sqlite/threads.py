@@ -81,11 +81,9 @@ class _Thread:
             first = self._inbox.get()
             batch = [] if first is None else [first]
             going = first is not None
-            while going and len(batch) < _BATCH:
-                try:
-                    job = self._inbox.get_nowait()
-                except queue.Empty:
-                    break
+            # Only this thread takes from the box: what is there when it looks can be had without waiting.
+            while going and len(batch) < _BATCH and not self._inbox.empty():
+                job = self._inbox.get()
                 if job is None:
                     going = False
                 else:
