@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from amends.stores.nats.link import ApiError
 from amends.stores.nats.messages import Stored, latest
+from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import token
 

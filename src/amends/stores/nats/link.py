@@ -29,13 +29,14 @@ from amends.stores.errors import (
     StoreUnavailableError,
     ValueTooLargeError,
 )
+from amends.stores.nats.answers import Answers, Inbox
+from amends.stores.nats.refusal import ApiError, NobodyThereError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
 
-__all__ = ["ApiError", "Link", "NobodyThereError", "header", "moment"]
+__all__ = ["Link", "header", "moment"]
 
 # In flight at once; callers beyond it wait their turn. Enough to fill a pipe, too few to fill a memory.
 _IN_FLIGHT = 1024
@@ -43,100 +44,6 @@ _IN_FLIGHT = 1024
 _PATIENCE = 2.0
 _PAUSE = 0.05
 _CLOCK_AGE = 30.0
-
-# JetStream's numbers (server/errors.json of nats-server).
-# Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
-_PASSING = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
-# Account, memory or storage exhausted.
-_FULL = frozenset({10002, 10028, 10047})
-# Storing failed: by a limit, or by the disk.
-_NOT_STORED = 10077
-_HELD = "maximum messages per subject exceeded"
-
-
-class ApiError(StoreError):
-    """JetStream said no, with its own number; where the contract has words for it, callers here use those."""
-
-    def __init__(self, code: int, number: int, description: str) -> None:
-        super().__init__(code, number, description)
-        self.code = code
-        self.number = number
-        self.description = description
-
-    def __str__(self) -> str:
-        return f"JetStream refused: {self.description} ({self.number})"
-
-    @property
-    def conflict(self) -> bool:
-        """A condition on the last sequence number was not met."""
-        return self.number in {10071, 10164}
-
-    @property
-    def held(self) -> bool:
-        """The subject has its one message already."""
-        return self.number == _NOT_STORED and self.description == _HELD
-
-    @property
-    def missing(self) -> bool:
-        """There is no such stream, consumer or message."""
-        return self.code == 404 or self.number == 0
-
-    @property
-    def found(self) -> int | None:
-        """The sequence number a conflict found instead, where the server says so."""
-        number = self.description.rpartition(": ")[2]
-        return int(number) if number.isdecimal() else None
-
-
-class _Answers:
-    """Where the answers to one request arrive."""
-
-    __slots__ = ("arrived", "broken", "waiter")
-
-    def __init__(self) -> None:
-        self.arrived: list[Msg] = []
-        self.broken = False
-        self.waiter: asyncio.Future[None] | None = None
-
-    def wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-
-    async def next(self, patience: float) -> Msg | None:
-        """The next answer; None when the connection broke or nothing came in time."""
-        if not self.arrived and not self.broken and patience > 0:
-            loop = asyncio.get_running_loop()
-            self.waiter = loop.create_future()
-            timer = loop.call_later(patience, self.wake)
-            try:
-                await self.waiter
-            finally:
-                timer.cancel()
-                self.waiter = None
-        return self.arrived.pop(0) if self.arrived else None
-
-
-class _Inbox:
-    """
-    A subscription of its own, for deliveries: they keep their subject, so only the subscription tells whose they are.
-
-    One that nobody listens to any more hands tasks back, so that they go to the next worker at once.
-    """
-
-    __slots__ = ("answers", "link", "subject", "subscription")
-
-    def __init__(self, link: Link, subject: str) -> None:
-        self.link = link
-        self.subject = subject
-        self.answers: _Answers | None = None
-        self.subscription: Subscription | None = None
-
-    async def arrived(self, message: Msg) -> None:
-        if self.answers is not None:
-            self.answers.arrived.append(message)
-            self.answers.wake()
-        elif message.reply.startswith("$JS.ACK."):
-            await self.link.tell(message.reply, b"-NAK")
 
 
 class Link:
@@ -147,8 +54,8 @@ class Link:
         self.timeout = timeout
         self.closed = False
         self._client: Client | None = None
-        self._open: dict[str, _Answers] = {}
-        self._idle: list[_Inbox] = []
+        self._open: dict[str, Answers] = {}
+        self._idle: list[Inbox] = []
         self._tokens = itertools.count()
         self._inbox = f"_INBOX.{uuid.uuid4().hex}"
         self._up = asyncio.Event()
@@ -264,7 +171,7 @@ class Link:
                 if sent or not self._up.is_set() or self.closed:
                     await self._until_up(end, "maybe" if sent else "no")
                 token = str(next(self._tokens))
-                answers = self._open[token] = _Answers()
+                answers = self._open[token] = Answers()
                 try:
                     if tries is not None:
                         tries.append(1)
@@ -317,7 +224,7 @@ class Link:
         """All answers to one request, until the caller has enough, none comes for `patience`, or the connection breaks."""
         await self._until_up(time.monotonic() + self.timeout, "no")
         token = str(next(self._tokens))
-        answers = self._open[token] = _Answers()
+        answers = self._open[token] = Answers()
         try:
             if not await self._send(subject, payload, f"{self._inbox}.{token}", None):
                 return
@@ -338,7 +245,7 @@ class Link:
         """
         await self._until_up(time.monotonic() + self.timeout, "no")
         inbox = await self._borrow()
-        answers = inbox.answers = self._open[inbox.subject] = _Answers()
+        answers = inbox.answers = self._open[inbox.subject] = Answers()
         complete = False
         try:
             if not await self._send(subject, payload, inbox.subject, None):
@@ -366,7 +273,7 @@ class Link:
         if not self._up.is_set() or self.closed:
             await self._until_up(time.monotonic() + self.timeout, "no")
         inbox = await self._borrow()
-        answers = inbox.answers = self._open[inbox.subject] = _Answers()
+        answers = inbox.answers = self._open[inbox.subject] = Answers()
         complete = False
         try:
             if not await self._send(subject, payload, inbox.subject, None):
@@ -385,7 +292,7 @@ class Link:
         finally:
             await self._give_back(inbox, answers, expires, complete=complete)
 
-    async def _give_back(self, inbox: _Inbox, answers: _Answers, expires: float, *, complete: bool) -> None:
+    async def _give_back(self, inbox: Inbox, answers: Answers, expires: float, *, complete: bool) -> None:
         del self._open[inbox.subject]
         inbox.answers = None
         for message in answers.arrived:
@@ -396,10 +303,10 @@ class Link:
             # The request still stands at the server: keep the inbox until it has run out.
             asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
 
-    async def _borrow(self) -> _Inbox:
+    async def _borrow(self) -> Inbox:
         if self._idle:
             return self._idle.pop()
-        inbox = _Inbox(self, f"{self._inbox}d.{next(self._tokens)}")
+        inbox = Inbox(self, f"{self._inbox}d.{next(self._tokens)}")
         inbox.subscription = await self.client.subscribe(inbox.subject, cb=inbox.arrived)
         return inbox
 
@@ -446,11 +353,11 @@ class Link:
             if error is None:
                 return answer
             problem = ApiError(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
-            if problem.number in _FULL or (problem.number == _NOT_STORED and not problem.held):
+            if problem.full:
                 raise StoreFullError(
                     f"{self.shown} has no room left ({problem.description}): raise its limits"
                 )
-            if problem.number not in _PASSING:
+            if not problem.passing:
                 raise problem
             if time.monotonic() > end:
                 raise StoreUnavailableError(
@@ -485,10 +392,6 @@ class Link:
         if self._clock is None:
             raise StoreError(f"{self.shown} does not tell the time: nats-server 2.11 or newer is needed")
         return self._clock[0] + time.monotonic()
-
-
-class NobodyThereError(Exception):
-    """Connected, and no responder for a subject."""
 
 
 def header(message: Msg, name: str) -> str | None:

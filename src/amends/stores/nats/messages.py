@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import StoreUnavailableError
-from amends.stores.nats.link import ApiError, NobodyThereError, header, moment
+from amends.stores.nats.link import header, moment
+from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import Streams
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from amends.stores.contract import DeadTask, QueueSize, Task
 from amends.stores.errors import LeaseLostError
 from amends.stores.nats.claims import Claim, Claims, State, parsed
 from amends.stores.nats.dead import DeadLetters
-from amends.stores.nats.link import ApiError, NobodyThereError
 from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one, sweep
+from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 

@@ -12,7 +12,8 @@ import time
 from typing import Any
 
 from amends.stores.errors import StoreUnavailableError
-from amends.stores.nats.link import ApiError, Link
+from amends.stores.nats.link import Link
+from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.subjects import token
 
 __all__ = ["STATE", "Streams"]

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.nats.link import ApiError
 from amends.stores.nats.messages import Stored, latest, sweep
+from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, key_filters, key_subject
 

@@ -1,0 +1,67 @@
+"""Where answers and deliveries arrive, and who waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
+    from amends.stores.nats.link import Link
+
+__all__ = ["Answers", "Inbox"]
+
+
+class Answers:
+    """Where the answers to one request arrive."""
+
+    __slots__ = ("arrived", "broken", "waiter")
+
+    def __init__(self) -> None:
+        self.arrived: list[Msg] = []
+        self.broken = False
+        self.waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """Something arrived, broke, or took too long: let whoever waits look."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    async def next(self, patience: float) -> Msg | None:
+        """The next answer; None when the connection broke or nothing came in time."""
+        if not self.arrived and not self.broken and patience > 0:
+            loop = asyncio.get_running_loop()
+            self.waiter = loop.create_future()
+            timer = loop.call_later(patience, self.wake)
+            try:
+                await self.waiter
+            finally:
+                timer.cancel()
+                self.waiter = None
+        return self.arrived.pop(0) if self.arrived else None
+
+
+class Inbox:
+    """
+    A subscription of its own, for deliveries: they keep their subject, so only the subscription tells whose they are.
+
+    One that nobody listens to any more hands tasks back, so that they go to the next worker at once.
+    """
+
+    __slots__ = ("answers", "link", "subject", "subscription")
+
+    def __init__(self, link: Link, subject: str) -> None:
+        self.link = link
+        self.subject = subject
+        self.answers: Answers | None = None
+        self.subscription: Subscription | None = None
+
+    async def arrived(self, message: Msg) -> None:
+        """Called by the subscription for every delivery."""
+        if self.answers is not None:
+            self.answers.arrived.append(message)
+            self.answers.wake()
+        elif message.reply.startswith("$JS.ACK."):
+            await self.link.tell(message.reply, b"-NAK")
