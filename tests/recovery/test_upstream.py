@@ -87,6 +87,52 @@ def test_who_was_sent_gives_up_at_the_end_of_its_patience(clock):
     assert upstream.snapshot().parked == 0
 
 
+def test_a_repeat_that_gets_no_turn_is_given_up(clock):
+    """After its own wait it stands in line like everybody, and not for longer than it may."""
+    upstream = Upstream(tuning=Tuning(silence_first=50, silence_cap=50))
+    with pytest.raises(FaultError) as caught:
+        recover(Script(Fault(code="TIMEOUT")), upstream=upstream, operation=READ, policy=Policy(max_wait=5))
+    assert caught.value.decision.reason == "parked"
+    assert caught.value.history[0].wait == 5
+    assert upstream.snapshot().parked == 0
+
+
+def test_an_outer_deadline_bounds_the_line(clock):
+    """Nobody is parked past the time of the operation around."""
+    upstream = Upstream(tuning=Tuning(probe_first=50, probe_cap=50))
+    trip(upstream, clock.now())
+    began = clock.now()
+    assert recover(lambda: recover(Script("x"), upstream=upstream), policy=Policy(deadline=3)) == "x"
+    assert clock.now() - began == 3
+
+
+async def test_a_first_failure_on_a_loop_is_reported():
+    """The quick path tells the upstream like the others."""
+    upstream = Upstream()
+    with pytest.raises(FaultError):
+        await arecover(Script(Fault(code="SERVICE_UNAVAILABLE")).acall, upstream=upstream)
+    assert upstream.snapshot().failing > 0
+    assert await arecover(Script("x").acall, upstream=upstream) == "x"
+    assert upstream.snapshot().calls == 2
+
+
+def test_leaving_without_having_been_in_line_is_no_mistake():
+    """Somebody may only have waited for credentials."""
+    upstream = Upstream()
+    upstream.leave(ThreadWaiter(), 0.0)
+    assert upstream.open
+
+
+async def test_a_woken_waiter_does_not_sleep():
+    """Also when it was woken before it lay down."""
+    from amends.recovery.clock import CLOCK
+
+    waiter = TaskWaiter()
+    waiter.wake()
+    waiter.wake()
+    await CLOCK.apark(waiter, 60.0)
+
+
 def test_repeats_are_a_share_of_the_calls(clock):
     """Without a budget left a repeat waits for it, or is given up."""
     none = Tuning(repeats_saved=0, repeats_floor=0.1, repeats_share=0)
@@ -96,7 +142,7 @@ def test_repeats_are_a_share_of_the_calls(clock):
             Script(ServiceUnavailableError()), upstream=upstream, operation=READ, policy=Policy(max_wait=5)
         )
     assert caught.value.decision.reason == "budget"
-    slow = Upstream(tuning=Tuning(repeats_saved=1, repeats_floor=0.5, repeats_share=0))
+    slow = Upstream(tuning=Tuning(repeats_saved=1, repeats_floor=0.2, repeats_share=0))
     script = Script(ServiceUnavailableError(), ServiceUnavailableError(), "ok")
     assert recover(script, upstream=slow, operation=READ) == "ok"
     assert slow.snapshot().repeats == 2
@@ -150,6 +196,15 @@ def test_a_turn_that_cannot_be_used_is_given_back():
     assert two.granted
     assert upstream.look(two, 1.0) == 0.0
     assert upstream.force(two, 1.0)
+
+
+def test_a_servers_own_wish_is_stronger_than_impatience():
+    """Nobody forces a way out while the server has asked for silence."""
+    upstream, waiter = Upstream(), ThreadWaiter()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=5), 0.0, 0.0, 0.0)
+    assert upstream.look(waiter, 1.0) == 5.0
+    assert not upstream.force(waiter, 1.0)
+    assert upstream.snapshot(1.0).parked == 0
 
 
 def test_the_next_in_line_keeps_the_time():

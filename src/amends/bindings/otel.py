@@ -54,8 +54,7 @@ def span_event(event: Event) -> AbstractContextManager[Any] | None:
     attempts, waits, give_ups = _instruments()
     if event.kind == "retry":
         attempts.add(1, attributes)
-        if event.delay is not None:
-            waits.record(event.delay, attributes)
+        waits.record(event.delay or 0.0, attributes)
         covering: AbstractContextManager[Any] = trace.get_tracer(_SCOPE, __version__).start_as_current_span(
             "amends.wait", attributes={**attributes, "amends.attempt": event.attempt}
         )

@@ -67,12 +67,12 @@ class Try:
         """Decide. What recovery must not touch passes through; what it gives up on is raised from here."""
         if self._scope is not None:
             SCOPE.set(self._before)
-        self.over = True
+        self.over, again = True, True
         try:
             self.next = self._steps.send(None) if error is None else self._steps.throw(error)
         except StopIteration:
-            return False
-        return True
+            again = False
+        return again
 
 
 class Attempts:

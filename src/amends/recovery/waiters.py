@@ -21,11 +21,9 @@ class Waiter:
 
     def wake(self) -> None:
         """End its sleep, or the next one if it is awake. From any thread."""
-        raise NotImplementedError
 
     def rest(self) -> None:
         """Before sleeping: forget earlier calls to wake."""
-        raise NotImplementedError
 
 
 class ThreadWaiter(Waiter):

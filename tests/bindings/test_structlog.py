@@ -1,0 +1,45 @@
+"""Recovery in structlog, with its own capture."""
+
+import runpy
+import sys
+
+import pytest
+import structlog
+
+import amends.bindings.structlog as binding
+from amends import Fault, FaultError, Operation, recover
+from amends.errors import RateLimitedError
+from amends.testing import FakeClock, Script
+
+
+@pytest.fixture
+def records():
+    """What structlog got."""
+    binding.install()
+    with FakeClock(), structlog.testing.capture_logs() as captured:
+        yield captured
+    binding.remove()
+
+
+def test_one_record_per_event(records):
+    """T11: level and error {code, message}, the message being what the code means."""
+    recover(Script(RateLimitedError("s3cret", retry_after=1.5), 1), operation=Operation(name="read"))
+    assert [record["event"] for record in records] == ["retry", "recovered"]
+    first = records[0]
+    assert (first["log_level"], first["delay"], first["operation"]) == ("info", 1.5, "read")
+    assert first["error"] == {"code": "RATE_LIMITED", "message": "Too many requests"}
+
+
+def test_giving_up_is_a_warning(records):
+    """And has no delay."""
+    with pytest.raises(FaultError):
+        recover(Script(Fault(code="NOT_FOUND")))
+    assert records[-1]["log_level"] == "warning"
+    assert "delay" not in records[-1]
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    """It has no extra, so it is named itself."""
+    monkeypatch.setitem(sys.modules, "structlog", None)
+    with pytest.raises(ImportError, match="pip install structlog"):
+        runpy.run_path(binding.__file__)

@@ -1,0 +1,106 @@
+"""What recovery tells those who watch: names and numbers, never values."""
+
+import logging
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from amends import Fault, FaultError, Operation, recover
+from amends.core.decision import REASONS
+from amends.errors import RateLimitedError, ServiceUnavailableError
+from amends.recovery import Event, add_hook, remove_hook, set_hooks
+from amends.testing import Script
+
+READ = Operation(name="read", read_only=True)
+
+
+def test_every_step_is_told(clock, seen):
+    """With operation, code, class, attempt, delay, reason and time."""
+    recover(Script(RateLimitedError("secret", retry_after=1.5), "x"), "argument", operation=READ)
+    assert [event.kind for event in seen] == ["retry", "recovered"]
+    assert seen[0] == Event(
+        kind="retry",
+        operation="read",
+        code="RATE_LIMITED",
+        vocabulary="everyday",
+        recovery="transient",
+        attempt=1,
+        delay=1.5,
+        reason="hint",
+        elapsed=0.0,
+    )
+    assert seen[1].elapsed == 1.5
+    with pytest.raises(FaultError):
+        recover(Script(ServiceUnavailableError()))
+    assert (seen[-1].kind, seen[-1].reason) == ("gave-up", "effect-unknown")
+    assert all(event.reason in REASONS for event in seen)
+
+
+def test_no_values_in_events(clock, seen):
+    """Neither arguments nor messages, results or details."""
+    fault = Fault(code="RATE_LIMITED", message="s3cret", details={"s3cret": 1}, suggestions=("s3cret",))
+    recover(Script(fault, "s3cret"), "s3cret", token="s3cret")
+    assert b"s3cret" not in msgspec.json.encode(seen)
+
+
+def test_the_default_is_the_log(clock, caplog):
+    """INFO on the logger amends.recovery, fields on the record."""
+    caplog.set_level(logging.INFO, "amends.recovery")
+    recover(Script(RateLimitedError(retry_after=1.5), "x"), operation=READ)
+    record = caplog.records[0]
+    assert record.getMessage() == "retry read: RATE_LIMITED after attempt 1 (hint, 1.5 s)"
+    assert record.amends["reason"] == "hint"
+    with pytest.raises(FaultError):
+        recover(Script(Fault(code="NOT_FOUND")))
+    assert caplog.records[-1].getMessage() == "gave-up operation: NOT_FOUND after attempt 1 (correctable)"
+
+
+def test_a_log_that_nobody_reads_costs_nothing(clock, caplog):
+    """Below INFO nothing is formatted."""
+    caplog.set_level(logging.WARNING, "amends.recovery")
+    recover(Script(RateLimitedError(retry_after=1.5), "x"))
+    assert caplog.records == []
+
+
+def test_hooks_can_be_chosen(clock):
+    """Exactly these; one more; one less; none."""
+    one, two = [], []
+    set_hooks(one.append)
+    add_hook(two.append)
+    add_hook(two.append)
+    recover(Script(RateLimitedError(retry_after=1), "x"))
+    assert len(one) == len(two) == 2
+    remove_hook(two.append)
+    remove_hook(two.append)
+    recover(Script(RateLimitedError(retry_after=1), "x"))
+    assert (len(one), len(two)) == (4, 2)
+    set_hooks()
+    recover(Script(RateLimitedError(retry_after=1), "x"))
+    assert len(one) == 4
+
+
+def test_a_hook_may_cover_the_wait(clock):
+    """What it returns is open while the wait lasts."""
+    order = []
+
+    @contextmanager
+    def covering():
+        order.append(clock.now())
+        yield
+        order.append(clock.now())
+
+    set_hooks(lambda event: covering() if event.kind == "retry" else None)
+    recover(Script(RateLimitedError(retry_after=7), "x"))
+    assert order[1] - order[0] == 7
+
+
+def test_a_hook_that_fails_changes_nothing(clock, caplog):
+    """Watching must not change what is watched."""
+
+    def broken(event):
+        raise RuntimeError
+
+    set_hooks(broken)
+    assert recover(Script(RateLimitedError(retry_after=1), "x")) == "x"
+    assert "hook failed" in caplog.text

@@ -1,0 +1,134 @@
+"""What users' tests get: time that passes at once, scripts, events, fixtures."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from amends import Fault, FaultError, Operation, Upstream, arecover, recover
+from amends.errors import RateLimitedError
+from amends.recovery.clock import CLOCK
+from amends.testing import FakeClock, Script, ScriptEndedError, recorded_events
+
+pytest_plugins = ["pytester"]
+READ = Operation(read_only=True)
+
+
+def test_nobody_sleeps_and_waits_are_recorded():
+    """Minutes pass in no time, exactly as asked for."""
+    began = time.monotonic()
+    with FakeClock() as clock:
+        before = clock.now()
+        recover(
+            Script(RateLimitedError(retry_after=120), Fault(code="SERVICE_UNAVAILABLE"), 1), operation=READ
+        )
+        assert clock.now() - before == 122
+    assert clock.waits == [120, 2]
+    assert clock.waited == 122
+    assert time.monotonic() - began < 5
+    assert CLOCK.now is time.monotonic
+
+
+def test_jitter_can_be_had_back():
+    """As a number, or as dice of one's own."""
+    for draw in (0.5, lambda: 0.5):
+        with FakeClock(draw=draw) as clock:
+            recover(Script(Fault(code="SERVICE_UNAVAILABLE"), 1), operation=READ)
+        assert clock.waits == [0.75]
+
+
+def test_time_can_pass_without_waiting():
+    """A call that takes long."""
+    with FakeClock() as clock:
+        history = []
+        recover(lambda: clock.advance(3), history=history)
+    assert history[0].duration == 3
+
+
+async def test_tasks_wait_side_by_side():
+    """Two waits of ten seconds are ten seconds, and the shorter one ends first."""
+    order = []
+
+    async def work(name, hint):
+        await arecover(Script(RateLimitedError(retry_after=hint), name).acall)
+        order.append(name)
+
+    with FakeClock() as clock:
+        before = clock.now()
+        await asyncio.gather(work("slow", 10), work("slow too", 10), work("fast", 2))
+        assert clock.now() - before == 10
+    assert order[0] == "fast"
+
+
+async def test_parked_calls_wait_in_fake_time():
+    """On threads and tasks, and are woken when their turn comes."""
+    upstream = Upstream()
+    with FakeClock() as clock:
+        upstream.failed(Fault(code="RATE_LIMITED", retry_after=30), clock.now(), clock.now(), 0.0)
+        results = await asyncio.gather(*(arecover(Script(n).acall, upstream=upstream) for n in range(5)))
+        assert results == [0, 1, 2, 3, 4]
+        upstream.failed(Fault(code="RATE_LIMITED", retry_after=30), clock.now(), clock.now(), 0.0)
+        assert recover(Script("x"), upstream=upstream) == "x"
+        assert await asyncio.to_thread(recover, Script("y"), upstream=upstream) == "y"
+    assert 30 in clock.waits
+
+
+def test_a_parked_thread_can_be_woken_by_another():
+    """Then no time passes for it."""
+    from amends.recovery.waiters import ThreadWaiter
+
+    waiter = ThreadWaiter()
+    with FakeClock() as clock:
+        before = clock.now()
+        thread = threading.Thread(target=waiter.wake)
+        thread.start()
+        thread.join()
+        CLOCK.park(waiter, 60.0)
+        assert clock.now() == before
+
+
+def test_a_script_does_what_it_is_told():
+    """Exceptions and faults are raised, by instance or class; the rest is returned; arguments are kept."""
+    script = Script(OSError, ValueError("x"), Fault(code="NOT_FOUND"), 7)
+    for expected in (OSError, ValueError, FaultError):
+        with pytest.raises(expected):
+            script(1, two=2)
+    assert script() == 7
+    assert (script.count, script.calls[0]) == (4, ((1,), {"two": 2}))
+
+
+def test_a_script_that_is_over_is_no_failure_to_recover_from():
+    """One call too many ends the test, not the recovery."""
+    with FakeClock(), pytest.raises(ScriptEndedError):
+        recover(Script(RateLimitedError(retry_after=1)))
+    forever = Script(1, repeat=True)
+    assert [forever(), forever(), forever()] == [1, 1, 1]
+
+
+def test_events_are_recorded_for_a_while():
+    """And no longer."""
+    with FakeClock():
+        with recorded_events() as seen:
+            recover(Script(RateLimitedError(retry_after=1), 1))
+        recover(Script(RateLimitedError(retry_after=1), 1))
+    assert [event.kind for event in seen] == ["retry", "recovered"]
+
+
+def test_the_fixtures_work(pytester):
+    """In a pytest of its own, as a user's project has it."""
+    pytester.makepyfile(
+        """
+        from amends import recover
+        from amends.errors import RateLimitedError
+
+        def test_it(amends_clock, amends_events, amends_script):
+            fetch = amends_script(RateLimitedError(retry_after=90), "page")
+            assert recover(fetch) == "page"
+            assert amends_clock.waits == [90]
+            assert [event.kind for event in amends_events] == ["retry", "recovered"]
+        """
+    )
+    pytester.runpytest_inprocess("-p", "amends.testing_plugin", "-p", "no:cacheprovider").assert_outcomes(
+        passed=1
+    )
