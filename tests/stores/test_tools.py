@@ -10,6 +10,7 @@ import pytest
 
 from amends import stores
 from amends.commands import store as command
+from amends.errors.cli import ValidationError
 from amends.stores import Bounds, StoreError
 from amends.stores.copying import copy
 from tests.stores.clocks import SetClock
@@ -175,6 +176,6 @@ def test_info_check_and_copy_on_the_command_line(tmp_path, nats_server, capsys):
 
 
 def test_asking_about_a_file_that_is_not_there_makes_none(tmp_path):
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(ValidationError, match="no file"):
         run("store", "info", f"sqlite:///{tmp_path}/none.db")
     assert list(tmp_path.iterdir()) == []
