@@ -22,8 +22,9 @@ MAX_DEPTH = 256
 _SURELY_SHALLOW = 2 * MAX_DEPTH
 """Every level takes two bytes, so a shorter document cannot be too deep."""
 
-_MAX_WIDTH = 1_000_000
-"""Containers on one level. Values built in this process may hold themselves twice, and double on every level."""
+_MAX_ITEMS = MAX_BYTES // 2
+"""Items in all, more than any document of that size has. Values built in this process may hold themselves twice, and
+double on every level."""
 
 TOO_DEEP: Any = object()
 """What reading gives for a document nested too deep: it was readable, and nothing in it is looked at."""
@@ -113,8 +114,9 @@ def compact(value: Any) -> bytes | None:
 
 
 def deep(value: Any) -> bool:
-    """Whether a value is nested deeper than MAX_DEPTH. Walks without recursion."""
+    """Whether a value is nested deeper than MAX_DEPTH, or larger than any document. Walks without recursion."""
     level = [value]
+    left = _MAX_ITEMS
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for item in level:
@@ -122,13 +124,12 @@ def deep(value: Any) -> bool:
                 below.extend(item.values())
             elif item.__class__ is list:
                 below.extend(item)
-        if not below:
-            return False
+            if len(below) > left:
+                return True
         level = [item for item in below if item.__class__ is dict or item.__class__ is list]
         if not level:
             return False
-        if len(level) > _MAX_WIDTH:
-            return True
+        left -= len(below)
     return True
 
 

@@ -20,7 +20,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.adcp import VOCABULARY
-from amends.core.wire import MAX_DEPTH, compact, deep
+from amends.core.wire import compact, deep
 from amends.dialects import members
 from amends.dialects.outgoing import checked, redacted
 
@@ -72,11 +72,14 @@ def valid(error: Any, within: int | None = None) -> bool:
         return False
     if within is not None and within <= _SURELY_SMALL:
         return True
+    for value in error.values():
+        # Before it is written: a value that holds itself twice on every level would be written without end.
+        if value.__class__ is dict or value.__class__ is list:
+            if deep(error):
+                return False
+            break
     written = compact(error)
-    if written is None or len(written) > MAX_ERROR_BYTES:
-        return False
-    # Every level takes two bytes, so a short error cannot be deep.
-    return len(written) <= 2 * MAX_DEPTH or not deep(error)
+    return written is not None and len(written) <= MAX_ERROR_BYTES
 
 
 def decode(data: Any) -> Fault | None:
@@ -103,7 +106,7 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         message=message if message.__class__ is str else "",
         recovery=recovery,
         vocabulary="adcp",
-        retry_after=finite(wait) if wait is not None else None,
+        retry_after=None if wait is None else finite(wait),
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
         executed=executed or row.executed,
         origin=origin,
