@@ -1,0 +1,256 @@
+"""
+Many threads and many tasks against one upstream, with failures injected, in real time.
+
+What must hold whatever the order: no operation makes more calls than its policy allows, the budget is never overdrawn,
+nobody is left parked, the books are straight at the end, and it ends. A watchdog prints every stack if it does not.
+"""
+
+import asyncio
+import faulthandler
+import random
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
+from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
+from amends.errors import TimeoutError as TimedOut
+from amends.recovery import Tuning
+from amends.recovery.clock import CLOCK
+
+READ = Operation(name="read", read_only=True)
+# The constants of the simulator, a hundred times as fast.
+FAST = Tuning(
+    probe_first=0.005,
+    probe_cap=0.05,
+    silence_first=0.02,
+    silence_cap=0.05,
+    repeats_floor=300.0,
+    repeats_saved=30.0,
+)
+ATTEMPTS = 4
+
+
+class Service:
+    """Fails in every way there is: by chance, for a while altogether, with hints, with credentials that lapse."""
+
+    def __init__(self, seed):
+        self.dice = random.Random(seed)
+        self.lock = threading.Lock()
+        self.calls = Counter()
+        self.renewals = 0
+        self.token = self.valid = 0
+        self.renewed = -100.0
+        self.began = time.monotonic()
+
+    def answer(self, name):
+        """One call; raises, or returns its name."""
+        with self.lock:
+            self.calls[name] += 1
+            chance = self.dice.random()
+            if chance > 0.999 and time.monotonic() - self.renewed > 2.0:
+                self.valid += 1
+                self.renewed = time.monotonic()
+            token_is_good = self.token == self.valid
+        if not token_is_good:
+            raise UnauthenticatedError
+        phase = (time.monotonic() - self.began) % 0.5
+        if 0.2 < phase < 0.3 or chance < 0.05:
+            raise ServiceUnavailableError
+        if chance < 0.06:
+            raise RateLimitedError(retry_after=0.01)
+        if chance < 0.07:
+            raise TimedOut
+        if chance < 0.08:
+            raise KeyError(name)
+        return name
+
+    def refresh(self):
+        """New credentials."""
+        with self.lock:
+            self.renewals += 1
+            self.token = self.valid
+
+
+@pytest.fixture
+def watched():
+    """Dump every thread's stack and end the process if it hangs."""
+    faulthandler.dump_traceback_later(110, exit=True, file=sys.__stderr__)
+    # Backoff from a hundredth of a second; the flow is the same.
+    with CLOCK.using(sleep=lambda s: time.sleep(s / 100), asleep=lambda s: asyncio.sleep(s / 100)):
+        yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def check(service, upstream, results, operations):
+    """What must hold at the end."""
+    assert sum(results.values()) == operations
+    assert results["too many"] == 0
+    assert max(service.calls.values()) <= ATTEMPTS
+    snapshot = upstream.snapshot()
+    assert snapshot.parked == 0
+    assert snapshot.calls == sum(service.calls.values())
+    elapsed = time.monotonic() - service.began
+    earned = FAST.repeats_saved + FAST.repeats_share * snapshot.calls + FAST.repeats_floor * elapsed
+    assert 0 <= snapshot.repeats <= earned
+    assert snapshot.repeats_left >= 0
+    assert not upstream._renewal.leading
+    assert not upstream._renewal.waiters
+    assert upstream._health.inflight >= 0
+    assert results["ok"] > operations * 0.8
+
+
+def by_threads(threads, each):
+    """`threads` threads, each with so many operations."""
+    service = Service(seed=threads)
+    upstream = Upstream("stress", refresh=service.refresh, tuning=FAST)
+    results, lock = Counter(), threading.Lock()
+    policy = Policy(attempts=ATTEMPTS, max_wait=120.0)
+
+    def slowly(name):
+        time.sleep(0.001)
+        return service.answer(name)
+
+    def work(number):
+        for index in range(each):
+            name = (number, index)
+            try:
+                recover(slowly, name, upstream=upstream, operation=READ, policy=policy)
+                outcome = "ok"
+            except FaultError as error:
+                outcome = error.decision.reason if len(error.history) <= ATTEMPTS else "too many"
+            with lock:
+                results[outcome] += 1
+
+    crowd = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(threads)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join(100)
+        assert not thread.is_alive(), "deadlock"
+    check(service, upstream, results, threads * each)
+
+
+async def by_tasks(tasks, each):
+    """`tasks` tasks, each with so many operations."""
+    service = Service(seed=tasks)
+    upstream = Upstream("stress", refresh=service.refresh, tuning=FAST)
+    results = Counter()
+    policy = Policy(attempts=ATTEMPTS, max_wait=120.0)
+
+    async def call(name):
+        await asyncio.sleep(0.001)
+        return service.answer(name)
+
+    async def work(number):
+        for index in range(each):
+            try:
+                await arecover(call, (number, index), upstream=upstream, operation=READ, policy=policy)
+                results["ok"] += 1
+            except FaultError as error:
+                results[error.decision.reason if len(error.history) <= ATTEMPTS else "too many"] += 1
+
+    async with asyncio.timeout(100):
+        await asyncio.gather(*(work(number) for number in range(tasks)))
+    check(service, upstream, results, tasks * each)
+
+
+def test_sixty_four_threads(watched):
+    """The cheap version: some operations each."""
+    by_threads(64, 40)
+
+
+async def test_a_thousand_tasks(watched):
+    """The cheap version."""
+    await by_tasks(1000, 6)
+
+
+def test_threads_and_loops_at_once(watched):
+    """Three event loops and eight threads on one upstream, cancelled and interrupted here and there."""
+    service = Service(seed=5)
+    upstream = Upstream("mixed", refresh=service.refresh, tuning=FAST)
+    policy = Policy(attempts=ATTEMPTS, max_wait=120.0)
+    done = Counter()
+
+    async def call(name):
+        await asyncio.sleep(0.001)
+        return service.answer(name)
+
+    async def one(name):
+        try:
+            await arecover(call, name, upstream=upstream, operation=READ, policy=policy)
+        except FaultError:
+            pass
+
+    async def many(number):
+        tasks = [asyncio.create_task(one((number, index))) for index in range(60)]
+        await asyncio.sleep(0.01)
+        for task in tasks[::7]:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        done[number] += sum(not isinstance(result, Exception) for result in ended)
+
+    def plainly(number):
+        for index in range(20):
+            try:
+                recover(service.answer, (number, index), upstream=upstream, operation=READ, policy=policy)
+            except FaultError:
+                pass
+            done[number] += 1
+
+    crowd = [threading.Thread(target=lambda n=n: asyncio.run(many(n)), daemon=True) for n in range(3)]
+    crowd += [threading.Thread(target=plainly, args=(n,), daemon=True) for n in range(10, 18)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join(100)
+        assert not thread.is_alive(), "deadlock"
+    assert sum(done.values()) == 3 * 60 + 8 * 20
+    assert max(service.calls.values()) <= ATTEMPTS
+    assert upstream.snapshot().parked == 0
+
+
+async def test_two_thousand_parked_calls_drain(watched):
+    """They hold while the server asks for silence, and all come through after it."""
+    await parked_calls_drain(2_000)
+
+
+async def parked_calls_drain(count):
+    """`count` calls parked behind one hint."""
+    upstream = Upstream("parked")
+    now = CLOCK.now()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=0.3 + count / 20_000), now, now, 0.0)
+
+    async def call():
+        return 1
+
+    tasks = [asyncio.create_task(arecover(call, upstream=upstream)) for _ in range(count)]
+    await asyncio.sleep(0.1)
+    while upstream.snapshot().parked < count and upstream.snapshot().state == "held":
+        await asyncio.sleep(0.05)
+    assert sum(await asyncio.gather(*tasks)) == count
+    assert upstream.snapshot().parked == 0
+
+
+@pytest.mark.soak
+def test_sixty_four_threads_for_long(watched):
+    """The whole thing."""
+    by_threads(64, 150)
+
+
+@pytest.mark.soak
+async def test_ten_thousand_tasks(watched):
+    """The whole thing."""
+    await by_tasks(10_000, 2)
+
+
+@pytest.mark.soak
+async def test_a_hundred_thousand_parked_calls(watched):
+    """They hold in less than a gigabyte, and drain."""
+    import resource
+
+    await parked_calls_drain(100_000)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_000_000  # kilobytes
