@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error, payload_error, truthy
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault, Origin
@@ -41,7 +42,11 @@ def task_in(value: Any) -> Any:
 
 
 def read(task: Any) -> Reading:
-    """The reading of a task or of a status or artifact event."""
+    """The reading of a task, or of a status or artifact event, bare or in its JSON-RPC response."""
+    if task.__class__ is dict and jsonrpc.is_response(task):
+        if task.get("error") is not None:
+            return jsonrpc.read(task)
+        task = task.get("result")
     task = task_in(task)
     if task.__class__ is not dict:
         return NOT_FAILED

@@ -45,50 +45,31 @@ def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]
     """The whole reading of a response, and the `via` it was read by (None where no shape was recognised)."""
     if via is not None and via not in VIAS:
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
-    within = None
-    bounded = False
-    if response.__class__ is not dict:
-        if response.__class__ is bytes:
-            within = len(response)
-        seen_via, response, bounded = _value(response)
-        if response is None:
-            return via, NOT_FAILED
-        if via is None and seen_via is not None:
-            via = seen_via
-    return _read(response, via, within, bounded=bounded)
+    if response.__class__ is dict:
+        return _read(response, via)
+    within = len(response) if response.__class__ is bytes else None
+    seen_via, value, bounded = _value(response)
+    return (via, NOT_FAILED) if value is None else _read(value, via or seen_via, within, bounded)
 
 
 def examine_read(value: Any, via: str | None = None) -> tuple[str | None, Reading]:
     """The same for a value that `wire.read` gave: it is bounded, and a string in it is not JSON once more."""
-    return _read(value, via, None, bounded=True) if value.__class__ is dict else (via, NOT_FAILED)
+    return _read(value, via, None, True) if value.__class__ is dict else (via, NOT_FAILED)
 
 
-def _read(value: Any, via: str | None, within: int | None, *, bounded: bool) -> tuple[str | None, Reading]:
-    response = value
+def _read(
+    value: Any, via: str | None, within: int | None = None, bounded: bool = False
+) -> tuple[str | None, Reading]:
     if via is None:
-        via, response = _shape(response)
+        via, value = _shape(value)
         if via is None:
             return None, NOT_FAILED
-    if not bounded and via not in _MEASURED and deep(response):
-        return via, NOT_FAILED
     if via == "mcp":
         # The one path hot enough to be told that its document is small.
-        return via, _mcp(response, within)
-    return via, VIAS[via](response)
-
-
-def _mcp(value: Any, within: int | None = None) -> Reading:
-    """A result, bare or in its JSON-RPC response."""
-    if value.__class__ is dict and ("jsonrpc" in value or ("error" in value and _is_rpc(value))):
-        return jsonrpc.read(value) if value.get("error") is not None else mcp.read(value.get("result"))
-    return mcp.read(value, within)
-
-
-def _a2a(value: Any) -> Reading:
-    """A task, bare or in its JSON-RPC response."""
-    if value.__class__ is dict and ("jsonrpc" in value or ("error" in value and _is_rpc(value))):
-        return jsonrpc.read(value) if value.get("error") is not None else a2a.read(value.get("result"))
-    return a2a.read(value)
+        return via, mcp.read(value, within)
+    if not bounded and via not in _MEASURED and deep(value):
+        return via, NOT_FAILED
+    return via, VIAS[via](value)
 
 
 def _value(response: Any) -> tuple[str | None, Any, bool]:
@@ -147,8 +128,8 @@ def _arcp(value: Any) -> Reading:
 
 
 VIAS: Mapping[str, Callable[[Any], Reading]] = {
-    "mcp": _mcp,
-    "a2a": _a2a,
+    "mcp": mcp.read,
+    "a2a": a2a.read,
     "jsonrpc": jsonrpc.read,
     "adcp": _adcp,
     "http": _http,
@@ -157,12 +138,6 @@ VIAS: Mapping[str, Callable[[Any], Reading]] = {
     "task": _task,
     "arcp": _arcp,
 }
-
-
-def _is_rpc(value: dict[str, Any]) -> bool:
-    """A JSON-RPC error, also from a sender that forgot the version: only there is a code a number."""
-    error = value.get("error")
-    return error.__class__ is dict and error.get("code").__class__ is int and "ok" not in value
 
 
 def _is_arcp(value: dict[str, Any]) -> bool:
@@ -197,7 +172,7 @@ _PROBLEM_KEYS = ("type", "title", "detail", "is_retriable", "retry_after_ms", "d
 # The order of design section 9; each test only has to tell its shape from those after it. The keys are those of which
 # at least one has to be there, so that a shape whose keys are all missing is not even tested.
 SHAPES: tuple[tuple[str, tuple[str, ...], Callable[[dict[str, Any]], bool]], ...] = (
-    ("jsonrpc", ("jsonrpc", "error"), lambda value: "jsonrpc" in value or _is_rpc(value)),
+    ("jsonrpc", ("jsonrpc", "error"), jsonrpc.is_response),
     ("arcp", ("arcp", "payload"), lambda value: "arcp" in value or _is_arcp(value)),
     ("mcp", ("content", "isError", "structuredContent"), _is_mcp),
     ("a2a", ("status", "artifacts", *a2a.WRAPPERS), _is_a2a),

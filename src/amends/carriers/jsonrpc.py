@@ -16,7 +16,7 @@ from amends.core.terms import Executed
 from amends.core.vocabulary import vocabulary
 from amends.dialects import adcp
 
-__all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "number", "read", "write"]
+__all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "is_response", "number", "read", "write"]
 
 RESERVED = {row.code: row.jsonrpc for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None}
 """The codes that may be rejected before dispatch, with their number up to MCP 2025-11-25."""
@@ -30,6 +30,15 @@ _MOVED = {code: value + _MOVED_BY for code, value in RESERVED.items()}
 # M3: rejected before anything ran.
 _NOT_RUN = frozenset({-32700, -32600, -32601, -32602, *RESERVED.values(), *_MOVED.values()})
 _ORIGIN = Origin("adcp", "jsonrpc_error", "transport")
+
+
+def is_response(value: dict[str, Any]) -> bool:
+    """Whether an object is a JSON-RPC response, also an error of a sender that forgot the version."""
+    if "jsonrpc" in value:
+        return True
+    error = value.get("error")
+    # Only here is an error's code a number.
+    return error.__class__ is dict and error.get("code").__class__ is int and "ok" not in value
 
 
 def read(response: Any) -> Reading:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error, payload_error, truthy
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault, Origin
@@ -26,9 +27,19 @@ _TEXT = Origin("adcp", "text_fallback")
 
 
 def read(result: Any, within: int | None = None) -> Reading:
-    """The reading of a tools/call result. `within` is the size of its document, where that is known."""
+    """
+    The reading of a tools/call result, bare or in its JSON-RPC response.
+
+    `within` is the size of the document it was read from, where that is known.
+    """
     if result.__class__ is not dict:
         return NOT_FAILED
+    if ("jsonrpc" in result or "error" in result) and jsonrpc.is_response(result):
+        if result.get("error") is not None:
+            return jsonrpc.read(result)
+        result = result.get("result")
+        if result.__class__ is not dict:
+            return NOT_FAILED
     failed = result.get("isError") is True
     structured = result.get("structuredContent")
     if failed:

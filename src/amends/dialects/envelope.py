@@ -19,6 +19,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.cli import VOCABULARY
+from amends.core.vocabulary import Row
 from amends.dialects import members
 from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
 
@@ -107,9 +108,9 @@ def _fault(
     get = error.get
     code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
     known = VOCABULARY.rows.get(code)
-    fix = members.text(get("fix_required"))
-    recovery = _recovery(error, known is not None, code, fix, exit)
     row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
+    fix = members.text(get("fix_required"))
+    recovery = _recovery(error, known, row, fix)
     wait = finite(get("retry_after_ms"))
     actor = get("actor")
     fields, extensions = members.sort(error, _MEMBERS)
@@ -124,7 +125,7 @@ def _fault(
         suggestions=_suggestions(error, fix),
         errors=_children(nested, origin, room, level) if nested else (),
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
-        executed=_executed(error, known is not None, code, exit),
+        executed=_executed(error, known, exit),
         extensions=extensions,
         origin=origin,
         **fields,
@@ -148,21 +149,18 @@ def _verdict(retryable: Any) -> Any:
     return retryable if retryable.__class__ is bool or retryable == "maybe" else None
 
 
-def _recovery(error: dict[str, Any], known: bool, code: str, fix: str | None, exit: Exit | None) -> Recovery:
-    """M1's rules for a command line, first one that applies."""
+def _recovery(error: dict[str, Any], known: Row | None, row: Row, fix: str | None) -> Recovery:
+    """M1's rules for a command line, first one that applies. `row` is the exit code's where the code is unknown."""
     said = error.get("recovery")
     if said.__class__ is str and said in _RECOVERY:
         return _RECOVERY[said]
     verdict = _verdict(error.get("retryable"))
-    row = VOCABULARY.row(code)
-    if verdict is False:
-        correctable = fix is not None or (known and row.recovery is Recovery.CORRECTABLE)
-        return Recovery.CORRECTABLE if correctable else Recovery.TERMINAL
-    if verdict is not None:
-        return _SAID[verdict]
-    if known:
+    if verdict is None:
         return row.recovery
-    return VOCABULARY.row(exit.code).recovery if exit else Recovery.UNCERTAIN
+    if verdict is False:
+        correctable = fix is not None or (known is not None and known.recovery is Recovery.CORRECTABLE)
+        return Recovery.CORRECTABLE if correctable else Recovery.TERMINAL
+    return _SAID[verdict]
 
 
 def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
@@ -171,12 +169,12 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
     return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
 
 
-def _executed(error: dict[str, Any], known: bool, code: str, exit: Exit | None) -> Executed:
+def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Executed:
     if error.get("phase") == "validation":
         # The newer table's promise: nothing has run yet.
         return Executed.NO
-    if known:
-        return VOCABULARY.rows[code].executed
+    if known is not None:
+        return known.executed
     return exit.executed if exit else Executed.MAYBE
 
 
