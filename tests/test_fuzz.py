@@ -250,11 +250,11 @@ def test_values_that_hold_themselves():
         "body": endless,
         "details": endless,
     }
-    try_everything(endless)
+    try_everything(endless, vias=(None, "adcp", "problem"), names=("envelope",))
     double: dict = {"code": "X"}
     for _ in range(200):
         double = {"code": "X", "title": "x", "status": 422, "errors": [double, double]}
-    try_everything(double)
+    try_everything(double, vias=(None, "adcp", "problem"), names=("envelope",))
 
 
 @pytest.mark.soak

@@ -1,0 +1,132 @@
+"""The generated classes: made from the tables, importable, documented, able to travel."""
+
+import builtins
+import copy
+import importlib
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amends import errors as everyday
+from amends.core.fault import Fault
+from amends.core.vocabulary import EVERYDAY, vocabulary
+from amends.errors.base import FaultError
+from amends.errors.classes import class_for, class_name
+
+ROOT = Path(__file__).parents[2]
+MODULES = {
+    EVERYDAY: "amends.errors",
+    **{name: f"amends.errors.{name}" for name in ("adcp", "task", "cli", "arcp")},
+}
+CLASSES = [(name, code) for name in MODULES for code in vocabulary(name).rows]
+
+
+def found(name, code):
+    """The class as a user imports it."""
+    return getattr(importlib.import_module(MODULES[name]), class_name(code))
+
+
+def test_nothing_drifted():
+    """Issue 2: what is written is what the tables say; `make generate` writes it again."""
+    script = ROOT / "scripts" / "generate_errors.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_drift_would_be_noticed(tmp_path):
+    """The check fails when a file differs; seen on a copy."""
+    source = (ROOT / "scripts" / "generate_errors.py").read_text()
+    here = tmp_path / "errors"
+    here.mkdir()
+    changed = source.replace(
+        'HERE = Path(__file__).resolve().parent.parent / "src" / "amends" / "errors"',
+        f"HERE = Path({str(here)!r})",
+    )
+    assert changed != source
+    script = tmp_path / "generate.py"
+    script.write_text(changed)
+    run = [sys.executable, str(script)]
+    assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 1
+    assert subprocess.run(run, capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 0
+    (here / "cli.py").write_text("# somebody's edit\n")
+    done = subprocess.run([*run, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.partition(" ")[0]) == (1, "cli.py")
+
+
+@pytest.mark.parametrize(("name", "code"), CLASSES)
+def test_every_code_has_its_class(name, code):
+    """Design 3, A16, R1: one class per code and vocabulary, importable by its name, found by its code."""
+    cls = found(name, code)
+    assert issubclass(cls, FaultError)
+    assert (cls.code, cls.vocabulary) == (code, name)
+    assert cls.__name__ == class_name(code)
+    assert cls.__name__ in importlib.import_module(MODULES[name]).__all__
+    assert class_for(name, code) is cls
+    assert type(FaultError.from_fault(Fault(code=code, vocabulary=name))) is cls
+
+
+@pytest.mark.parametrize(("name", "code"), CLASSES)
+def test_every_class_raises_documents_and_travels(name, code):
+    """House style 9: pickle and copy work; the docstring says what it means; the fault comes from the row."""
+    cls, row = found(name, code), vocabulary(name).rows[code]
+    assert row.message in cls.__doc__
+    assert row.recovery in cls.__doc__
+    error = cls()
+    assert (error.fault.code, error.fault.vocabulary, error.fault.recovery) == (code, name, row.recovery)
+    assert (error.fault.executed, error.fault.actor, error.fault.message) == (
+        row.executed,
+        row.actor,
+        row.message,
+    )
+    full = cls("Said", retry_after=5, details={"a": 1}, suggestions=["b"], field="c", trace_id="d")
+    for again in (pickle.loads(pickle.dumps(full)), copy.copy(full), copy.deepcopy(full)):
+        assert type(again) is cls
+        assert (again.fault, again.args, str(again)) == (full.fault, full.args, "Said")
+
+
+@pytest.mark.parametrize(("name", "code"), [item for item in CLASSES if item[0] != EVERYDAY])
+def test_the_everyday_class_is_above(name, code):
+    """Design 3: subclassing the everyday class where there is one, so that one except catches every dialect's."""
+    above = getattr(everyday, class_name(code), None)
+    cls = found(name, code)
+    assert above is None or issubclass(cls, above)
+    others = [other for other in everyday.__all__ if other not in {"FaultError", class_name(code)}]
+    assert not any(issubclass(cls, getattr(everyday, other)) for other in others)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if "TIMEOUT" in vocabulary(name).rows])
+def test_time_outs_are_the_builtins_too(name):
+    """Design 3: TimeoutError also subclasses the builtin."""
+    cls = found(name, "TIMEOUT")
+    assert issubclass(cls, builtins.TimeoutError)
+    with pytest.raises(builtins.TimeoutError):
+        raise cls("late")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_modules_hold_their_vocabulary_and_nothing_else(name):
+    """Every name a module offers is a class of its vocabulary, a root, or R5's function."""
+    module = importlib.import_module(MODULES[name])
+    expected = {class_name(code) for code in vocabulary(name).rows}
+    extra = {EVERYDAY: {"FaultError"}, "arcp": {"ARCPError", "is_retryable_by_default"}}.get(name, set())
+    assert set(module.__all__) == expected | extra
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("RATE_LIMITED", "RateLimitedError"),
+        ("INTERNAL_ERROR", "InternalError"),
+        ("MCP_ERROR", "McpError"),
+        ("ERROR", "ErrorError"),
+        ("NETWORK_ERROR", "NetworkError"),
+        ("AGENT_VERSION_NOT_AVAILABLE", "AgentVersionNotAvailableError"),
+    ],
+)
+def test_names(code, name):
+    """Design 3: CamelCase with Error behind it, not doubled; S5's own names."""
+    assert class_name(code) == name
