@@ -1,0 +1,78 @@
+"""What is shipped: the types, the data, and no tests."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import amends
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "amends"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_types_are_shipped():
+    """PEP 561: an empty py.typed beside the front door."""
+    assert (PACKAGE / "py.typed").read_bytes() == b""
+
+
+def test_the_version_is_read_from_one_file():
+    """pyproject reads what the package says."""
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/amends/_version.py"
+    assert re.fullmatch(r"\d+\.\d+\.\d+([a-z]+\d+)?", amends.__version__)
+
+
+def test_the_core_needs_msgspec_alone():
+    """Design 10."""
+    assert [re.match(r"[a-z-]+", need).group() for need in PROJECT["project"]["dependencies"]] == ["msgspec"]
+
+
+def test_every_extra_of_the_design_is_there():
+    """Design 10: one each, and all together."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    named = {"http", "server", "mcp", "fastmcp", "a2a", "arcp", "nats", "otel", "limits", "rich"}
+    assert named | {"all", "dev"} <= set(extras)
+    assert set(re.search(r"\[(.*)\]", extras["all"][0]).group(1).split(",")) == named
+
+
+def test_no_module_of_the_package_is_a_test():
+    """Tests live beside the package, not in it."""
+    names = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
+    assert not [name for name in names if re.search(r"(^|/)(test_[^/]*|conftest|tests)(\.py|/)", name)]
+
+
+def test_no_file_of_the_package_names_a_machine():
+    """What is shipped works anywhere: no home directories, no paths of the place it was built."""
+    marks = (str(ROOT), str(Path.home()))
+    for path in PACKAGE.rglob("*"):
+        if path.suffix in {".py", ".json", ".toml", ".md"}:
+            text = path.read_text("utf-8")
+            assert not [mark for mark in marks if len(mark) > 6 and mark in text], path.name
+
+
+def test_the_wheel(tmp_path):
+    """Built as a release is: py.typed and data inside, tests and caches not, the version in its name."""
+    pytest.importorskip("hatchling", reason="the build backend is only there when somebody installed it")
+    build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    name = done.stdout.split()[-1]
+    assert name == f"amends-{amends.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        files = set(wheel.namelist())
+        metadata = wheel.read(f"amends-{amends.__version__}.dist-info/METADATA").decode()
+    assert "amends/py.typed" in files
+    assert f"Version: {amends.__version__}" in metadata
+    inside = {file for file in files if file.startswith("amends/")}
+    assert not [
+        file for file in inside if "__pycache__" in file or re.search(r"(^|/)(test_|conftest|tests/)", file)
+    ]
+    assert files - inside == {file for file in files if ".dist-info/" in file}
+    here = {path.relative_to(PACKAGE.parent).as_posix() for path in PACKAGE.rglob("*.py")}
+    assert here <= inside

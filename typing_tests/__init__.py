@@ -1,0 +1,1 @@
+"""Read by type checkers, never run."""
