@@ -49,9 +49,9 @@ def failure(run, script, *args, **options):
 
 
 def test_a_call_that_succeeds_is_just_called(run, clock):
-    """With its arguments, and nothing else happens."""
+    """With its arguments, and nothing else happens; no policy is the default one."""
     script = Script("page")
-    assert run(script, 1, two=2) == "page"
+    assert run(script, 1, two=2, policy=None) == "page"
     assert script.calls == [((1,), {"two": 2})]
     assert clock.waits == []
 

@@ -1,6 +1,7 @@
 """What callers of one service share: in fake time one by one, in real time with threads and tasks."""
 
 import asyncio
+import signal
 import threading
 import time
 
@@ -227,6 +228,26 @@ def test_refused_without_a_hint_is_unavailable():
 
 
 # In real time --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+def test_an_interrupt_reaches_a_parked_thread():
+    """In real time: Ctrl-C while standing in line ends it at once, and the place is given up."""
+    upstream = Upstream()
+    upstream.failed(Fault(code="RATE_LIMITED", retry_after=100), time.monotonic(), 0.0, 0.0)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            recover(Script("x"), upstream=upstream)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert upstream.snapshot().parked == 0
 
 
 def test_threads_parked_in_an_outage_all_come_through():

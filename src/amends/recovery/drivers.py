@@ -28,7 +28,7 @@ def recover(
     call: Callable[..., T],
     /,
     *args: Any,
-    policy: Policy = DEFAULT,
+    policy: Policy | None = DEFAULT,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
     fallback: Callable[..., T] | Iterable[Callable[..., T]] | None = None,
@@ -71,7 +71,7 @@ def recover(
     if (
         examine is None
         and history is None
-        and policy.deadline is None
+        and (policy is None or policy is DEFAULT or policy.deadline is None)
         and (operation is None or not (operation.keyed or operation.key))
     ):
         if upstream is None:
@@ -116,7 +116,7 @@ async def arecover(
     call: Callable[..., Awaitable[T]],
     /,
     *args: Any,
-    policy: Policy = DEFAULT,
+    policy: Policy | None = DEFAULT,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
     fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
@@ -137,7 +137,7 @@ async def arecover(
     if (
         examine is None
         and history is None
-        and policy.deadline is None
+        and (policy is None or policy is DEFAULT or policy.deadline is None)
         and (operation is None or not (operation.keyed or operation.key))
     ):
         if upstream is None:
