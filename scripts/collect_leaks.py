@@ -1,9 +1,9 @@
-#!/usr/bin/env python3
 """
 Reproduce tests/data/leaks.jsonl's "run" part: make real libraries fail and write down what they say (A19).
 
 Every case is one line of Python that must raise (or one command that must fail); the message, not the case, goes
-into the corpus, with the substrings that must never leave. Libraries that are not installed are skipped, so the
+into the corpus, with the substrings that must never leave. Lines marked "run" are what the library itself said; lines
+marked "shape" repeat a message known from its documentation, where provoking it needs a server or another platform. Libraries that are not installed are skipped, so the
 script needs no particular environment: the corpus itself was made in one that had them all.
 
     python scripts/collect_leaks.py [--postgres postgresql://user:password@host:port/db] > run.jsonl
@@ -65,11 +65,8 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("duckdb file", "path", ["/var/lib/none/lake.duckdb"], "import duckdb; duckdb.connect('/var/lib/none/lake.duckdb')"),
     ("duckdb csv", "path", ["/srv/lake/events.csv"], "import duckdb; duckdb.sql(\"select * from read_csv('/srv/lake/events.csv')\")"),
     ("git.Repo", "path", ["/srv/repos/ledger"], "import git; git.Repo('/srv/repos/ledger')"),
-    ("django template", "path", ["/srv/app/mail"], "from django.conf import settings; settings.configured or settings.configure(TEMPLATES=[{'BACKEND':'django.template.backends.django.DjangoTemplates','DIRS':['/srv/app/mail']}]); import django; django.setup(); from django.template import engines; raise Exception(str([str(o.name) for o in engines['django'].engine.template_loaders[0].get_template_sources('/srv/app/mail/x.txt')]))"),
-    ("ssl cert file", "path", ["/etc/ssl/private/app.pem"], "import ssl; raise OSError(2, os.strerror(2), '/etc/ssl/private/app.pem') if False else None; open('/etc/ssl/private/app.pem')"),
     ("paramiko key", "path", ["/home/deploy/.ssh"], "import paramiko; paramiko.RSAKey.from_private_key_file('/home/deploy/.ssh/id_rsa')"),
     ("minio fput", "path", ["/srv/out/report.pdf"], "from minio import Minio; Minio('files.internal:9000').fput_object('bucket','x','/srv/out/report.pdf')"),
-    ("multiprocessing listener", "path", ["/run/app/ctl.sock"], "from multiprocessing.connection import Client; Client('/run/app/ctl.sock')"),
     ("importlib file", "path", ["/srv/app/plugins/tax.py"], "import importlib.util as u; s=u.spec_from_file_location('tax','/srv/app/plugins/tax.py'); m=u.module_from_spec(s); s.loader.exec_module(m)"),
     ("pathlib mkdir", "path", ["/proc/amends"], "Path('/proc/amends').mkdir()"),
     ("logging FileHandler", "path", ["/var/log/orders"], "import logging; logging.FileHandler('/var/log/orders/app.log')"),
@@ -82,7 +79,6 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("subprocess token", "token", ["hunter2secret"], "raise subprocess.CalledProcessError(1, ['mysqldump','--password=hunter2secret','orders'])"),
     ("subprocess cwd", "path", ["/srv/none"], "subprocess.run(['ls'], cwd='/srv/none')"),
     # --- sockets, TLS, HTTP ------------------------------------------------------------------------------
-    ("httpx url invalid port", "host", ["billing.internal"], "import httpx; httpx.get('http://billing.internal:99999/')"),
     ("httpx status", "host", ["billing.internal"], "import httpx; r=httpx.Response(503, request=httpx.Request('GET','https://billing.internal:8443/v1/invoices')); r.raise_for_status()"),
     ("httpx2 status", "host", ["ledger.prod.svc.cluster.local"], "import httpx2; r=httpx2.Response(500, request=httpx2.Request('POST','http://ledger.prod.svc.cluster.local/v1/entries')); r.raise_for_status()"),
     ("httpx token in query", "host", ["tok_9f8e7d6c5b4a"], "import httpx; r=httpx.Response(401, request=httpx.Request('GET','https://api.partner.example.com/v1?access_token=tok_9f8e7d6c5b4a')); r.raise_for_status()"),
@@ -98,22 +94,18 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("aiohttp refused", "host", ["127.0.0.1"], "import aiohttp\nasync with aiohttp.ClientSession() as s:\n    await s.get('http://127.0.0.1:9/')"),
     ("aiohttp DNS", "host", ["cache-3.prod.internal"], "import aiohttp\nasync with aiohttp.ClientSession() as s:\n    await s.get('http://cache-3.prod.internal:8080/')"),
     ("aiohttp status", "host", ["users.svc.cluster.local"], "import aiohttp\nfrom yarl import URL\nfrom multidict import CIMultiDict, CIMultiDictProxy\nraise aiohttp.ClientResponseError(aiohttp.RequestInfo(URL('http://users.svc.cluster.local/me'),'GET',CIMultiDictProxy(CIMultiDict()),URL('http://users.svc.cluster.local/me')),(),status=500,message='Internal Server Error')"),
-    ("aiohttp unix", "path", ["/run/docker.sock"], "import aiohttp\nasync with aiohttp.ClientSession(connector=aiohttp.UnixConnector('/run/docker.sock.none')) as s:\n    await s.get('http://localhost/')"),
+    ("aiohttp unix", "path", ["/run/none/docker.sock"], "import aiohttp\nasync with aiohttp.ClientSession(connector=aiohttp.UnixConnector('/run/none/docker.sock')) as s:\n    await s.get('http://localhost/')"),
     ("asyncio open_connection", "address", ["127.0.0.1"], "await asyncio.open_connection('127.0.0.1', 9)"),
     ("asyncio multi", "address", ["127.0.0.1", "::1"], "await asyncio.open_connection('localhost', 9)"),
     ("asyncio start_server", "address", ["203.0.113.7"], "await asyncio.start_server(print, '203.0.113.7', 8080)"),
-    ("http.client", "host", ["http://x"], "import urllib.request as u; u.urlopen('http://127.0.0.1:9/'.replace('http','ftpx'))") if False else ("urllib unknown", "host", ["127.0.0.1"], "import urllib.request as u; u.urlopen('http://127.0.0.1:99999/')"),
-    ("http.client invalid", "host", ["billing.internal"], "import http.client as h; h.HTTPConnection('billing.internal:80a')"),
     ("ssl hostname", "host", ["vault.prod.internal"], "import ssl; raise ssl.SSLCertVerificationError(1, \"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'vault.prod.internal'. (_ssl.c:1006)\")"),
     ("websockets refused", "address", ["127.0.0.1"], "import websockets\nawait websockets.connect('ws://127.0.0.1:9/feed')"),
     ("websockets uri", "host", ["feed.internal"], "import websockets\nawait websockets.connect('http://feed.internal/feed')"),
-    ("nats refused", "address", ["127.0.0.1"], "import nats, nats.errors\ntry:\n    await nats.connect('nats://127.0.0.1:9', max_reconnect_attempts=0, connect_timeout=1, allow_reconnect=False)\nexcept OSError as e: raise e"),
     ("grpc refused", "address", ["127.0.0.1"], "import grpc; c=grpc.insecure_channel('127.0.0.1:9'); c.unary_unary('/orders.v1.Orders/Get')(b'', timeout=2)"),
     ("grpc DNS", "host", ["orders.prod.internal"], "import grpc; c=grpc.insecure_channel('orders.prod.internal:50051'); c.unary_unary('/orders.v1.Orders/Get')(b'', timeout=8)"),
     ("dns.resolver", "host", ["db.prod.internal"], "import dns.resolver; raise dns.resolver.NXDOMAIN(qnames=[dns.name.from_text('db.prod.internal')], responses={})"),
     ("dns timeout", "address", ["10.96.0.10"], "import dns.resolver; raise dns.resolver.LifetimeTimeout(timeout=5.4, errors=[('10.96.0.10', False, 53, 'The DNS operation timed out.', None)])"),
     ("paramiko no connection", "address", ["127.0.0.1"], "import paramiko; c=paramiko.SSHClient(); c.connect('127.0.0.1', 9, username='deploy', password='x')"),
-    ("ldap3 refused", "address", ["127.0.0.1"], "import ldap3; ldap3.Connection(ldap3.Server('ldap://127.0.0.1:9'), auto_bind=True)"),
     ("pycurl", "host", ["127.0.0.1"], "import pycurl; c=pycurl.Curl(); c.setopt(c.URL,'http://127.0.0.1:9/'); c.perform()"),
     ("pycurl DNS", "host", ["files.prod.internal"], "import pycurl; c=pycurl.Curl(); c.setopt(c.URL,'http://files.prod.internal/'); c.perform()"),
     ("xmlrpc", "host", ["127.0.0.1"], "import xmlrpc.client as x; raise x.ProtocolError('127.0.0.1:9/RPC2', 502, 'Bad Gateway', {})"),
@@ -124,7 +116,6 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("psycopg DNS", "host", ["db-primary.prod.internal"], "import psycopg; psycopg.connect('host=db-primary.prod.internal user=app')"),
     ("psycopg bare host", "host", ["db-primary"], "import psycopg; psycopg.connect('host=db-primary user=app')"),
     ("psycopg socket", "path", ["/var/run/none"], "import psycopg; psycopg.connect('host=/var/run/none dbname=orders')"),
-    ("psycopg dsn", "token", ["hunter2secret"], "import psycopg; psycopg.connect('host=db password=hunter2secret nonsense')"),
     ("psycopg2 refused", "host", ["127.0.0.1"], "import psycopg2; psycopg2.connect(host='127.0.0.1', port=9, user='app', dbname='orders')"),
     ("psycopg2 DNS", "host", ["pg-replica-2.prod.internal"], "import psycopg2; psycopg2.connect(host='pg-replica-2.prod.internal')"),
     ("asyncpg refused", "address", ["127.0.0.1"], "import asyncpg\nawait asyncpg.connect('postgresql://app:pw@127.0.0.1:9/orders')"),
@@ -134,27 +125,18 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("redis refused", "host", ["127.0.0.1"], "import redis; redis.Redis('127.0.0.1', 9).ping()"),
     ("redis localhost", "host", ["localhost:9"], "import redis; redis.Redis('localhost', 9).ping()"),
     ("redis DNS", "host", ["redis-master"], "import redis; redis.Redis('redis-master', 6379).ping()"),
-    ("redis url", "host", ["redis.prod"], "import redis; redis.Redis.from_url('cache://redis.prod:6379/0')"),
     ("pymongo refused", "host", ["127.0.0.1"], "import pymongo; pymongo.MongoClient('127.0.0.1', 9, serverSelectionTimeoutMS=200).admin.command('ping')"),
     ("pymongo DNS", "host", ["mongo-0.mongo.prod.svc"], "import pymongo; pymongo.MongoClient('mongodb://mongo-0.mongo.prod.svc:27017', serverSelectionTimeoutMS=200).admin.command('ping')"),
-    ("pymongo uri", "host", ["p@ss"], "import pymongo; pymongo.MongoClient('mongodb://app:p@ss@10.0.0.4:27017')"),
     ("kafka refused", "host", ["127.0.0.1"], "import kafka.errors as k; raise k.KafkaConnectionError('Failed to connect to 127.0.0.1:9092: ECONNREFUSED')"),
-    ("pika refused", "host", ["127.0.0.1"], "import pika\ntry: pika.BlockingConnection(pika.ConnectionParameters('127.0.0.1', 9, connection_attempts=1))\nexcept Exception as e: raise RuntimeError(repr(e))"),
     ("kombu refused", "host", ["rabbit.prod.internal"], "import kombu; raise RuntimeError(f\"Cannot connect to {kombu.Connection('amqp://app:pw@rabbit.prod.internal:5672//').as_uri()}: {os.strerror(111)}.\")"),
-    ("elasticsearch refused", "host", ["127.0.0.1"], "import elasticsearch; elasticsearch.Elasticsearch('http://127.0.0.1:9', max_retries=0).info()"),
     ("neo4j refused", "host", ["127.0.0.1"], "import neo4j; neo4j.GraphDatabase.driver('bolt://127.0.0.1:9').verify_connectivity()"),
     ("clickhouse refused", "host", ["127.0.0.1"], "import clickhouse_connect as c; c.get_client(host='127.0.0.1', port=9)"),
     ("cassandra refused", "address", ["127.0.0.1"], "from cassandra.cluster import NoHostAvailable; raise NoHostAvailable('Unable to connect to any servers', {'127.0.0.1:9042': ConnectionRefusedError(111, \"Tried connecting to [('127.0.0.1', 9042)]. Last error: Connection refused\")})"),
-    ("oracledb refused", "host", ["127.0.0.1"], "import oracledb; oracledb.connect(user='app', password='x', dsn='127.0.0.1:9/orders')"),
     ("pymssql refused", "host", ["127.0.0.1"], "import pymssql; pymssql.connect('127.0.0.1','sa','x','orders', port='9', login_timeout=1)"),
     ("sqlalchemy pg refused", "host", ["127.0.0.1", "sqlalche.me"], "import sqlalchemy as s; s.create_engine('postgresql+psycopg://app:pw@127.0.0.1:9/orders').connect()"),
-    ("sqlalchemy url", "token", ["s3cr3t"], "import sqlalchemy as s; s.create_engine('postgres//app:s3cr3t@db/orders')"),
     ("sqlalchemy dialect", "token", ["s3cr3t"], "raise ValueError('cannot load dialect for postgres+nope://app:s3cr3t@db.prod:5432/orders')"),
-    ("docker refused", "path", ["/run/none/docker.sock"], "import docker; docker.DockerClient(base_url='unix:///run/none/docker.sock').ping()"),
     ("kubernetes refused", "host", ["127.0.0.1"], "from kubernetes import client as k; c=k.Configuration(); c.host='https://127.0.0.1:9'; c.retries=False; k.CoreV1Api(k.ApiClient(c)).list_node()"),
-    ("kubernetes config", "path", ["/home/deploy/.kube"], "from kubernetes import config; config.load_kube_config('/home/deploy/.kube/config')"),
     ("celery broker", "host", ["redis.prod.internal"], "import kombu.exceptions as k; raise k.OperationalError('Error -2 connecting to redis.prod.internal:6379. Name or service not known.')"),
-    ("minio endpoint", "host", ["files.internal"], "from minio import Minio; Minio('http://files.internal:9000/path')"),
     ("boto3 endpoint", "host", ["127.0.0.1"], "import boto3, botocore.config as b; boto3.client('s3', endpoint_url='http://127.0.0.1:9', region_name='eu-west-1', aws_access_key_id='AKIAIOSFODNN7EXAMPLE', aws_secret_access_key='x', config=b.Config(retries={'max_attempts':0})).list_buckets()"),
     ("boto3 sqs host", "host", ["sqs.eu-west-1.amazonaws.com"], "import botocore.exceptions as b; raise b.EndpointConnectionError(endpoint_url='https://sqs.eu-west-1.amazonaws.com/')"),
     ("boto3 access denied", "host", ["123456789012", "orders-worker"], "import botocore.exceptions as b; raise b.ClientError({'Error':{'Code':'AccessDenied','Message':'User: arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc123 is not authorized to perform: s3:GetObject'}}, 'GetObject')"),
@@ -220,7 +202,7 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("traceback syntax", "trace", ["charge.py"], "TRACE:compile('def f(:', '/srv/app/charge.py', 'exec')"),
     ("traceback recursion", "trace", ["charge.py", "again"], "TRACE:def again():\n    return again()\nagain()"),
     ("exception group", "trace", ["charge.py"], "TRACE:raise ExceptionGroup('two', [ValueError('a'), KeyError('b')])"),
-    ("repr of object", "trace", ["0x", "HTTPConnection"], "import urllib3; raise TypeError(f'bad pool {urllib3.connection.HTTPConnection(\"x\").__class__.__mro__} {object()!r}'.replace('urllib3.connection','urllib3.connection.HTTPConnection object at 0x7f00aa11bb22'))") if False else ("repr of object", "trace", ["0x7f"], "raise TypeError('Object <app.ledger.Entry object at 0x7f8e1c0d2a90> is not JSON serializable')"),
+    ("repr of object", "trace", ["0x7f"], "raise TypeError('Object <app.ledger.Entry object at 0x7f8e1c0d2a90> is not JSON serializable')"),
     ("repr of function", "trace", ["0x7f", "OrderService"], "raise TypeError('<bound method OrderService.place of <app.orders.OrderService object at 0x7fd0aa0b1c40>> got an unexpected keyword')"),
     ("ImportError path", "path", ["/srv/app"], "raise ImportError(\"cannot import name 'tax' from 'app.rules' (/srv/app/app/rules/__init__.py)\")"),
     ("jinja2 syntax", "trace", ["/srv/app/templates/mail.html"], "import jinja2; raise jinja2.TemplateSyntaxError(\"unexpected '}' in /srv/app/templates/mail.html\", 3, filename='/srv/app/templates/mail.html')"),
@@ -258,13 +240,12 @@ COMMANDS: list[tuple[str, str, list[str], list[str], str]] = [
     ("psql host", "host", ["db-primary"], ["psql", "-h", "db-primary", "-U", "app", "-c", "select 1"], ""),
     ("ssh", "host", ["bastion.corp.internal"], ["ssh", "-o", "BatchMode=yes", "bastion.corp.internal", "true"], ""),
     ("perl die", "trace", ["charge.pl"], ["perl", "{tmp}/charge.pl"], ""),
-    ("perl missing", "path", ["Ledger"], ["perl", "-MLedger", "-e", "1"], ""),
+    ("perl missing", "path", ["/etc/perl"], ["perl", "-MLedger", "-e", "1"], ""),
     ("gcc", "path", ["/srv/app/native/x.c"], ["gcc", "/srv/app/native/x.c"], ""),
     ("node throw", "trace", ["charge.js", "node:internal"], ["node", "{tmp}/charge.js"], ""),
     ("node ENOENT", "path", ["/srv/app/config.json"], ["node", "-e", "try{require('fs').readFileSync('/srv/app/config.json')}catch(e){console.error(e.message);process.exit(1)}"], ""),
     ("node ECONNREFUSED", "address", ["127.0.0.1"], ["node", "-e", "require('net').connect(9,'127.0.0.1').on('error',e=>{console.error(e.message);process.exit(1)})"], ""),
     ("node ENOTFOUND", "host", ["orders-db"], ["node", "-e", "require('dns').lookup('orders-db',e=>{console.error(e.message);process.exit(1)})"], ""),
-    ("node fetch", "host", ["127.0.0.1"], ["node", "-e", "fetch('http://127.0.0.1:9/').catch(e=>{console.error(String(e.cause));process.exit(1)})"], ""),
     ("node module", "path", ["/srv/app/lib/tax.js"], ["node", "-e", "try{require('/srv/app/lib/tax.js')}catch(e){console.error(e.message.split('\\n')[0]);process.exit(1)}"], ""),
     ("node stack", "trace", ["charge.js"], ["node", "-e", "try{null.x}catch(e){console.error(e.stack.replace(/\\[eval\\]/g,'/srv/app/charge.js'));process.exit(1)}"], ""),
     ("node TypeError cause", "trace", ["processTicksAndRejections"], ["node", "-e", "(async()=>{await 1;throw new Error('no stock')})().catch(e=>{console.error(e.stack+'\\n    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)');process.exit(1)})"], ""),
@@ -284,7 +265,7 @@ COMMANDS: list[tuple[str, str, list[str], list[str], str]] = [
 FILES = {
     "charge.pl": "sub charge { die 'no card' } charge();\n",
     "charge.js": "function charge(o) {\n  return o.card.number;\n}\ncharge({});\n",
-    "Charge.java": 'class Charge { static int n(String s) { return s.length(); }\n public static void main(String[] a) { System.out.println(n(null)); } }\n',
+    "Charge.java": "class Charge { static int n(String s) { return s.length(); }\n public static void main(String[] a) { System.out.println(n(null)); } }\n",
     "Files0.java": 'class Files0 { public static void main(String[] a) throws Exception { java.nio.file.Files.readString(java.nio.file.Path.of("/srv/app/app.properties")); } }\n',
     "Net0.java": 'class Net0 { public static void main(String[] a) throws Exception { new java.net.Socket("127.0.0.1", 9); } }\n',
     "Wrap.java": 'class Wrap { public static void main(String[] a) { try { Integer.parseInt("x"); } catch (Exception e) { throw new IllegalStateException("bad config", e); } } }\n',
@@ -305,7 +286,7 @@ POSTGRES: list[tuple[list[str], str]] = [
     (["character varying"], "insert into short values ('far too long')"),
     (["vault"], "set role vault"),
     (["app_private"], "select * from app_private.keys"),
-    (["tsk"], "create table users(x int)"),
+    (["users"], "create table users(x int)"),
     (["json"], "select '{bad'::json"),
     (["statement timeout"], "set statement_timeout=20; select pg_sleep(1)"),
     (["is aborted"], "ABORTED"),
@@ -339,7 +320,8 @@ def scrub(text: str, tmp: str) -> str:
         text = text.replace(place, stand_in)
     text = re.sub(r"/tmp/[\w./-]+", "/srv/app", text) if "/tmp/" in text else text
     text = re.sub(r"0x[0-9a-f]{9,16}", "0x7f3a1c2b4d50", text)
-    return textwrap.shorten(text, 4000, placeholder="") if len(text) > 4000 else text.strip()
+    rows = text.strip().splitlines()
+    return "\n".join(rows if len(rows) < 40 else [*rows[:20], *rows[-15:]])
 
 
 async def run_case(code: str, tmp: str) -> str:
@@ -347,11 +329,10 @@ async def run_case(code: str, tmp: str) -> str:
     if code.startswith("TRACE:"):
         place = Path(tmp) / "charge.py"
         place.write_text(code.removeprefix("TRACE:"))
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: ASYNC221
             [sys.executable, str(place)], capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
-        text = done.stderr
-        return text if len(text) < 3000 else text[:1400] + text[-1400:]
+        return done.stderr
     scope = {
         "os": os,
         "json": json,
@@ -374,7 +355,7 @@ async def run_case(code: str, tmp: str) -> str:
         if "cannot import name 'tax'" in str(missing):
             return str(missing)
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever they raise is what we came for
         return str(error) or repr(error)
     raise RuntimeError("did not fail")
 
@@ -423,8 +404,9 @@ def main() -> None:
             (Path(tmp) / name).write_text(content)
         for source, kind, secrets, code in CASES:
             try:
-                rows.append((source, kind, secrets, asyncio.run(run_case(code, tmp))))
-            except BaseException as error:
+                how = "shape" if re.search(r"(?:^|; |\n)raise ", code) else "run"
+                rows.append((f"{how}: {source}", kind, secrets, asyncio.run(run_case(code, tmp))))
+            except BaseException as error:  # noqa: BLE001 - one missing library must not stop the others
                 print(f"skipped {source}: {type(error).__name__}: {error}", file=sys.stderr)
                 if "--debug" in sys.argv:
                     traceback.print_exc()
@@ -434,12 +416,12 @@ def main() -> None:
                     [part.replace("{tmp}", tmp) for part in command],
                     input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"},
                 )  # fmt: skip
-                rows.append((source, kind, secrets, (done.stderr or done.stdout)[:3000]))
+                rows.append((f"run: {source}", kind, secrets, (done.stderr or done.stdout)[:3000]))
             except (OSError, subprocess.TimeoutExpired) as error:
                 print(f"skipped {source}: {error}", file=sys.stderr)
         if options.postgres:
             rows += [
-                ("postgres 15 via psycopg", "sql", secrets, text)
+                ("run: PostgreSQL 15 via psycopg", "sql", secrets, text)
                 for secrets, text in run_postgres(options.postgres)
             ]
         for source, kind, secrets, text in rows:
@@ -450,7 +432,7 @@ def main() -> None:
                 continue
             print(
                 json.dumps(
-                    {"text": clean, "kind": kind, "source": f"run: {source}", "secret": kept},
+                    {"text": clean, "kind": kind, "source": source, "secret": kept},
                     ensure_ascii=False,
                 )
             )

@@ -31,8 +31,10 @@ Decisions:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 __all__ = ["MARKER", "URL_MEMBERS", "Leak", "find", "redact", "redact_value"]
@@ -62,50 +64,41 @@ class _Rule(NamedTuple):
     judge: Callable[[re.Match[str]], tuple[int, int] | None] | None = None
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # ---------------------------------------------------------------------------------------------------- the gate
 
-# Every rule's matches contain one of these characters in such company ...
-_SIGNS = r"[/\\@=.:<](?:(?<=[/\\@=<])|(?=[A-Za-z0-9:]))"
-# ... or one of these stems ...
-_STEMS = (
-    *("host", "connect", "resolv", "enotfound", "eai_again", "lookup", "dial"),
-    *(
-        "sql",
-        "constraint",
-        "relation",
-        "column",
-        "table",
-        "select",
-        "insert",
-        "delete from",
-        "syntax",
-        "database",
-    ),
-    *(
-        "transaction",
-        "duplicate",
-        "scan",
-        "does not exist",
-        "statement",
-        "operator",
-        "locked",
-        "input",
-        "ora-",
-    ),
-    *(
-        "password",
-        "access denied",
-        "out of range",
-        "too long for",
-        "no such",
-        "not authorized",
-        "aggregate",
-        "subquery",
-        "unterminated",
-        "binding",
-    ),
-    *("traceback", "stack trace", "goroutine", "panic", "exception", "caused by"),
-    *("bearer", "basic", "session", "private key", "token"),
+# Every rule's matches contain one of these characters in such company (a digit after a letter is how keys look) ...
+_SIGNS = r"[/\\@=.:<\n\d](?:(?<=[/\\@=<\n])|(?<=[.:])(?=[A-Za-z0-9:])|(?<=[A-Za-z_-]\d))"
+# ... or one of these words, once everything that is no letter is gone ...
+_LETTERS = bytes(
+    ord(chr(point).lower()) if point < 128 and chr(point).isalpha() else 32 for point in range(256)
+)
+_TRIGGERS = frozenset(
+    word.encode()
+    for word in _words(
+        # hosts
+        "host hostname server broker upstream connect connecting connected connection reach reaching resolve resolving "
+        "enotfound eai lookup dial ip "
+        # statements, and one word of each message of a database
+        "select insert update delete drop create alter truncate merge explain sql sqlstate table tables column columns "
+        "relation exist exists ambiguous constraint violates violation duplicate syntax incomplete unterminated unrecognized "
+        "such failing long enum range denied owner aborted canceling serialize lock locked deadlock waits slots clients "
+        "connections terminating subquery aggregate assignments database bindings child parent catalog binder parser "
+        "conversion convert object conflicted authorized plan scan using "
+        # traces
+        "traceback stack stacktrace goroutine panic panicked exception caused line background parameters "
+        # secrets
+        "bearer basic negotiate apikey apikeys session sessionid sessionids sessid jsessionid phpsessid jsessid phpsessionid "
+        "sid private access key keys pass pwd passphrase auth credential credentials signature authorization amz cookie accesskey accesskeys accesskeyid "
+        "accesskeyids accountkey sharedkey privatekey encryptionkey signingkey connectionstring "
+        "ghp gho ghu ghs ghr github glpat gldt xoxa xoxb xoxc xoxe xoxo xoxp xoxr xoxs xapp sk pk rk whsec gocspx npm pypi hf "
+        "dop shpat shpss shpca shppa sg dckr lin nvapi xai pmak tvly "
+        # files
+        "errno winerror url enoent eacces eisdir enotdir eexist eperm exdev erofs emfile enotempty ebusy eloop enospc"
+    )
 )
 # ... or a word this long. (Keys and tokens; the shortest known ones have 16 characters.)
 _LONG = 16
@@ -116,19 +109,23 @@ def _signs() -> Callable[[str], re.Match[str] | None]:
     return re.compile(_SIGNS).search
 
 
-def _suspicious(text: str, lower: str) -> bool:
+def _suspicious(text: str) -> bool:
+    if _signs()(text) is not None:
+        return True
+    # As bytes, because their translation is a table look-up in C.
+    letters = text.encode("ascii", "replace").translate(_LETTERS)
+    words = letters.split()
     return (
-        _signs()(text) is not None
-        or any(map(lower.__contains__, _STEMS))
-        or max(map(len, text.split()), default=0) >= _LONG
+        not _TRIGGERS.isdisjoint(words)
+        or max(map(len, words), default=0) >= _LONG
+        # ... or one of these, which stand inside of words too ("authToken").
+        or b"token" in letters
+        or b"secret" in letters
+        or b"passw" in letters
     )
 
 
 # ------------------------------------------------------------------------------------------------------- words
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 _INTERNAL = _words("internal local localdomain lan corp intranet intra consul svc localhost arpa")
@@ -153,10 +150,10 @@ _SERVICE_PORTS = _words(
     "9300 9411 9418 10250 11211 15672 16686 26257 26379 27017 50051 50070 61616"
 )
 # Ends of the names that programs of one installation give each other.
-_ROLES = (
+_ROLES = _words(
     "svc service db database redis postgres pg mysql mariadb kafka mongo mongodb cache queue worker proxy gateway api "
     "backend broker primary replica master standby leader follower node rabbitmq elasticsearch vault consul etcd server"
-).split()
+)
 _PLAIN = _words(
     "missing expired invalid required none null nil true false yes no unknown empty revoked redacted hidden absent "
     "denied rejected malformed undefined disabled enabled optional string str int integer bool boolean number object "
@@ -202,10 +199,7 @@ def _random(value: str) -> bool:
     """Whether a long run switches between lower case, upper case and digits as only chance does."""
     kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.islower() else "" for c in value]
     # A capital followed by small letters is how words begin, so that step does not count.
-    steps = sum(
-        a != b and (a, b) != ("u", "l") and bool(a) and bool(b)
-        for a, b in zip(kinds, kinds[1:], strict=False)
-    )
+    steps = sum(a != b and (a, b) != ("u", "l") and bool(a) and bool(b) for a, b in pairwise(kinds))
     return len(set(kinds) - {""}) == 3 and steps >= 0.22 * len(value)
 
 
@@ -223,7 +217,9 @@ def _judge_value(match: re.Match[str]) -> tuple[int, int] | None:
     assigned = "=" in match["sign"] or (quoted and match["quote"])
     if assigned and not (quoted and _prose(bare)):
         return match.span("value")
-    return match.span("value") if _secretive(bare.rstrip(".!")) and " " not in bare else None
+    # "signature is SHA256" says nothing.
+    short = match["sign"].strip().isalpha() and len(bare) < 10
+    return match.span("value") if _secretive(bare.rstrip(".!")) and " " not in bare and not short else None
 
 
 def _judge_scheme(match: re.Match[str]) -> tuple[int, int] | None:
@@ -272,7 +268,9 @@ def _judge_dotted(match: re.Match[str]) -> tuple[int, int] | None:
         return match.span()
     if port[1:] in _SERVICE_PORTS or (port and (last in _TOP or last in _STAGES)):
         return match.span()
-    if match.string[: match.start()].endswith("@"):
+    # An e-mail address, a reversed name ("com.example.app"), a type of google.rpc.
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    if before == "@" or labels[0] in {"com", "org", "net", "io"} or name == "type.googleapis.com":
         return None
     staged = not _STAGES.isdisjoint(labels) or not _INTERNAL.isdisjoint(labels)
     if long and last in _TOP and labels[0] != "www" and (staged or labels[0] not in _DOCUMENTATION):
@@ -304,7 +302,7 @@ def _judge_connect(match: re.Match[str]) -> tuple[int, int] | None:
     return None
 
 
-_PRIVATE = ("10.", "127.", "192.168.", "169.254.", "0.0.0.0", *(f"172.{n}." for n in range(16, 32)))
+_PRIVATE = ("10.", "127.", "192.168.", "169.254.", "0.", *(f"172.{n}." for n in range(16, 32)))
 
 
 @cache
@@ -416,7 +414,8 @@ def _judge_relative(match: re.Match[str]) -> tuple[int, int] | None:
         "csv",
         "zip",
     }
-    if (deep and _file().search(segments[-1])) or not _TREES.isdisjoint(segments[:-1]):
+    hidden = path.startswith(".")
+    if hidden or (deep and _file().search(segments[-1])) or not _TREES.isdisjoint(segments[:-1]):
         return match.start(), match.start() + len(path)
     return None
 
@@ -463,15 +462,20 @@ _DATABASE = (
     r"incomplete input\b",
     r"unterminated quoted (?:string|identifier)",
     r"unrecognized token:",
-    r"(?:relation|column|table|schema|function|role|database|type|index|sequence|view|constraint|operator|collation"
-    r"|prepared statement|cursor|extension|tablespace|trigger) ['\"\w.()=, ]~ (?:does not exist|already exists|is ambiguous)",
+    (
+        # Lower case and at the head of its clause is how a server speaks; "the role 'editor' does not exist" is ours.
+        r"(?-i:relation|(?<![a-z] )(?:column|table|schema|function|role|database|type|index|sequence|view|constraint|cursor"
+        r"|collation|prepared statement|extension|tablespace|trigger)) (?:\"[^\n\"]{1,120}\"|[\w.]{1,80}\([^)\n]{0,120}\))"
+        r"(?: of relation \"~\")? (?:does not exist|already exists|is ambiguous)"
+    ),
     r"column \"?[\w.\"]+ (?:must appear in the GROUP BY|is of type|cannot be cast)",
     r"column reference \"~\" is ambiguous",
     r"ambiguous column name:",
     r"operator does not exist:",
     r"no such (?:table|column|index|function|view|collation|savepoint|trigger|module)s?:",
-    r"table \"?[\w.]+\"? (?:already exists|has \d+ columns? but)",
-    r"index \"?[\w.]+\"? already exists",
+    # Without quotes only where no sentence goes on: "column nme does not exist", not "a table reservation already exists".
+    r"(?<![a-z] )(?:column|table|index) [\w.]{1,80} (?:does not exist|already exists)",
+    r"table \"?[\w.]{1,80}\"? has \d+ columns? but",
     r"(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY|PRIMARY KEY) constraint failed",
     r"null value in column",
     r"duplicate key (?:value )?violates",
@@ -481,7 +485,7 @@ _DATABASE = (
     r"Key \([^)\n]*+\)=\(",
     r"Failing row contains",
     r"value too long for type",
-    r"invalid input (?:syntax|value) for (?:type|enum)",
+    r"invalid input (?:syntax for type|value for enum)",
     r"(?:smallint|integer|bigint|numeric|double precision) out of range",
     r"value \"~\" is out of range for type",
     r"permission denied for (?:table|relation|schema|sequence|database|function|view|column)",
@@ -512,6 +516,9 @@ _DATABASE = (
     r"access denied for user '",
     r"lock wait timeout exceeded",
     r"column '[\w.]+' (?:cannot be null|in \w+ clause is ambiguous)",
+    r"(?:unconfigured|undefined) table\b",
+    r"table: \S{1,120} not found",
+    r"SQL compilation error",
     r"table with name \w+ does not exist",
     r"(?:Catalog|Binder|Parser|Constraint|Conversion) Error:",
     r"referenced column \"~\" not found",
@@ -529,15 +536,28 @@ _DATABASE = (
     r"\((?:sqlite3|psycopg2?|pymysql|MySQLdb|asyncpg|oracledb|cx_Oracle|pyodbc)\.[\w.]+\)",
     r"QUERY PLAN\b",
     r"(?:Seq|Index(?: Only)?|Bitmap (?:Heap|Index)|Parallel Seq|Tid) Scan (?:on|using)",
-    r"(?:Nested Loop|Hash Join|Merge Join|HashAggregate|Sort|Limit|Gather)  \(",
+    r"(?:Nested Loop|Hash Join|Merge Join|HashAggregate|Sort|Limit|Gather)  \(cost=",
     r"\(cost=[\d.]+",
     r"(?:SCAN|SEARCH) \w+ USING (?:INDEX|INTEGER|COVERING|AUTOMATIC)",
 )
 
-_SECRET_NAMES = (
-    r"passw(?:or)?ds?|passwd|passphrase|pwd|secrets?|secret[_-]?key|tokens?|api[_ -]?keys?|access[_ -]?keys?(?:[_ -]?id)?"
+# One of them is in each of the messages above: longer than a word, because the pattern is the most expensive of all.
+_DATABASE_NEEDS = (
+    "syntax error|your sql syntax|incomplete input|unterminated quoted|unrecognized token|not exist|already exists|ambiguous"
+    "|column|no such |constraint failed|duplicate |on table|for relation|violates |key (|failing row"
+    "|for type|for enum| out of range|permission denied for|be owner|is aborted|canceling statement|serialize access|obtain lock"
+    "|deadlock |lock on|password authentication|pg_hba|connection slots|clients already|connections for|terminating connection"
+    "|by a subquery|subquery |aggregate |same column|database file|is locked|disk image|of bindings|doesn't exist|unknown table"
+    "|unknown database|child row|parent row|denied for user|lock wait|catalog error|binder error|parser error|constraint error"
+    "|conversion error|convert string|ora-|pls-|dpy-|dpi-|object name|violation of|cannot insert|conflicted with|to execute"
+    "|db::|sqlstate|[sql: |sqlite3.|psycopg|pymysql.|mysqldb.|asyncpg.|oracledb.|oracle.|pyodbc.|query plan|scan |scan on"
+    "|(cost=| using | table|table: |sql compilation|does not|is of type"
+)
+
+_NAMES_OF_SECRETS = (
+    r"(?:passw(?:or)?ds?|secrets?|tokens?|(?<![A-Za-z])(?:pwd|passphrase|secret[_-]?key|api[_ -]?keys?|access[_ -]?keys?(?:[_ -]?id)?"
     r"|account[_-]?key|shared[_-]?key|private[_ -]?key|encryption[_ -]?key|signing[_ -]?key|credentials?|connection[_ -]?string"
-    r"|session[_ -]?ids?|sess(?:ion)?id|(?<![A-Za-z])sid|signature|authorization|x-amz-[a-z-]{3,24}|csrf[_-]?token"
+    r"|session[_ -]?ids?|(?:j|php)?sess(?:ion)?id|sid|signature|authorization|x-amz-[a-z-]{3,24}))"
 )
 
 
@@ -550,21 +570,27 @@ def _rules() -> tuple[_Rule, ...]:
         judge: Callable[[re.Match[str]], tuple[int, int] | None] | None = None,
         flags: int = 0,
     ) -> _Rule:
-        return _Rule(kind, tuple(needs.split("|")), re.compile(pattern, flags), judge)
+        # File names are written in every script; programs, protocols and keys in ASCII.
+        return _Rule(
+            kind,
+            tuple(needs.split("|")),
+            re.compile(pattern, flags | (0 if kind == "path" else re.ASCII)),
+            judge,
+        )
 
     fold, lines = re.IGNORECASE, re.MULTILINE
     database = "|".join(_DATABASE).replace("~", r"[^\n]{1,120}?")
     return (
         # --- whole blocks first
-        rule("trace", "traceback (most", r"(?:[ \t+]*Exception Group )?Traceback \(most recent call last\)[\s\S]*+"),
+        rule("trace", "traceback (most", r"\b(?:Exception Group )?Traceback \(most recent call last\)[\s\S]*+"),
         rule("trace", "goroutine ", r"\bgoroutine \d+ \[[\s\S]*+"),
         rule("trace", "stack trace|stacktrace", r"\b(?:stack ?trace|server stack trace):?[ \t]*\n[\s\S]*+", flags=fold),
         rule("token", "private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*+(?:-----END [A-Z ]{0,40}-{0,5})?"),
         # --- trace lines
         rule("trace", 'file "', r'File "[^"\n]{1,500}", line \d+(?:, in [^\n]*+)?(?:\n[ \t]++[^\n]*+)*+'),
-        rule("trace", "at ", r"^[ \t]+at (?:async |new )?[\w.$<>/@#\[\]~:\\-]++(?: \[as [^\]\n]{1,80}\])?(?: ?\([^\n]*+)?$", flags=lines),
+        rule("trace", "at ", r"(?:(?<=\n)[ \t]+at |^[ \t]+at (?=[^\n]*[/\\<]))(?:async |new )?[\w.$<>/@#\[\]~:\\-]++(?: \[as [^\]\n]{1,80}\])?(?: ?\([^\n]*+)?$", flags=lines),
         rule("trace", "^", r"^[^\n]*+\n[ \t~]*+\^[\^~ \t]*+$", flags=lines),
-        rule("trace", "caused by|exception in thread", r"(?:\bCaused by: (?=[\w$]+(?:\.|:|Error|Exception))|Exception in thread \")[^\n]*+"),
+        rule("trace", "caused by|exception in thread", r"(?:\bCaused by: (?=[\w$]+(?:\.|:|Error|Exception))|\bException in thread \")[^\n]*+"),
         rule("trace", "exception|error|failure|throwable|fault|violation|errors|exc.|err.", r"(?<![\w.$/@])[A-Za-z_][\w$]*+(?:\.[A-Za-z_][\w$]*+)++", _judge_class),
         rule(
             "trace", ".",
@@ -576,38 +602,38 @@ def _rules() -> tuple[_Rule, ...]:
         rule("trace", "node:internal", r"\bnode:internal/[\w/.-]*+(?::\d+)*+"),
         rule("trace", "panicked at", r"thread '[^'\n]{0,80}' (?:\(\d+\) )?panicked at [^\n]*+"),
         rule("trace", "panic: ", r"\bpanic: [^\n]*+"),
-        rule("trace", "#", r"^#\d+ [^\n]*+\(\d*\)[^\n]*+$|^#\d+ \{main\}", flags=lines),
+        rule("trace", "#", r"(?<=\n)#\d+ (?:/|\{main\}|[A-Za-z]:\\|\[internal)[^\n]*+"),
         # --- SQL and what databases say
         rule("sql", "select", r"\bSELECT\b" + _BELOW, _judge_select),
         rule(
-            "sql", "insert|update|delete|create|drop|alter|truncate|merge|with|explain",
-            r"\b(?:INSERT INTO|UPDATE \S{1,80} SET|DELETE FROM|(?:CREATE|DROP|ALTER|TRUNCATE)(?: UNIQUE| TEMP| TEMPORARY)? (?:TABLE|INDEX|VIEW|SCHEMA|DATABASE|ROLE|USER)|MERGE INTO|WITH \w{1,60} AS \(|EXPLAIN (?:ANALYZE|SELECT))\b" + _BELOW,
+            "sql", "insert|update|delete|create|drop|alter|truncate|merge|explain",
+            r"\b(?:INSERT INTO|UPDATE \S{1,80} SET|DELETE FROM|(?:CREATE|DROP|ALTER|TRUNCATE)(?: UNIQUE| TEMP| TEMPORARY)? (?:TABLE|INDEX|VIEW|SCHEMA|DATABASE|ROLE|USER)|MERGE INTO|EXPLAIN (?:ANALYZE|SELECT))\b" + _BELOW,
         ),
         rule(
-            "sql", "select ",
+            "sql", "select",
             r"\bselect\s{1,9}(?:\*|count\(|distinct\s|(?:[\w.\"]{1,60}\s{0,9},\s{0,9}){0,20}[\w.\"]{1,60}\s{1,9}from\s{1,9}(?!(?:the|a|an|your|our|this|that|these|those|one|any|among|it|its|at|all)\b)[\w.\"]{1,60}\s{1,9}(?:where|join|order by|group by|limit|left|inner)\b)" + _BELOW,
             flags=fold,
         ),
-        rule("sql", "insert |update |delete |drop |create |alter |truncate ", r"\b(?:insert\s{1,9}into\s{1,9}[\w.\"]{1,80}\s{0,9}(?:\(|values\b|select\b)|update\s{1,9}[\w.\"]{1,80}\s{1,9}set\s{1,9}[\w.\"]{1,80}\s{0,9}=|delete\s{1,9}from\s{1,9}[\w.\"]{1,80}\s{1,9}where\b|(?:drop|alter|create|truncate)\s{1,9}table\s{1,9}\w)" + _BELOW, flags=fold),
-        rule("sql", "", rf"(?<!\w)(?:{database})" + _BELOW, flags=fold),
-        rule("sql", "no such table|doesn't exist|sqlalche.me", r"\(Background on this error at:[^\n]*+", flags=fold),
+        rule("sql", "insert|update|delete|drop|create|alter|truncate", r"\b(?:insert\s{1,9}into\s{1,9}[\w.\"]{1,80}\s{0,9}(?:\(|values\b|select\b)|update\s{1,9}[\w.\"]{1,80}\s{1,9}set\s{1,9}[\w.\"]{1,80}\s{0,9}=|delete\s{1,9}from\s{1,9}[\w.\"]{1,80}\s{1,9}where\b|(?:drop|alter|create|truncate)\s{1,9}table\s{1,9}\w)" + _BELOW, flags=fold),
+        rule("sql", _DATABASE_NEEDS, rf"(?<!\w)(?:{database})(?:(?<![A-Za-z])|\b)" + _BELOW, flags=fold),
+        rule("sql", "background on", r"\(Background on this error at:[^\n]*+", flags=fold),
         rule("sql", "[parameters:|line ", r"\[parameters: [^\n]*+|^LINE \d+: [^\n]*+(?:\n[ \t]*+\^)?", flags=lines),
         # --- secrets
-        rule("token", "eyj", r"(?<![A-Za-z0-9])eyJ[\w-]{6,}+(?:\.[\w-]*+){1,4}"),
+        rule("token", "eyj", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9]{13}[\w-]*+(?:\.[\w-]*+){1,4}"),
         rule(
-            "token", "_|-|akia|asia|aroa|aida|aiza|ya29|sg.",
-            r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|gldt-|xox[abceoprs]-|xapp-|sk-|(?:sk|pk|rk)_(?:live|test)_|whsec_|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|shp(?:at|ss|ca|pa)_|sq0[a-z]{3}-|SG\.|AIza|dckr_pat_|lin_api_|nvapi-|xai-|r8_|ATATT|PMAK-|dapi|tvly-)[\w*.-]{12,}+",
+            "token", "_|-|aiza|ya29|sg.|atatt|dapi",
+            r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|gldt-|xox[abceoprs]-|xapp-|sk-|(?:sk|pk|rk)_(?:live|test)_|whsec_|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|shp(?:at|ss|ca|pa)_|sq0[a-z]{3}-|SG\.|dckr_pat_|lin_api_|nvapi-|xai-|r8_|PMAK-|tvly-)[\w*.-]{12,}+|(?<![A-Za-z0-9])(?:AIza|ATATT|dapi)(?=[\w-]*[A-Za-z_-]\d)[\w-]{20,}+",
         ),
         rule("token", "akia|asia|aroa|aida|anpa|agpa", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA|ANPA|AGPA)[A-Z0-9]{12,}+"),
         rule("token", "bearer|basic|digest|negotiate|apikey|token", r"\b(?:Bearer|Basic|Negotiate|ApiKey|Token)[ \t]{1,4}[\"']?(?P<leak>[A-Za-z0-9._~+/=-]{6,}+)", _judge_scheme, fold),
         rule("token", "cookie", r"\b(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<leak>[\w.-]{1,80}=[^\s\"',\[][^\n\"']*+)", flags=fold),
         rule(
-            "token", "=|:",
-            rf"(?:{_SECRET_NAMES})(?P<quote>[\"']?)(?P<sign>\s{{0,3}}(?:=>?|:)\s{{0,3}})(?P<value>\"[^\"\n]++\"|'[^'\n]++'|[^\s\"',;&)\]}}>]++)",
+            "token", "=|:|is|was",
+            rf"{_NAMES_OF_SECRETS}(?P<quote>[\"']?)(?P<sign>\s{{0,3}}(?:=>?|:)\s{{0,3}}|\s(?:is|was)\s)(?P<value>\"[^\"\n]++\"|'[^'\n]++'|[^\s\"',;&)\]}}>]++)",
             _judge_value, fold,
         ),
-        rule("token", "--|-p", r"(?<!\S)--?(?:password|pass|token|secret|api-key|auth)[ \t]{1,4}(?P<leak>[^\s\"',;\[-][^\s\"',;]*+)", flags=fold),
-        rule("token", "session|api key|token", r"\b(?:session|api key|access key|token)(?: id)?(?: provided)?[:=#]?\s{1,3}[\"'(]?(?P<leak>[A-Za-z0-9_+/=-]{16,}+)", _judge_scheme, fold),
+        rule("token", "-", r"(?<!\S)--?(?:password|pass|token|secret|api-key|auth)[ \t]{1,4}(?P<leak>[^\s\"',;\[-][^\s\"',;]*+)", flags=fold),
+        rule("token", "session|api key|access key|token", r"\b(?:session|api key|access key|token)(?: id)?(?: provided)?[:=#]?\s{1,3}[\"'(]?(?P<leak>[A-Za-z0-9_+/=-]{16,}+)", _judge_scheme, fold),
         rule("token", "", r"(?<![\w+/.-])[A-Za-z0-9+/_-]{36,}+={0,2}", _judge_long),
         # --- URLs, hosts, addresses
         rule("host", "://", r"://[^\s\"'<>`]*+", _judge_url),
@@ -616,22 +642,24 @@ def _rules() -> tuple[_Rule, ...]:
         rule("host", ":", r"(?<![\w.:@$-])(?P<name>[A-Za-z][A-Za-z0-9-]*+):(?P<port>\d{1,5})(?!\w|\.\d|:\d)", _judge_port),
         rule(
             "host", "host|server|resolv|lookup|connect|enotfound|eai_again|broker|upstream",
-            r"\b(?:host(?: ?name)?|server(?: at)?|broker|upstream|resolv(?:e|ing)|lookup|connect(?:ing|ed)? to|connection to(?: server at)?|valid for)[\"']?\s{0,3}[:=]?\s{0,3}[\"'`](?P<leak>[\w.:-]{2,}+)[\"'`]",
+            r"\b(?:host(?: ?name)?|server(?: at)?|broker|upstream|resolv(?:e|ing)|lookup|connect(?:ing|ed)? to|connection to(?: server at)?)[\"']?\s{0,3}[:=]?\s{0,3}[\"'`](?P<leak>[\w.:-]{2,}+)[\"'`]",
             flags=fold,
         ),
-        rule("host", "enotfound|eai_again|resolve host|connecting to|lookup ", r"(?:\bENOTFOUND|\bEAI_AGAIN|could not resolve host(?:name)?:?|error -?\d+ connecting to|dial \w{2,4}:? lookup)\s{1,3}(?P<leak>[A-Za-z0-9][\w.:-]*\w)", flags=fold),
-        rule("host", "connect|reach|resolve", r"\b(?:connect(?:ing|ed|ion)? (?:to|with)|reach(?:ing)?|resolv(?:e|ing)|connection refused(?: by)?:?)\s(?P<leak>[A-Za-z0-9][\w.-]*+)", _judge_connect, fold),
-        rule("host", "host|server|source|endpoint|addr|accountname", r"(?<![\w.])(?:host|hostaddr|hostname|server|data source|addr|endpoint|accountname|endpointsuffix|dbname|initial catalog|user id)\s?=\s?[\"']?(?P<leak>[^\s\"';,)&\[]++)", flags=fold),
+        rule("host", "enotfound|eai_again|resolve host|connecting to|lookup", r"(?:\bENOTFOUND|\bEAI_AGAIN|could not resolve host(?:name)?:?|error -?\d+ connecting to|dial \w{2,4}:? lookup)\s{1,3}(?P<leak>\w[\w.:-]*+)", flags=fold),
+        rule("host", "connect|reach|resolv", r"\b(?:connect(?:ing|ed|ion)? (?:to|with)|reach(?:ing)?|resolv(?:e|ing)|connection refused(?: by)?:?)\s(?P<leak>[A-Za-z0-9][\w.-]*+)", _judge_connect, fold),
+        rule("host", "=", r"(?<![\w.])(?:host|hostaddr|hostname|server|data source|addr|endpoint|accountname|endpointsuffix|dbname|initial catalog|user id)\s?=\s?[\"']?(?P<leak>[^\s\"';,)&\[]++)", flags=fold),
         rule("address", ".", r"(?<![\w.])(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?P<port>:\d{1,5}|/\d{1,2})?(?!\w|\.\d)", _judge_ipv4),
+        rule("address", "ip-", r"\bip(?:-\d{1,3}){4}\b"),
+        rule("host", "@", r"\bgit@[\w.-]++:[\w./~-]++"),
         rule("address", ":", r"(?<![\w:.])(?P<open>\[?)(?P<run>(?=[^:\s]{0,4}:)[0-9A-Fa-f:.]{2,}+)(?:%\w++)?(?P<port>\](?::\d{1,5})?)?(?!\w)", _judge_ipv6),
         # --- paths
         rule("path", "[errno|[winerror", r"\[(?:Errno|WinError) -?\d+\] [^:'\"\n]{1,100}: (?P<leak>(?P<q>[\"'])(?:(?!(?P=q))[^\n])++(?P=q)(?: -> (?P<r>[\"'])(?:(?!(?P=r))[^\n])++(?P=r))?)"),
-        rule("path", "with url:", r"with url: (?P<leak>[^\s\[]\S*+)"),
-        rule("path", "'", r"\bE[A-Z]{3,12}: [a-z ,-]{1,60}(?P<leak>'[^'\n]++'(?: -> '[^'\n]++')?)"),
+        rule("path", "with url:", r"\bwith url: (?P<leak>[^\s\[]\S*+)"),
+        rule("path", "'", r"\b(?:ENOENT|EACCES|EISDIR|ENOTDIR|EEXIST|EPERM|EXDEV|EROFS|EMFILE|ENOTEMPTY|EBUSY|ELOOP|ENOSPC): [a-z ,-]{1,60}(?P<leak>'[^'\n]++'(?: -> '[^'\n]++')?)"),
         rule("path", "/", rf"(?<![\w/.~%-])/(?:{_ROOTS})(?![\w-])(?:/[^\s\"'`<>|,;()\[\]{{}}]*+)?", _judge_root),
         rule("path", "/", r"(?<![\w/.~%}-])(?:/[\w.@+~=-]++)++:?", _judge_absolute),
         rule("path", "/", r"(?<![\w./-])(?:~\w*|\.{1,2}|\$\w+|\$\{\w+\}|%\w+%)/[\w.-][^\s\"'`<>|,;()\[\]]*+"),
-        rule("path", "/", r"(?<![\w/.~@%$+-])[\w@+-][\w.@+-]*+(?:/[\w.@+~=-]++)++", _judge_relative),
+        rule("path", "/", r"(?<![\w/.~@%$+-])\.?[\w@+-][\w.@+-]*+(?:/[\w.@+~=-]++)++", _judge_relative),
         rule("path", ":\\|:/", r"(?<![A-Za-z0-9])[A-Za-z]:(?:\\(?:[^\\/:*?\"'<>|\r\n]{0,200}\\)*+[^\s\\/:*?\"'<>|]*+|/(?!/)[^\s\"'<>|]++)"),
         rule("path", "\\\\", r"(?<!\\)\\{2,4}[A-Za-z0-9][\w.-]++\\{1,2}[^\s\"']++"),
     )  # fmt: skip
@@ -647,14 +675,15 @@ def find(text: str) -> tuple[Leak, ...]:
     >>> find("could not reach 10.0.0.5:5432")
     (Leak(kind='address', start=16, end=29),)
     """
-    lower = text.lower()
-    if not _suspicious(text, lower):
+    if not _suspicious(text):
         return ()
-    return tuple(_merged(sorted(_hits(text, lower), key=lambda leak: (leak.start, -leak.end))))
+    return tuple(
+        _merged(text, sorted(_hits(text, text.lower(), _rules()), key=lambda leak: (leak.start, -leak.end)))
+    )
 
 
-def _hits(text: str, lower: str) -> Iterator[Leak]:
-    for rule in _rules():
+def _hits(text: str, lower: str, rules: tuple[_Rule, ...]) -> Iterator[Leak]:
+    for rule in rules:
         if not any(map(lower.__contains__, rule.needs)):
             continue
         group = "leak" if "leak" in rule.pattern.groupindex else 0
@@ -664,13 +693,13 @@ def _hits(text: str, lower: str) -> Iterator[Leak]:
                 yield Leak(rule.kind, *span)
 
 
-def _merged(leaks: list[Leak]) -> Iterator[Leak]:
-    """Overlapping and touching leaks become one, of the kind that began first."""
+def _merged(text: str, leaks: list[Leak]) -> Iterator[Leak]:
+    """Leaks that overlap, touch or have only white space between them become one, of the kind that began first."""
     if not leaks:
         return
     open_ = leaks[0]
     for leak in leaks[1:]:
-        if leak.start <= open_.end:
+        if leak.start <= open_.end or text[open_.end : leak.start].isspace():
             open_ = open_._replace(end=max(open_.end, leak.end))
         else:
             yield open_
@@ -692,6 +721,8 @@ def redact(text: str) -> str:
     >>> redact("could not reach 10.0.0.5:5432, try again later")
     'could not reach [redacted], try again later'
     """
+    if not _suspicious(text):
+        return text
     for _ in range(_PASSES):
         leaks = find(text)
         if not leaks:
@@ -734,7 +765,7 @@ def _prose(text: str) -> bool:
     return text.count(" ") >= 2 and _remark().search(text) is not None
 
 
-def redact_value(value: Any, *, keep: Set[str] = frozenset()) -> Any:
+def redact_value(value: Any, *, keep: AbstractSet[str] = frozenset()) -> Any:
     """
     A copy of a JSON-like value with every leak in its strings and keys redacted.
 
@@ -745,7 +776,7 @@ def redact_value(value: Any, *, keep: Set[str] = frozenset()) -> Any:
     return _copied(value, keep, 0, [_NODES])
 
 
-def _copied(value: Any, keep: Set[str], depth: int, left: list[int]) -> Any:
+def _copied(value: Any, keep: AbstractSet[str], depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if isinstance(value, str):
         return redact(value) if left[0] >= 0 else MARKER
@@ -762,7 +793,7 @@ def _copied(value: Any, keep: Set[str], depth: int, left: list[int]) -> Any:
 
 
 def _copied_members(
-    members: Mapping[Any, Any], keep: Set[str], depth: int, left: list[int]
+    members: Mapping[Any, Any], keep: AbstractSet[str], depth: int, left: list[int]
 ) -> dict[Any, Any]:
     copy: dict[Any, Any] = {}
     for key, value in members.items():
