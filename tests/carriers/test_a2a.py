@@ -103,6 +103,8 @@ def test_the_payload_layer():
     spoken = read(task(message=[data({"errors": [ERROR]})], state="input-required"))
     assert (spoken.path, spoken.fatal) == ("payload", False)
     assert read(task([data({"errors": [{}]})])) == FAILED
+    second = read(task([data({"products": []}), data({"errors": [ERROR]})], state="completed"))
+    assert (second.path, second.fault.code) == ("payload", "RATE_LIMITED")
 
 
 ONE = {

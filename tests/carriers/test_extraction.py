@@ -103,7 +103,24 @@ def test_the_order_is_the_designs(first):
 
 
 @pytest.mark.parametrize(
-    "response", [{}, {"data": 1}, {"status": "ok"}, {"status": 500}, [], 5, None, "", "x", b"", (), 1.5]
+    "response",
+    [
+        {},
+        {"data": 1},
+        {"status": "ok"},
+        {"status": 500},
+        [],
+        5,
+        None,
+        "",
+        "x",
+        b"",
+        (),
+        1.5,
+        b"[{}]",
+        "5",
+        b"null",
+    ],
 )
 def test_what_has_no_shape(response):
     """Nothing found, nothing failed."""

@@ -155,6 +155,12 @@ def test_what_is_no_result(value):
     assert read(value) == NOT_FAILED
 
 
+@pytest.mark.parametrize("inside", [None, 5, [], "x"])
+def test_a_response_whose_result_is_no_object(inside):
+    """A whole JSON-RPC response is taken too; there is nothing in this one."""
+    assert read({"jsonrpc": "2.0", "id": 1, "result": inside}) == NOT_FAILED
+
+
 def test_a_failure_without_a_structured_error():
     """A6 step 7: generic."""
     assert read(result(None, [text("Something broke")])) == FAILED

@@ -83,6 +83,8 @@ def test_size_is_bounded():
             read(too_large)
     with pytest.raises(Unreadable):
         read_strict(document.decode() + " ")
+    with pytest.raises(Unreadable):
+        read(memoryview(document + b" "))
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 1000, 10_000, 100_000])

@@ -7,6 +7,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import row_for
 from amends.dialects.envelope import decode, encode, encode_error, error_of
+from amends.dialects.problem import MAX_LEVELS
 
 
 def envelope(error, **more):
@@ -181,6 +182,24 @@ def test_nested_errors_keep_their_trace_and_attempts():
     assert written["meta"] == {"trace_id": "top"}
     child = decode(written).errors[0]
     assert (child.trace_id, child.attempt, child.max_attempts) == ("t", 2, 3)
+
+
+@pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
+def test_parts_that_are_no_list_are_none(errors):
+    """P8: a member of the wrong type is not there."""
+    assert decode({"code": "X", "errors": errors}).errors == ()
+
+
+def test_parts_are_read_to_a_depth():
+    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+    value: dict = {"code": "X"}
+    for _ in range(MAX_LEVELS + 20):
+        value = {**{"code": "X"}, "errors": [value]}
+    fault, levels = decode(value), 0
+    while fault.errors:
+        (fault,) = fault.errors
+        levels += 1
+    assert levels == MAX_LEVELS
 
 
 def test_too_deep_is_none():

@@ -6,7 +6,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.http import VOCABULARY
 from amends.dialects import problem
-from amends.dialects.problem import decode, encode, milliseconds
+from amends.dialects.problem import MAX_LEVELS, decode, encode, milliseconds
 
 WAIT = {"retry_after_ms": 5000}
 TIPS = {"suggestions": ["Provide a value for 'amount'"]}
@@ -195,6 +195,24 @@ def test_nested_parts_are_bounded_over_all_levels():
     fault = decode({"status": 422, "errors": [branch] * 10})
     count = sum(1 + len(child.errors) for child in fault.errors)
     assert count == problem.MAX_PARTS
+
+
+@pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
+def test_parts_that_are_no_list_are_none(errors):
+    """P8: a member of the wrong type is not there."""
+    assert decode({"status": 422, "errors": errors}).errors == ()
+
+
+def test_parts_are_read_to_a_depth():
+    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+    value: dict = {"status": 422}
+    for _ in range(MAX_LEVELS + 20):
+        value = {**{"status": 422}, "errors": [value]}
+    fault, levels = decode(value), 0
+    while fault.errors:
+        (fault,) = fault.errors
+        levels += 1
+    assert levels == MAX_LEVELS
 
 
 def test_too_deep_is_no_problem():

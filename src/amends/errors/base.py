@@ -167,9 +167,7 @@ def _register(cls: type[FaultError]) -> None:
 
     given: dict[str, Any] = {}
     parent: Row | None = None
-    for above in cls.__mro__:
-        if above is FaultError:
-            break
+    for above in cls.__mro__[: cls.__mro__.index(FaultError)]:
         if above is not cls and issubclass(above, FaultError) and "code" in above.__dict__:
             parent = row_for(above.vocabulary, above.code)
             break
