@@ -225,18 +225,19 @@ def test_it_never_gets_stuck(script):
 
 @given(
     st.lists(st.tuples(st.floats(0, 3), st.integers(0, 20)), max_size=80),
-    st.floats(0, 100),
+    st.floats(0, 20),
 )
 def test_the_budget_is_never_overdrawn(steps, saved):
-    """Repeats taken never exceed what was saved at first plus what calls and time have earned."""
+    """Repeats taken never exceed what was saved at first plus what calls and time have earned, however greedy."""
     tuning = Tuning(repeats_saved=saved)
     budget, now, calls = Budget(tuning), 50.0, 0
     for passed, more in steps:
         now += passed
         calls += more
-        at = budget.take(now, calls)
-        assert at == 0.0 or at > now
-        assert budget.saved >= 0
+        while (at := budget.take(now, calls)) == 0.0:
+            pass
+        assert at > now
+        assert 0 <= budget.saved < 1
         earned = saved + 0.2 * calls + 10 * (now - 50.0)
         assert budget.taken <= earned + 0.001 * (budget.taken + 1)
 

@@ -143,7 +143,7 @@ def test_interrupts_pass_through_at_once(clock, interrupt, shared):
         with pytest.raises(interrupt):
             recover(script, operation=READ, upstream=upstream)
     if upstream is not None:
-        assert upstream._health.inflight == 0
+        assert upstream.snapshot().calls == 3
 
 
 def test_an_interrupt_ends_a_wait(clock):
@@ -492,6 +492,16 @@ def test_the_outer_deadline_is_gone_afterwards(run, clock):
     """Nothing leaks into what comes later."""
     run(Script("x"), policy=Policy(deadline=5))
     assert time_left() is None
+
+
+async def test_nothing_leaks_within_a_task():
+    """Key and deadline are gone when the operation is over, in the very same context."""
+    operation, policy = Operation(keyed=True), Policy(deadline=5)
+    await arecover(Script("x").acall, operation=operation, policy=policy)
+    with pytest.raises(FaultError):
+        await arecover(Script(ValidationError()).acall, operation=operation, policy=policy)
+    assert time_left() is None
+    assert current_operation() is None
 
 
 def test_hooks_take_the_fault_only_if_they_can(clock):

@@ -132,6 +132,11 @@ async def test_a_woken_waiter_does_not_sleep():
     waiter.wake()
     waiter.wake()
     await CLOCK.apark(waiter, 60.0)
+    waiter.rest()
+    asyncio.get_running_loop().call_soon(waiter.wake)
+    await CLOCK.apark(waiter, 12345.0)
+    ahead = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+    assert all(timer.when() - time.monotonic() < 12000 for timer in ahead)
 
 
 def test_repeats_are_a_share_of_the_calls(clock):
