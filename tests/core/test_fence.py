@@ -139,6 +139,8 @@ def test_limits_in_bytes():
     assert inside[0] == "message: " + "é" * 128
     assert inside[1] == "field: " + "f" * 128
     assert inside[2:] == ["suggestion: " + "€" * 170] * 4
+    inside = split(for_llm(fault(message="m" * 500, suggestions=("s" * 600,))))[1]
+    assert inside == "message: " + "m" * 256 + "\nsuggestion: " + "s" * 512
 
 
 def test_invisible_characters_and_forged_lines_are_gone():

@@ -402,6 +402,8 @@ def test_declared_members_are_kept():
         ({"Api-Key": "abc"}, MARKER),
         ({"session_id": 12345}, MARKER),
         ({"hostname": "ledger"}, MARKER),
+        ({"traceback": "boom"}, MARKER),
+        ({"SQL": "boom"}, MARKER),
         ({"password": "must have at least 8 characters"}, "must have at least 8 characters"),
         ({"password": ["is required"]}, ["is required"]),
         ({"password": None}, None),

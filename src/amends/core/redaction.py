@@ -43,7 +43,7 @@ MARKER = "[redacted]"
 
 # What `redact_value` is usually told to keep: URLs that a dialect declares as such, and S1's `intent`.
 URL_MEMBERS = frozenset(
-    {"setup_url", "policy_url", "authorization_url", "doc_uri", "type", "instance", "intent"}
+    {"setup_url", "policy_url", "authorization_url", "post_url", "doc_uri", "type", "instance", "intent"}
 )
 
 
