@@ -259,3 +259,11 @@ def test_the_same_from_bytes_and_from_objects(rest, mark):
     """A7: how an error arrives does not change what it is."""
     error = {**rest, "code": "RATE_LIMITED"}
     assert read((mark + json.dumps(error)).encode(), "adcp") == decode(error)
+
+
+def test_what_stands_in_a_small_document_is_small():
+    """A7: measured once by its carrier; every other rule still holds."""
+    assert valid({"code": "X", "message": "a"}, within=40)
+    assert not valid({"code": ""}, within=12)
+    assert not valid({"code": "X", "message": "a" * 5000}, within=5100)
+    assert not valid([], within=2)

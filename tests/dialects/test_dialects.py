@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from amends.core.fault import Fault
+from amends.core.fault import Fault, Origin
 from amends.dialects import ALIASES, NAMES, decode, dialect, encode
 from amends.errors import TimeoutError as AmendsTimeoutError
 
@@ -72,3 +72,16 @@ def test_what_is_written_is_plain_json(name):
     """Plain values out: any JSON writer can take it from there."""
     fault = Fault(code="CONFLICT", errors=(Fault(code="TIMEOUT"),), suggestions=("a",), actor="user")
     assert json.loads(json.dumps(encode(fault, name))) == encode(fault, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extensions_stand_beside_known_members(name):
+    """Design 3: an unknown member is passed on, one named like a known member never gets out."""
+    known = {"code": "EVIL", "message": "evil", "detail": "evil", "retryable": "evil", "recoverable": "evil"}
+    fault = Fault(code="TIMEOUT", message="late", extensions={**known, "vendor": [1]}, origin=Origin(name))
+    document = encode(fault, name)
+    written = document.get("error", document)
+    assert written["vendor"] == [1]
+    members = dialect(name)._MEMBERS
+    assert "evil" not in [value for member, value in written.items() if member in members]
+    assert written["code"] == "TIMEOUT"

@@ -194,7 +194,7 @@ def test_parts_are_read_to_a_depth():
     """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
     value: dict = {"code": "X"}
     for _ in range(MAX_LEVELS + 20):
-        value = {**{"code": "X"}, "errors": [value]}
+        value = {"code": "X", "errors": [value]}
     fault, levels = decode(value), 0
     while fault.errors:
         (fault,) = fault.errors

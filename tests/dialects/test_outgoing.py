@@ -3,7 +3,7 @@
 import logging
 
 from amends.core.fault import Fault
-from amends.dialects.outgoing import KEPT, redacted, warned
+from amends.dialects.outgoing import KEPT, checked, redacted, warned
 
 LEAK = "connect to 10.0.0.5:5432 failed"
 
@@ -42,3 +42,13 @@ def test_a_warning_names_kinds_and_never_texts(caplog):
         warned(Fault(code="TIMEOUT"), "task")
     assert [record.args[:2] for record in caplog.records] == [("task", "TIMEOUT")]
     assert "10.0.0.5" not in caplog.text
+
+
+def test_details_that_are_not_as_recommended_are_logged(caplog):
+    """A14: checked on the producing side, by kind and never by refusing; nothing to say where there is nothing."""
+    with caplog.at_level(logging.WARNING, logger="amends"):
+        checked(Fault(code="RATE_LIMITED", vocabulary="adcp"))
+        checked(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": 100}))
+        assert not caplog.records
+        checked(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": "many"}))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

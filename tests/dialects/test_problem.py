@@ -207,7 +207,7 @@ def test_parts_are_read_to_a_depth():
     """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
     value: dict = {"status": 422}
     for _ in range(MAX_LEVELS + 20):
-        value = {**{"status": 422}, "errors": [value]}
+        value = {"status": 422, "errors": [value]}
     fault, levels = decode(value), 0
     while fault.errors:
         (fault,) = fault.errors
