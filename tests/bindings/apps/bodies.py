@@ -1,0 +1,131 @@
+"""What the sample applications do, whichever framework parses their arguments."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from amends.bindings.guard import operation
+
+
+def show(name, count=1, color="red"):
+    print(f"{name} is shown")
+    return {"name": name, "count": count, "color": color}
+
+
+def fail(kind):
+    from amends import errors
+
+    if kind == "limited":
+        raise errors.RateLimitedError("Slow down", retry_after=7)
+    if kind == "missing":
+        raise errors.NotFoundError("No such order", suggestions=["List them"])
+    if kind == "own":
+        raise _own()("None left")
+    if kind == "unauthenticated":
+        raise errors.UnauthenticatedError
+    if kind == "value":
+        raise ValueError("secret-host.internal:5432 said password hunter2")
+    if kind == "timeout":
+        raise TimeoutError("secret-host.internal")
+    if kind == "exit-text":
+        sys.exit("it went wrong")
+    if kind == "interrupt":
+        raise KeyboardInterrupt
+    if kind == "reset":
+        raise BrokenPipeError("secret-host.internal")
+    if kind == "group":
+        raise ExceptionGroup("many", [ConnectionRefusedError("secret-host"), ConnectionRefusedError("other")])
+    return sys.exit(int(kind))
+
+
+def noise():
+    print("printed")
+    sys.stdout.write("written\n")
+    os.write(1, b"descriptor\n")
+    subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+    ctypes.CDLL(None).puts(b"from C, buffered until the process ends")
+    return ["quiet"]
+
+
+def odd(kind):
+    if kind == "nan":
+        return {"value": float("nan"), "text": "lone \ud800"}
+    if kind == "object":
+        return {"value": object()}
+    if kind == "cycle":
+        loop = []
+        loop.append(loop)
+        return loop
+    from datetime import UTC, datetime
+
+    return {"when": datetime(2026, 1, 1, tzinfo=UTC), 3: "key"}
+
+
+def slow(path):
+    Path(path).write_text("started")
+    try:
+        time.sleep(60)
+    finally:
+        Path(path).write_text("cleaned up")
+
+
+def big():
+    for _ in range(100_000):
+        print("y" * 80)
+
+
+@operation(read_only=True)
+def flaky(path, times):
+    """Fails so many times with a rate limit, counting its runs in a file."""
+    from amends.errors import RateLimitedError
+
+    file = Path(path)
+    runs = int(file.read_text() or 0) + 1 if file.exists() else 1
+    file.write_text(str(runs))
+    if runs <= times:
+        raise RateLimitedError("Slow down", retry_after=0.01)
+    return {"runs": runs}
+
+
+@operation(keyed=True)
+def keyed(path):
+    from amends.errors import ServiceUnavailableError
+    from amends.recovery import current_operation
+
+    with Path(path).open("a") as file:
+        file.write(f"{current_operation().key}\n")
+    raise ServiceUnavailableError("Later", retry_after=0.01)
+
+
+def upstream(url):
+    import httpx2
+
+    return httpx2.get(url, timeout=5).raise_for_status().json()
+
+
+def recovered(url):
+    import httpx2
+
+    from amends import Operation, Policy, recover
+
+    def call():
+        return httpx2.get(url, timeout=5).raise_for_status()
+
+    policy = Policy(attempts=2, max_wait=60)
+    return recover(call, policy=policy, operation=Operation(read_only=True)).json()
+
+
+def _own():
+    from amends import FaultError
+
+    class OutOfStock(FaultError):
+        """Nothing of it is left"""
+
+        code = "OUT_OF_STOCK"
+        recovery = "correctable"
+        exit = 6
+
+    return OutOfStock

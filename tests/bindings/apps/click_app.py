@@ -1,0 +1,113 @@
+"""The sample application in Click."""
+
+import bodies
+import click
+
+from amends.bindings.click import main
+
+
+@click.group()
+@click.version_option("1.2.3")
+def app():
+    """Sample."""
+
+
+@app.command()
+@click.argument("name")
+@click.option("--count", type=int, default=1)
+@click.option("--color", type=click.Choice(["red", "green", "blue"]), default="red")
+def show(name, count, color):
+    return bodies.show(name, count, color)
+
+
+def plain(name, *params):
+    body = getattr(bodies, name)
+    app.command(name)(_with(params)(body))
+
+
+def _with(params):
+    def wrap(body):
+        for param in reversed(params):
+            body = param(body)
+        return body
+
+    return wrap
+
+
+plain("fail", click.argument("kind"))
+plain("noise")
+plain("odd", click.argument("kind"))
+plain("slow", click.argument("path"))
+plain("big")
+plain("flaky", click.argument("path"), click.argument("times", type=int))
+plain("keyed", click.argument("path"))
+plain("upstream", click.argument("url"))
+plain("recovered", click.argument("url"))
+
+
+@app.command()
+@click.argument("kind")
+@click.pass_context
+def clicks(ctx, kind):
+    if kind == "exit":
+        ctx.exit(4)
+    if kind == "exit0":
+        ctx.exit(0)
+    if kind == "abort":
+        raise click.Abort
+    if kind == "exception":
+        raise click.ClickException("the author's words")
+    if kind == "file":
+        raise click.FileError("data.csv", "not there")
+    if kind == "parameter":
+        raise click.BadParameter("the author's words", param_hint="--when")
+    if kind == "nested":
+        show.main(["--nope"], standalone_mode=False)
+
+
+@app.command()
+@click.option("--name", prompt=True)
+def ask(name):
+    return name
+
+
+def checked(ctx, param, value):
+    if value == "leave":
+        ctx.exit(6)
+    return value
+
+
+@app.command()
+@click.option("--how", callback=checked)
+def leave(how):
+    return how
+
+
+@app.command()
+@click.option("--output", type=click.Choice(["json", "table"]), default="table")
+def own(output):
+    return {"output": output}
+
+
+@app.group(chain=True)
+def chain():
+    pass
+
+
+@chain.command("one")
+@click.option("--n", type=int)
+def one(n):
+    return n
+
+
+@app.command()
+@click.option("--x", type=int)
+@click.option("--y", type=float)
+@click.argument("z")
+@click.argument("rest", nargs=-1)
+def many(x, y, z, rest):
+    return [x, y, z, *rest]
+
+
+if __name__ == "__main__":
+    main(app, name="sample")

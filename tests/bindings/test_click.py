@@ -1,0 +1,160 @@
+"""Click and Typer: their own exceptions, all mistakes at once, and which side of the command's start they are on."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from amends.bindings.click import choices, main
+from tests.bindings.commands import ENV, answer, argv, sample
+
+BOTH = pytest.mark.parametrize("framework", ["click", "typer"])
+
+
+@BOTH
+def test_every_mistake_at_once(framework):
+    """All argument errors together, each with its field and the nearest right thing, before anything ran."""
+    code, envelope = answer(framework, "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x")
+    error = envelope["error"]
+    assert (code, error["code"], error["phase"]) == (3, "USAGE_ERROR", "validation")
+    assert {part["field"]: part["code"] for part in error["errors"]} == {
+        "--cuont": "USAGE_ERROR",
+        "--color": "VALIDATION_ERROR",
+        "--count": "VALIDATION_ERROR",
+    }
+    assert {"Did you mean --count?", "Did you mean green?"} <= set(error["suggestions"])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("words", "code", "exit", "step"),
+    [
+        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "--count"),
+        (["show"], "USAGE_ERROR", 3, "NAME"),
+        (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
+        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean show?"),
+        (["show", "a", "--count"], "USAGE_ERROR", 3, "--help"),
+        (["--nope"], "USAGE_ERROR", 3, "--help"),
+        ([], "USAGE_ERROR", 3, "show"),
+    ],
+)
+def test_one_mistake(framework, words, code, exit, step):
+    """C7: bad value 2, usage 3; the first step is what helps."""
+    number, envelope = answer(framework, *words)
+    error = envelope["error"]
+    assert (number, error["code"], error["phase"]) == (exit, code, "validation")
+    assert step.lower() in error["fix_required"].lower()
+
+
+def test_required_and_wrong_together():
+    """A missing argument does not hide a wrong value."""
+    _, envelope = answer("click", "many", "--x", "one", "--y", "two")
+    assert {part["field"] for part in envelope["error"]["errors"]} == {"--x", "--y", "Z"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "exit"),
+    [
+        ("exit", "NOT_FOUND", 4),
+        ("abort", "INTERNAL_ERROR", 130),
+        ("exception", "INTERNAL_ERROR", 1),
+        ("file", "VALIDATION_ERROR", 2),
+        ("parameter", "VALIDATION_ERROR", 2),
+        ("nested", "INTERNAL_ERROR", 1),
+    ],
+)
+def test_clicks_own_exceptions_inside_a_command(kind, code, exit):
+    """Raised after the command began: what their author says, and never a promise that nothing happened."""
+    number, envelope = answer("click", "clicks", kind)
+    assert (number, envelope["error"]["code"]) == (exit, code)
+    assert "phase" not in envelope["error"]
+    if kind in {"exception", "parameter"}:
+        assert "the author's words" in envelope["error"]["message"]
+    if kind == "parameter":
+        assert envelope["error"]["field"] == "--when"
+
+
+def test_leaving_a_command_early_and_well():
+    """ctx.exit(0) inside a command is a success."""
+    code, envelope = answer("click", "clicks", "exit0")
+    assert (code, envelope["ok"]) == (0, True)
+
+
+def test_leaving_from_a_parameters_callback():
+    """An exit inside a callback keeps its number; the callback is not called again while mistakes are looked for."""
+    code, envelope = answer("click", "leave", "--how", "leave")
+    assert (code, envelope["error"]["code"]) == (6, "CONFLICT")
+    assert answer("click", "leave", "--how", "stay")[1]["data"] == "stay"
+
+
+def test_a_question_nobody_answers():
+    """A prompt in a pipe is told as what is missing, not as an abort."""
+    code, envelope = answer("click", "ask")
+    assert (code, envelope["error"]["code"]) == (3, "USAGE_ERROR")
+
+
+def test_a_flag_of_the_applications_own():
+    """--output that a command declares itself stays its own, and still chooses JSON where it says json."""
+    code, envelope = answer("click", "own")
+    assert (code, envelope["data"]) == (0, {"output": "json"})
+    assert sample("click", "own", "--output", "table").returncode == 0
+    assert sample("click", "own", "--output=xml").returncode == 2
+
+
+def test_chained_commands():
+    """Several commands in one line: their results as a list, and the first mistake where all cannot be known."""
+    code, envelope = answer("click", "chain", "one", "--n", "1", "one", "--n", "2")
+    assert (code, envelope["data"]) == (0, [1, 2])
+    code, envelope = answer("click", "chain", "one", "--n", "x")
+    assert (code, envelope["error"]["field"]) == (2, "--n")
+
+
+@BOTH
+def test_help_is_the_answer_of_help(framework):
+    """--help and --version succeed; as JSON the text is the data. The help names our own flags."""
+    code, envelope = answer(framework, "--help")
+    assert code == 0
+    assert "--retries" in envelope["data"]["text"]
+    assert b"show" in sample(framework, "--help").stdout
+    if framework == "click":
+        assert "1.2.3" in answer(framework, "--version")[1]["data"]["text"]
+        assert answer(framework, "show", "--help", "--nope")[0] in {0, 3}
+
+
+@BOTH
+def test_rich_is_not_loaded_by_us(framework, tmp_path):
+    """The success path pulls in neither Rich nor msgspec; a failure does not pull in Rich either."""
+    for words, unwanted in ((["show", "bob"], ("rich", "msgspec")), (["fail", "limited"], ("rich",))):
+        code = (
+            "import sys, runpy, atexit\n"
+            f"atexit.register(lambda: print('LOADED', [m for m in {unwanted!r} if m in sys.modules], file=sys.stderr))\n"
+            f"sys.argv = {argv(framework, *words, '--output', 'json')[1:]!r}\n"
+            "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
+            "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENV, timeout=60)
+        assert b"LOADED []" in done.stderr, done.stderr[-300:]
+
+
+def test_completion_is_the_frameworks():
+    """Shell completion goes its own way."""
+    env = {"_SAMPLE_COMPLETE": "bash_complete", "COMP_WORDS": "sample sho", "COMP_CWORD": "1"}
+    assert b"show" in sample("click", env=env).stdout
+
+
+def test_what_main_takes():
+    """Something that is neither Click's nor Typer's is the author's mistake."""
+    with pytest.raises(TypeError, match="Click command"):
+        main(object())
+    assert choices(object()) == []
+
+
+def test_the_newer_exit_table():
+    """profile="v2": the same failure under the newer table's number."""
+    program = (
+        "import click\nfrom amends.bindings.click import main\nfrom amends.errors import RateLimitedError\n"
+        "@click.command()\ndef app():\n    raise RateLimitedError('slow')\nmain(app, profile='v2', piped='json')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (11, "RATE_LIMITED")

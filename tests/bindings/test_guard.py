@@ -1,0 +1,74 @@
+"""guard: a function without a framework."""
+
+import subprocess
+import sys
+
+from tests.bindings.commands import ENV, answer, sample
+
+
+def test_an_async_function_and_its_arguments():
+    """An async function is run to its end; our own flags are gone from sys.argv."""
+    code, envelope = answer("guard", "later", "x", "--debug")
+    assert (code, envelope["data"]) == (0, {"argv": ["later", "x"]})
+
+
+def test_a_framework_inside():
+    """Whatever exits inside is read by its number: argparse's 2 is a bad value."""
+    program = (
+        "import argparse\nfrom amends.bindings.guard import guard\n"
+        "guard(lambda: argparse.ArgumentParser().parse_args())()\n"
+    )
+    words = [sys.executable, "-c", program, "--nope", "--output", "json"]
+    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    assert done.returncode == 2
+    assert b'"VALIDATION_ERROR"' in done.stdout
+    assert b"usage:" in done.stderr
+
+
+def test_results_of_its_own():
+    """success="own": the function's JSON is its own, failures are still envelopes."""
+    program = (
+        "import sys\nfrom amends.bindings.guard import guard\n"
+        "def run():\n    print('[1]')\n    sys.exit(int(sys.argv[1]))\n"
+        "guard(run, success='own', piped='json')()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "0"], capture_output=True, env=ENV, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"[1]\n")
+    done = subprocess.run([sys.executable, "-c", program, "4"], capture_output=True, env=ENV, timeout=60)
+    assert done.returncode == 4
+    assert b'"NOT_FOUND"' in done.stdout
+
+
+def test_an_application_that_listens_itself():
+    """A SIGTERM handler of the application's own is left alone."""
+    program = (
+        "import os, signal, sys\nfrom amends.bindings.guard import guard\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "guard(lambda: os.kill(os.getpid(), signal.SIGTERM))()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
+    assert done.returncode == 5
+
+
+def test_outside_the_main_thread():
+    """Without the main thread there are no signals to listen to, and everything else works."""
+    program = (
+        "import threading\nfrom amends.bindings.guard import guard\n"
+        "threading.Thread(target=guard(lambda: {'a': 1})).start()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
+    )
+    assert b'"data": {"a": 1}' in done.stdout
+
+
+def test_texts_that_a_terminal_cannot_show():
+    """A message outside the terminal's alphabet is shown as well as it can be."""
+    program = (
+        "from amends.bindings.guard import guard\nfrom amends.errors import NotFoundError\n"
+        "def run():\n    raise NotFoundError('\\u2603 gone')\nguard(run)()\n"
+    )
+    env = {**ENV, "PYTHONIOENCODING": "ascii:strict"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=env, timeout=60)
+    assert (done.returncode, b"gone" in done.stderr) == (4, True)
+    assert sample("guard", "fail", "missing", env={"FORCE_COLOR": "1"}).stderr.startswith(b"\x1b[1m")
