@@ -258,6 +258,8 @@ def test_a_fix_makes_another_call(run, clock):
         return lambda: fixed(nights=2)
 
     assert run(Script(wrong), 9, on_fix=shorten) == "booked"
+    again = Script(PermissionDeniedError())
+    assert run(Script(wrong), 9, on_fix=lambda fault: again, fallback=lambda nights: f"{nights}?") == "9?"
     assert fixed.calls == [((), {"nights": 2})]
     assert failure(run, Script(wrong), on_fix=lambda fault: None).decision.action is Action.FIX
 
@@ -492,6 +494,22 @@ def test_the_outer_deadline_is_gone_afterwards(run, clock):
     """Nothing leaks into what comes later."""
     run(Script("x"), policy=Policy(deadline=5))
     assert time_left() is None
+
+
+def test_a_call_that_says_nothing_is_part_of_the_operation_around_it(clock):
+    """It knows that one's key; one that says what it is has its own."""
+    keys = []
+
+    def look():
+        keys.append(current_operation().key)
+
+    def outer():
+        look()
+        recover(look, policy=Policy(deadline=5))
+        recover(look, policy=Policy(deadline=5), operation=READ)
+
+    recover(outer, operation=Operation(key="k"))
+    assert keys == ["k", "k", None]
 
 
 async def test_nothing_leaks_within_a_task():

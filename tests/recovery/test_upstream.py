@@ -139,6 +139,21 @@ async def test_a_woken_waiter_does_not_sleep():
     assert all(timer.when() - time.monotonic() < 12000 for timer in ahead)
 
 
+def test_a_call_within_the_probe_is_part_of_it(clock):
+    """The same upstream at two layers: the inner call does not wait for the outer one, which waits for it."""
+    upstream = Upstream()
+    trip(upstream, clock.now())
+    began = clock.now()
+
+    def outer():
+        return recover(Script("x"), upstream=upstream, operation=READ)
+
+    assert recover(lambda: recover(outer, upstream=Upstream()), upstream=upstream) == "x"
+    assert clock.now() - began == pytest.approx(0.5)
+    assert upstream.snapshot().state == "flowing"
+    assert upstream._health.inflight == 0
+
+
 def test_repeats_are_a_share_of_the_calls(clock):
     """Without a budget left a repeat waits for it, or is given up."""
     none = Tuning(repeats_saved=0, repeats_floor=0.1, repeats_share=0)

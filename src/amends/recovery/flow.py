@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from amends.core.decision import Decision, State
 from amends.core.fault import Fault
+from amends.core.operation import Operation
 from amends.core.terms import Action
 from amends.errors.base import FaultError
 from amends.recovery.clock import CLOCK
@@ -26,6 +27,7 @@ from amends.recovery.reading import fault_of, waited_below
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Send, Steps, Wait, WaiterMaker
+from amends.recovery.upstream import Upstream
 
 __all__ = ["Flow", "Outcome"]
 
@@ -129,7 +131,7 @@ class Flow:
         stepper = self.stepper
         sent = CLOCK.now()
         try:
-            result = yield Send(self.call, self.args, self.kwargs, scope_of(stepper))
+            result = yield Send(self.call, self.args, self.kwargs, scope_of(stepper, upstream))
             fault = self.plan.examine(result) if self.plan.examine is not None else None
             error = None
         except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
@@ -192,7 +194,8 @@ class Flow:
         elif action is Action.FIX and plan.on_fix is not None:
             changed = yield from self._hook("on_fix", fault, failed=None)
             if changed is not None:
-                self.call, self.args, self.kwargs = changed, (), {}
+                # The arguments stay those of the operation, for its fallbacks.
+                self.call = lambda *_args, **_kwargs: changed()
                 self.stepper = self.stepper.remedied("on_fix", "changed", CLOCK.now())
         elif action is Action.VERIFY and plan.verify is not None:
             seen = yield from self._hook("verify", fault, failed=None)
@@ -290,17 +293,24 @@ class Flow:
         )
 
 
+_UNKNOWN = Operation()
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
 """Repeats that are no repeats of the same thing, so they cost nothing."""
 
 
-def scope_of(stepper: Stepper) -> Scope | None:
+def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None:
     """What a call of this operation is told, or None when there is nothing to tell."""
     state, deadline = stepper.state, stepper.policy.deadline
     until = state.until
     if deadline is not None and state.started is not None:
         own = state.started + deadline
         until = own if until is None else min(until, own)
-    if stepper.operation.key is None and until == state.until:
+    if stepper.operation.key is None and until == state.until and upstream is None:
         return None
-    return Scope(stepper.operation, until)
+    around = SCOPE.get()
+    upstreams = () if around is None else around.upstreams
+    # An operation that says nothing of itself is part of the one around it, and so are its key and name.
+    operation = (
+        around.operation if around is not None and stepper.operation == _UNKNOWN else stepper.operation
+    )
+    return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream))

@@ -6,6 +6,7 @@ from typing import Any
 
 from amends.recovery.clock import CLOCK
 from amends.recovery.renewal import Turn
+from amends.recovery.scope import SCOPE
 from amends.recovery.stepper import Stepper
 from amends.recovery.steps import Park, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
@@ -22,6 +23,11 @@ def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any
     worse than not having waited. Only what the server itself asked for is stronger.
     """
     if upstream.open:
+        return True
+    around = SCOPE.get()
+    if around is not None and upstream in around.upstreams:
+        # The call around this one has its turn, and may even be the probe: waiting for it would be for ever.
+        upstream.join()
         return True
     now = CLOCK.now()
     patience = stepper.patience(now)

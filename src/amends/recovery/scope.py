@@ -7,6 +7,7 @@ Set only where there is something to say (a key, a deadline), so that a plain su
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,8 @@ class Scope(msgspec.Struct, frozen=True):
     operation: Operation
     until: float | None = None
     """When no further call may start, on the recovery clock."""
+    upstreams: tuple[Any, ...] = ()
+    """Those that let this call out: what it does to them in turn is part of it, and waits for nobody."""
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("amends_recovery_scope", default=None)

@@ -151,6 +151,11 @@ class Upstream:
             self._pump(now)
             return allowed
 
+    def join(self) -> None:
+        """Go out as part of a call that has its turn."""
+        with self._lock:
+            self._health.force()
+
     def held_for(self, now: float) -> float:
         """Seconds for which the server asked for silence; 0 if it did not."""
         with self._lock:
