@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import pickle
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.core.terms import Action
 from amends.errors import (
+    ConflictError,
     PermissionDeniedError,
     RateLimitedError,
     ServiceUnavailableError,
@@ -124,6 +126,7 @@ def test_a_class_of_ones_own_stays_what_it_is(run, clock):
     assert error is not original
     assert error.shelf == 7
     assert error.__cause__ is original
+    assert type(failure(run, Script(FaultError("x", code="CONFLICT")))) is ConflictError
 
 
 def test_the_error_travels(run, clock):
@@ -144,6 +147,22 @@ def test_interrupts_pass_through_at_once(clock, interrupt, shared):
             recover(script, operation=READ, upstream=upstream)
     if upstream is not None:
         assert upstream.snapshot().calls == 3
+
+
+def test_replaced_standard_clocks_are_ours_too(run, monkeypatch):
+    """Patching `time.sleep` or `asyncio.sleep` is enough for a test, and bounds hold although no time passes."""
+    waits = []
+
+    async def asleep(seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setattr(asyncio, "sleep", asleep)
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    error = failure(run, Script(Fault(code="RATE_LIMITED", retry_after=100), repeat=True))
+    assert error.decision.reason == "wait-too-long"
+    assert len(waits) == 2
+    assert error.history[0].started == 5.0
 
 
 def test_an_interrupt_ends_a_wait(clock):

@@ -29,12 +29,12 @@ class Clock:
     __slots__ = ("apark", "asleep", "draw", "now", "park", "sleep")
 
     def __init__(self) -> None:
-        self.now: Callable[[], float] = time.monotonic
+        self.now: Callable[[], float] = _now
         """Seconds; only differences mean something."""
-        self.draw: Callable[[], float] = random.random
+        self.draw: Callable[[], float] = _draw
         """A random number from 0 to 1, for jitter."""
-        self.sleep: Callable[[float], None] = time.sleep
-        self.asleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+        self.sleep: Callable[[float], None] = _sleep
+        self.asleep: Callable[[float], Awaitable[Any]] = _asleep
         self.park: Callable[[ThreadWaiter, float], None] = _park
         """Wait until somebody wakes the waiter, or so many seconds."""
         self.apark: Callable[[TaskWaiter, float], Awaitable[None]] = _apark
@@ -50,6 +50,25 @@ class Clock:
         finally:
             for name, part in before.items():
                 setattr(self, name, part)
+
+
+# Looked up when called, not when imported: whoever replaces the standard library's clocks means ours, too.
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _draw() -> float:
+    return random.random()  # noqa: S311 - jitter is no secret
+
+
+def _sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _asleep(seconds: float) -> Awaitable[None]:
+    return asyncio.sleep(seconds)
 
 
 def _park(waiter: ThreadWaiter, seconds: float) -> None:

@@ -71,7 +71,7 @@ def recover(
     if (
         examine is None
         and history is None
-        and (policy is None or policy is DEFAULT or policy.deadline is None)
+        and (policy is DEFAULT or policy is None or policy.deadline is None)
         and (operation is None or not (operation.keyed or operation.key))
     ):
         if upstream is None:
@@ -137,7 +137,7 @@ async def arecover(
     if (
         examine is None
         and history is None
-        and (policy is None or policy is DEFAULT or policy.deadline is None)
+        and (policy is DEFAULT or policy is None or policy.deadline is None)
         and (operation is None or not (operation.keyed or operation.key))
     ):
         if upstream is None:

@@ -1,0 +1,36 @@
+"""The error of an operation that was given up on."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+from amends.recovery.stepper import Stepper
+
+__all__ = ["final_error"]
+
+
+def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str]) -> FaultError:
+    """
+    The typed error, with everything that was tried.
+
+    `fault.attempt` counts the calls made, so that a recovery around this one counts them too. Where the last exception
+    was a FaultError, the new one is of its class, or of the more special one its code has, with its attributes: `except
+    OutOfStock` keeps working.
+    """
+    fault = stepper.fault or Fault(code="INTERNAL_ERROR")
+    if stepper.tries > 1:
+        fault = replace(fault, attempt=stepper.tries)
+    error = FaultError.from_fault(fault)
+    if isinstance(cause, FaultError):
+        kind = type(cause)
+        if not isinstance(error, kind):
+            error = kind.__new__(kind)
+            error._hold(fault)  # noqa: SLF001 - same family
+        error.__dict__ = {**cause.__dict__, **error.__dict__}
+        error.__dict__.pop("__notes__", None)
+    error.decision, error.history = stepper.decision, stepper.history
+    for note in notes:
+        error.add_note(note)
+    return error
