@@ -74,6 +74,18 @@ def test_a_status_counts_only_where_statuses_are_words():
     assert row_for("http", "CONFLICT", 429).code == "CONFLICT"
 
 
+def test_a_further_vocabulary_may_speak_in_statuses():
+    """Other 4xx count as 400, everything else unknown as 500, in any table that has statuses."""
+    rows = {status: row(code=f"S{status}") for status in (400, 418, 500)}
+    home = Vocabulary(name="teapots", title="t", rows={}, unknown=row(code="?"), by_status=rows)
+    found = {status: home.row("X", status).code for status in (418, 400, 404, 499, 500, 503, 200, 999)}
+    assert found == {
+        418: "S418", 400: "S400", 404: "S400", 499: "S400",
+        **dict.fromkeys((500, 503, 200, 999), "S500"),
+    }
+    assert home.row("X").code == "?"
+
+
 @pytest.mark.parametrize(
     ("own", "under", "recovery", "expected"),
     [
