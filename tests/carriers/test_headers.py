@@ -192,10 +192,12 @@ def test_the_usual_rate_limit_headers(prefix, remaining, reset, expected):
         ({"grpc-retry-pushback-ms": "-1"}, False),
         ({"grpc-retry-pushback-ms": "soon"}, False),
         ({"grpc-retry-pushback-ms": ""}, False),
-        ({"x-should-retry": "true", "grpc-retry-pushback-ms": "-1"}, True),
+        ({"x-should-retry": "true", "stripe-should-retry": "false"}, False),
+        ({"x-should-retry": "true", "grpc-retry-pushback-ms": "-1"}, False),
+        ({"x-should-retry": "true", "grpc-retry-pushback-ms": "1"}, True),
         ({}, None),
     ],
 )
 def test_verdicts(headers, expected):
-    """Design 8: three headers say yes or no; gRPC's is no when negative or unreadable."""
+    """Design 8: three headers say yes or no, and any no is obeyed; gRPC's is no when negative or unreadable."""
     assert verdict(headers) is expected

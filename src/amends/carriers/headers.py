@@ -59,17 +59,18 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
 
 
 def verdict(headers: Mapping[str, str]) -> bool | None:
-    """Whether the failing side wants another try: True, False, or None when it does not say."""
-    for name in ("x-should-retry", "stripe-should-retry"):
-        said = headers.get(name, "").lower()
-        if said in {"true", "false"}:
-            return said == "true"
+    """Whether the failing side wants another try: True, False, or None when it does not say. Any "no" is obeyed."""
+    answers = [
+        headers[name].lower() == "true"
+        for name in ("x-should-retry", "stripe-should-retry")
+        if name in headers and headers[name].lower() in {"true", "false"}
+    ]
     pushback = headers.get("grpc-retry-pushback-ms")
     if pushback is not None:
         # gRPC: negative or unreadable means do not try again.
         value = _number(pushback)
-        return value is not None and value >= 0
-    return None
+        answers.append(value is not None and value >= 0)
+    return all(answers) if answers else None
 
 
 def _until(point: float, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
