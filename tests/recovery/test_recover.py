@@ -541,8 +541,8 @@ async def test_nothing_leaks_within_a_task():
     assert current_operation() is None
 
 
-def test_hooks_take_the_fault_only_if_they_can(clock):
-    """A builtin that does not say, and one with only keywords, get nothing."""
+def test_hooks_get_the_fault_only_if_they_need_an_argument(clock):
+    """A builtin that does not say, one with only keywords and one with a default get nothing."""
     flags = SimpleNamespace(count=0)
 
     def bump(*, amount=1):
@@ -551,3 +551,9 @@ def test_hooks_take_the_fault_only_if_they_can(clock):
     assert recover(Script(UnauthenticatedError(), "ok"), refresh=bump) == "ok"
     assert recover(Script(UnauthenticatedError(), "ok"), refresh=dict) == "ok"
     assert flags.count == 1
+
+    def renew(force=False):
+        flags.force = force
+
+    assert recover(Script(UnauthenticatedError(), "ok"), refresh=renew) == "ok"
+    assert flags.force is False

@@ -18,7 +18,7 @@ from amends.recovery.upstream import Upstream
 __all__ = ["Hook", "Plan", "hearing", "plan_for"]
 
 Hook = Callable[..., Any]
-"""Called with the fault if it takes an argument, else with nothing. Async drivers await what it returns."""
+"""Called with the fault if it needs an argument, else with nothing. Async drivers await what it returns."""
 
 _UNKNOWN = Operation()
 
@@ -79,13 +79,13 @@ def plan_for(
 
 
 def hearing(hook: Hook, fault: Fault) -> tuple[Any, ...]:
-    """The arguments a hook gets: the fault, if it can take one without being forced to name it."""
+    """The arguments a hook gets: the fault if it needs one, else nothing: an optional `force` is not for a fault."""
     try:
         parameters = inspect.signature(hook).parameters.values()
     except (TypeError, ValueError):
         return ()  # a builtin that does not say
-    takes = any(
-        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.VAR_POSITIONAL}
+    needs = any(
+        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} and each.default is each.empty
         for each in parameters
     )
-    return (fault,) if takes else ()
+    return (fault,) if needs else ()
