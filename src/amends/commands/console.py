@@ -36,6 +36,7 @@ COMMANDS = {
     "translate": "translate",
     "schema": "schema",
     "store": "store",
+    "run": "run",
 }
 
 _INTERRUPTED = 130

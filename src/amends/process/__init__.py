@@ -1,0 +1,16 @@
+"""
+Running other people's commands: once each, in a group of its own, bounded, and repeated only by evidence.
+
+    from amends.process import run
+
+    done = run(["gh", "api", "/user"], read_only=True, profile="gh", timeout=30)
+"""
+
+from __future__ import annotations
+
+from amends.process.child import Finished
+from amends.process.evidence import PROFILE_NAMES, fault_of
+from amends.process.feed import Feed
+from amends.process.runner import arun, run
+
+__all__ = ["PROFILE_NAMES", "Feed", "Finished", "arun", "fault_of", "run"]

@@ -1,0 +1,115 @@
+"""`amends run` as a person and a program see it."""
+
+import base64
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from amends.schemas import schema
+
+AMENDS = [sys.executable, "-m", "amends", "run"]
+LIMITED = '{"ok":false,"error":{"code":"RATE_LIMITED","message":"x","retryable":true,"retry_after_ms":10}}'
+
+
+def amends_run(*words, **options):
+    return subprocess.run([*AMENDS, *words], capture_output=True, timeout=60, **options)
+
+
+def test_a_success_passes_through():
+    """Text: stdout, stderr and the exit code are the command's own; binary stays what it is."""
+    done = amends_run("--", "sh", "-c", r"printf '\377\000out'; echo err >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"\xff\x00out", b"err\n")
+
+
+def test_a_failure_leaves_as_it_left():
+    """C12: the exit code of the last run, its output once, and one line about what was decided."""
+    done = amends_run("--", "sh", "-c", f"echo '{LIMITED}'; exit 9")
+    assert (done.returncode, done.stdout.decode().strip()) == (9, LIMITED)
+    assert done.stderr.count(b"next in") == 2
+    assert b"after 3 runs" in done.stderr
+    assert amends_run("--", "sh", "-c", "kill -TERM $$").returncode == 143
+    assert amends_run("--", "sh", "-c", f"echo '{LIMITED}'").returncode == 9
+    assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 7
+
+
+def test_one_run_streams():
+    """Where nothing can be repeated, stdout passes through as it comes."""
+    process = subprocess.Popen(
+        [*AMENDS, "--max-attempts", "1", "--", "sh", "-c", "echo first; sleep 20"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"first\n"
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def test_json_says_everything():
+    """C10: the envelope with both streams, every run and the decision; exit codes by S2's table."""
+    done = amends_run("--output", "json", "--", "sh", "-c", f"echo '{LIMITED}'; exit 200")
+    envelope = json.loads(done.stdout)
+    Draft202012Validator(schema("envelope")).validate(envelope)
+    assert (done.returncode, envelope["error"]["decision"]["reason"]) == (9, "attempts")
+    assert (envelope["meta"]["attempt"], envelope["meta"]["max_attempts"]) == (3, 3)
+    assert [one["exit"] for one in envelope["meta"]["runs"]] == [200, 200, 200]
+    done = amends_run("--", "sh", "-c", r"printf '\377'", env={**os.environ, "AMENDS_OUTPUT": "json"})
+    envelope = json.loads(done.stdout)
+    Draft202012Validator(schema("envelope")).validate(envelope)
+    assert base64.b64decode(envelope["data"]["stdout_base64"]) == b"\xff"
+
+
+def test_input_reaches_every_run():
+    """C12: stdin from a pipe is recorded and given again."""
+    done = amends_run("--read-only", "--", "sh", "-c", "cat; exit 1", input=b"the same")
+    assert (done.returncode, done.stdout) == (1, b"the same")
+    assert b"after 2 runs" in done.stderr
+    words = " ".join(AMENDS)
+    closed = subprocess.run(["sh", "-c", f"{words} -- cat <&-"], capture_output=True, timeout=60)
+    assert (closed.returncode, closed.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "exit", "code"),
+    [
+        (["true"], 3, "USAGE_ERROR"),
+        (["--"], 3, "USAGE_ERROR"),
+        (["--max-attempts", "0", "--", "true"], 2, "VALIDATION_ERROR"),
+        (["--timeout", "0", "--", "true"], 2, "VALIDATION_ERROR"),
+        (["--max-wait", "-1", "--", "true"], 2, "VALIDATION_ERROR"),
+        (["--", "no-such-command-at-all"], 4, "NOT_FOUND"),
+    ],
+)
+def test_mistakes(words, exit, code):
+    """C7: our own mistakes are envelopes of our own."""
+    done = amends_run(*words)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (exit, code)
+
+
+def test_a_terminal_sees_a_live_line():
+    """A countdown while it waits, gone afterwards."""
+    ours, theirs = pty.openpty()
+    slow = LIMITED.replace("10}", "300}")
+    process = subprocess.Popen(
+        [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", f"echo '{slow}'; exit 9"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 4096):
+            seen += piece
+    except OSError:
+        pass
+    os.close(ours)
+    process.communicate(timeout=30)
+    assert process.returncode == 9
+    assert seen.count(b"run 1 of 2: RATE_LIMITED, next in") >= 2
+    assert b"\r\x1b[2K" in seen

@@ -1,0 +1,334 @@
+"""The runner on scripted commands: real processes, exactly the right number of runs, and nothing left behind."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from amends import FaultError, Policy
+from amends.process import Feed, arun, run
+from amends.testing import FakeClock
+
+S2 = {"code": "X", "message": "scripted"}
+
+
+def envelope(ok=False, meta=None, **error):
+    return json.dumps({"ok": ok, "error": {**S2, **error}, "meta": meta or {}})
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Makes a command that counts its runs: script(stdout, exit, shell code before)."""
+
+    class Script:
+        count = tmp_path / "runs"
+
+        def __call__(self, stdout="", exit=1, before=":", after=":"):
+            (tmp_path / "out").write_bytes(stdout if isinstance(stdout, bytes) else stdout.encode())
+            return [
+                "sh",
+                "-c",
+                f"echo run >> {self.count}\n{before}\ncat {tmp_path / 'out'}\n{after}\nexit {exit}",
+            ]
+
+        @property
+        def runs(self):
+            return len(self.count.read_text().splitlines()) if self.count.exists() else 0
+
+    return Script()
+
+
+def outcome(argv, **options):
+    """(runs by history, fault code or None, decision or None), without waiting."""
+    history = []
+    with FakeClock() as clock:
+        try:
+            run(argv, history=history, **options)
+        except FaultError as error:
+            return len(history), error.fault.code, error.decision.action.value, clock.waits
+    return len(history), None, None, clock.waits
+
+
+NOTHING, READ_ONLY, MUTATING = {}, {"read_only": True}, {"mutating": True}
+
+# (what, stdout, exit, runs without a word, runs when read-only, runs when mutating)
+MATRIX = [
+    ("success", "fine", 0, 1, 1, 1),
+    ("success with an envelope", '{"ok": true, "data": 1, "meta": {}}', 0, 1, 1, 1),
+    ("a list", "[1, 2]", 0, 1, 1, 1),
+    ("exit 0 and no envelope", '{"error": "words"}', 0, 1, 1, 1),
+    ("retryable true", envelope(retryable=True), 1, 3, 3, 1),
+    ("retryable false", envelope(retryable=False), 1, 1, 1, 1),
+    ("retryable maybe", envelope(retryable="maybe"), 1, 1, 2, 1),
+    ("retryable absent", envelope(), 1, 1, 2, 1),
+    ("retryable of another type", envelope(retryable="yes"), 1, 1, 2, 1),
+    ("retryable null", envelope(retryable=None), 1, 1, 2, 1),
+    ("a rate limit", envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=10), 9, 3, 3, 3),
+    ("a rate limit that says no", envelope(code="RATE_LIMITED", retryable=False), 9, 1, 1, 1),
+    ("exit 0 with a failure inside", envelope(retryable=True), 0, 3, 3, 1),
+    ("exit 0 with a permanent failure inside", envelope(retryable=False), 0, 1, 1, 1),
+    ("ok true with exit 1", '{"ok": true, "data": 1, "meta": {}}', 1, 1, 2, 1),
+    ("null error", '{"ok": false, "error": null}', 1, 1, 2, 1),
+    ("a list of errors", '{"ok": false, "error": [1]}', 1, 1, 2, 1),
+    ("a list and exit 1", "[1, 2]", 1, 1, 2, 1),
+    ("text and exit 1", "it broke, please retry", 1, 1, 2, 1),
+    ("text and exit 9", "", 9, 1, 2, 1),
+    ("nothing and exit 127", "", 127, 2, 2, 2),
+    ("binary", bytes(range(256)), 1, 1, 2, 1),
+    ("the tool tried three times", envelope(retryable=True, meta={"attempt": 3}), 1, 1, 1, 1),
+    ("the tool tried twice", envelope(retryable=True, meta={"attempt": 2}), 1, 2, 2, 1),
+    ("the tool wants one repeat", envelope(retryable=True, max_retries=1), 1, 2, 2, 1),
+    ("the tool wants none", envelope(retryable=True, max_retries=0), 1, 1, 1, 1),
+    ("before it ran", envelope(retryable="maybe", phase="validation"), 1, 2, 2, 2),
+    ("words before the envelope", "loading\n" + envelope(retryable=True), 1, 3, 3, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "stdout", "exit", "plain", "read_only", "mutating"),
+    MATRIX,
+    ids=lambda v: v if isinstance(v, str) and len(v) < 45 else "",
+)
+def test_how_often(script, what, stdout, exit, plain, read_only, mutating):
+    """C12: every way to answer, under every declaration: exactly so many runs."""
+    argv = script(stdout, exit)
+    for options, expected in ((NOTHING, plain), (READ_ONLY, read_only), (MUTATING, mutating)):
+        before = script.runs
+        seen, *_ = outcome(argv, **options)
+        assert (script.runs - before, seen) == (expected, expected), (what, options)
+
+
+@pytest.mark.parametrize(
+    ("profile", "exit", "code", "runs"),
+    [
+        ("s2", 9, "RATE_LIMITED", 3),
+        ("s2", 7, "TIMEOUT", 1),
+        ("s2", 2, "VALIDATION_ERROR", 1),
+        ("s2", 8, "PERMISSION_DENIED", 1),
+        ("v2", 9, "PAYMENT_REQUIRED", 1),
+        ("v2", 11, "RATE_LIMITED", 3),
+        ("curl", 7, "NETWORK_ERROR", 3),
+        ("curl", 6, "NETWORK_ERROR", 3),
+        ("curl", 28, "TIMEOUT", 1),
+        ("curl", 22, "INTERNAL_ERROR", 1),
+        ("curl", 60, "PERMISSION_DENIED", 1),
+        ("curl", 47, "INTERNAL_ERROR", 1),
+        ("curl", 240, "INTERNAL_ERROR", 1),
+        ("gh", 4, "AUTH_REQUIRED", 1),
+        ("gh", 1, "INTERNAL_ERROR", 1),
+        ("aws", 252, "USAGE_ERROR", 1),
+        ("aws", 254, "INTERNAL_ERROR", 1),
+        ("git", 129, "USAGE_ERROR", 1),
+        ("kubectl", 1, "INTERNAL_ERROR", 1),
+        (None, 9, "INTERNAL_ERROR", 1),
+    ],
+)
+def test_profiles(script, profile, exit, code, runs):
+    """C12: exit codes count only under a declared profile, and only as far as they say something."""
+    seen, found, *_ = outcome(script("", exit), profile=profile)
+    assert (seen, found) == (runs, code)
+
+
+def test_an_envelope_beats_a_profile(script):
+    """C12: the order of evidence: the envelope first, then the profile."""
+    _, code, *_ = outcome(script(envelope(code="NOT_FOUND", retryable=False), 28), profile="curl")
+    assert code == "NOT_FOUND"
+
+
+def test_waits_are_the_tools_own(script):
+    """C12: retry_after_ms is waited; a rate limit without one waits five seconds; a wait too long is not begun."""
+    assert outcome(script(envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=7000), 9))[3] == [
+        7.0,
+        7.0,
+    ]
+    assert outcome(script(envelope(code="RATE_LIMITED", retryable=True), 9))[3] == [5.0, 5.0]
+    runs, _, action, waits = outcome(script(envelope(retryable=True, retry_after_ms=3_600_000)))
+    assert (runs, action, waits) == (1, "escalate", [])
+
+
+def test_a_signal_beats_an_envelope(script):
+    """C12: a killed command may have had its effect, whatever it wrote before."""
+    argv = script(envelope(retryable=True), 1, after="kill -KILL $$")
+    assert outcome(argv)[:3] == (1, "INTERNAL_ERROR", "verify")
+    assert outcome(argv, **READ_ONLY)[0] == 2
+
+
+def test_a_hang_is_ended_with_everything_it_started(script, tmp_path):
+    """C12: a time-out ends the whole group, two levels down, also where SIGTERM is ignored."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    before = (
+        f"(trap '' TERM; (echo $$ > {marks}/deep; while :; do sleep 0.1; touch {marks}/alive; done) & "
+        "while :; do sleep 0.1; done) &"
+    )
+    started = time.monotonic()
+    seen, code, action, _ = outcome(script("", 0, before=before, after="sleep 60"), timeout=1)
+    assert (seen, code, action) == (1, "TIMEOUT", "verify")
+    assert time.monotonic() - started < 20
+    (marks / "alive").unlink(missing_ok=True)
+    time.sleep(0.4)
+    assert not (marks / "alive").exists()
+
+
+def test_a_fork_bomb_of_two_levels(script, tmp_path):
+    """C12: thirty processes in two levels are gone before the command is repeated."""
+    alive = tmp_path / "alive"
+    spawn = f"for i in 1 2 3 4 5; do (for j in 1 2 3 4 5; do (sleep 1; echo late >> {alive}; sleep 30) & done; wait) & done"
+    argv = script(envelope(retryable=True), 1, before=spawn)
+    assert outcome(argv)[0] == 3
+    time.sleep(1.5)
+    assert not alive.exists()
+
+
+def test_output_after_the_exit(script):
+    """What a command started may write a moment longer; a success is not waited for longer than that."""
+    done = run(script("first ", 0, before="(sleep 0.2; echo second) &"))
+    assert done.stdout == b"first second\n"
+    started = time.monotonic()
+    done = run(script("first", 0, before="sleep 30 &"))
+    assert (done.stdout, done.exit) == (b"first", 0)
+    assert time.monotonic() - started < 10
+
+
+def test_a_success_keeps_what_it_started(script, tmp_path):
+    """A command that ended well may leave something running."""
+    run(script("", 0, before=f"(sleep 1; touch {tmp_path / 'later'}) >/dev/null 2>&1 &"))
+    time.sleep(1.6)
+    assert (tmp_path / "later").exists()
+
+
+def test_huge_output_is_bounded_and_its_end_still_counts(script):
+    """More than the bound: the beginning and the end are kept, and the envelope at the end decides."""
+    before = f"head -c 3000000 /dev/zero | tr '\\0' x; echo; echo '{envelope(retryable=True)}'"
+    history = []
+    with FakeClock(), pytest.raises(FaultError) as caught:
+        run(script("", 1, before=before), max_output=1_000_000, history=history)
+    last = caught.value.history[-1].result
+    assert len(history) == 3
+    assert last.truncated
+    assert len(last.stdout) < 1_400_000
+    assert last.out.size > 3_000_000
+
+
+def test_output_larger_than_an_envelope_may_be(script):
+    """Beyond the size of a document only the end is looked at."""
+    before = f"head -c 9000000 /dev/zero | tr '\\0' x; echo; echo '{envelope(retryable=False)}'"
+    assert outcome(script("", 0, before=before))[1] == "X"
+
+
+def test_what_it_writes_is_streamed(script):
+    """on_output gets both streams as they come, of every run."""
+    pieces = []
+    with FakeClock(), pytest.raises(FaultError):
+        run(
+            script(envelope(retryable=True), 1, before="echo complaint >&2"),
+            on_output=lambda name, piece: pieces.append((name, piece)),
+        )
+    assert [piece for name, piece in pieces if name == "stderr"] == [b"complaint\n"] * 3
+
+
+def test_input_is_given_to_every_run(script, tmp_path):
+    """Bytes are fed again; they may be more than a pipe holds."""
+    data = b"x" * 300_000
+    argv = script(envelope(retryable=True), 1, before=f"wc -c >> {tmp_path / 'sizes'}")
+    assert outcome(argv, stdin=data)[0] == 3
+    assert (tmp_path / "sizes").read_text().split() == ["300000"] * 3
+
+
+@pytest.mark.parametrize(("limit", "runs"), [(1_000_000, 3), (1000, 1)])
+def test_input_from_a_descriptor_is_recorded(script, tmp_path, limit, runs):
+    """C12: stdin is replayed only when it was kept whole; otherwise nothing is repeated."""
+    source = tmp_path / "in"
+    source.write_bytes(b"y" * 200_000)
+    argv = script(envelope(retryable=True), 1, before=f"wc -c >> {tmp_path / 'sizes'}")
+    with source.open("rb") as file:
+        feed = Feed(source=file.fileno(), limit=limit)
+        assert outcome(argv, stdin=feed)[0] == runs
+    assert (tmp_path / "sizes").read_text().split() == ["200000"] * runs
+
+
+def test_a_command_that_reads_nothing(script):
+    """Input nobody reads does not hang anything."""
+    assert outcome(script("", 0), stdin=b"z" * 1_000_000)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("no-such-command-at-all", "NOT_FOUND"), (".", "PERMISSION_DENIED")]
+)
+def test_a_command_that_cannot_be_started(name, code):
+    """It surely did not run, and running it again would not help."""
+    assert outcome([name])[:2] == (1, code)
+    assert outcome(["/dev/null"])[1] == "PERMISSION_DENIED"
+
+
+def test_environment_and_directory(tmp_path):
+    """The environment and the directory are the caller's to choose."""
+    done = run(
+        ["sh", "-c", "echo $COLOUR; pwd"],
+        env={"COLOUR": "green", "PATH": os.environ["PATH"]},
+        cwd=str(tmp_path),
+    )
+    assert done.stdout.decode().split() == ["green", str(tmp_path.resolve())]
+    done.close()
+
+
+def test_what_makes_no_sense():
+    """Contradictions are the caller's mistake."""
+    with pytest.raises(ValueError, match="not both"):
+        run(["true"], read_only=True, mutating=True)
+    with pytest.raises(LookupError, match="s2"):
+        run(["true"], profile="nope")
+    with pytest.raises(ValueError, match="no command"):
+        run([])
+
+
+def test_a_deadline_ends_a_run(script):
+    """The time of the whole operation bounds each run."""
+    started = time.monotonic()
+    with pytest.raises(FaultError) as caught:
+        run(script("", 0, before="sleep 30"), policy=Policy(deadline=0.7, rules={}), read_only=True)
+    assert caught.value.fault.code == "TIMEOUT"
+    assert time.monotonic() - started < 15
+
+
+def test_an_interrupt_ends_the_group(script, tmp_path):
+    """Ctrl-C reaches us alone; what we run is ended before it goes on."""
+    program = (
+        "import sys\nfrom amends.process import run\n"
+        f"run(['sh', '-c', 'touch {tmp_path}/up; sleep 1.5; touch {tmp_path}/late'])\n"
+    )
+    import subprocess
+
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    while not (tmp_path / "up").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert b"KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    time.sleep(1.7)
+    assert not (tmp_path / "late").exists()
+
+
+async def test_the_same_on_an_event_loop(script):
+    """arun: the same decisions, and several at a time."""
+    argv = script(envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=1), 9)
+    with pytest.raises(FaultError) as caught:
+        await arun(argv)
+    assert len(caught.value.history) == 3
+    done = await asyncio.gather(*(arun(["echo", str(n)]) for n in range(5)))
+    assert [each.stdout for each in done] == [b"%d\n" % n for n in range(5)]
+
+
+async def test_cancelling_ends_the_group(tmp_path):
+    """A cancelled task leaves nothing running."""
+    task = asyncio.create_task(arun(["sh", "-c", f"touch {tmp_path}/up; sleep 1; touch {tmp_path}/late"]))
+    while not (tmp_path / "up").exists():
+        await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(1.2)
+    assert not (tmp_path / "late").exists()
