@@ -1,0 +1,92 @@
+"""
+Starlette: one call, and every failure is problem details.
+
+    from amends.bindings.starlette import install
+
+    install(app)
+
+Puts `Problems` innermost, so that CORS and security headers are added to failures as to everything else, and answers
+`HTTPException` (404 and 405 among them) with its own headers kept. Handlers that you registered yourself stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import Response
+except ImportError as missing:
+    raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
+
+from amends.bindings.asgi import FAULT, Problems, asked
+from amends.core.fault import Fault
+from amends.http.answers import Answer, Settings, answer
+from amends.http.failures import fault_for, of_status
+
+__all__ = ["install", "respond", "response_of"]
+
+
+def install(
+    app: Starlette,
+    *,
+    pages: str | None = "/errors",
+    base_url: str | None = None,
+    settings: Settings | None = None,
+) -> Settings:
+    """
+    Answer every failure of `app` with problem details. Before it serves its first request.
+
+    Args:
+        app: the application.
+        pages: where the pages about codes are; None: nowhere.
+        base_url: the address callers know the application by, where the request's own is not it.
+        settings: all of these at once, instead.
+
+    """
+    if app.middleware_stack is not None:
+        raise RuntimeError("install before the application serves its first request")
+    settings = settings or Settings(pages=pages, base_url=base_url)
+    app.user_middleware.append(Middleware(Problems, settings=settings))
+
+    async def http_failure(request: Request, exc: Exception) -> Response:
+        assert isinstance(exc, HTTPException)
+        if exc.status_code < 400 or exc.status_code in {204, 304}:
+            return Response(status_code=exc.status_code, headers=exc.headers)
+        detail: Any = exc.detail  # FastAPI lets it be anything
+        fault = of_status(exc.status_code, detail if isinstance(detail, str) else None)
+        return respond(request, fault, settings, headers=exc.headers)
+
+    async def failure(request: Request, exc: Exception) -> Response:
+        # Raised by middleware outside of Problems: the last place where it can be told.
+        return respond(request, fault_for(exc), settings, cause=exc)
+
+    app.exception_handlers.setdefault(HTTPException, http_failure)
+    app.exception_handlers.setdefault(Exception, failure)
+    return settings
+
+
+def respond(
+    request: Request,
+    fault: Fault,
+    settings: Settings,
+    *,
+    headers: Any = None,
+    cause: BaseException | None = None,
+) -> Response:
+    """A fault as a response to `request`."""
+    request.scope[FAULT] = fault
+    more = list((headers or {}).items())
+    return response_of(answer(fault, asked(request.scope), settings, headers=more, cause=cause))
+
+
+def response_of(found: Answer) -> Response:
+    """An answer as a Starlette response."""
+    response = Response(found.body, found.status)
+    response.raw_headers = [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in found.headers
+    ]
+    return response

@@ -1,0 +1,101 @@
+"""Django and REST framework: in process, behind gunicorn (WSGI) and behind uvicorn (ASGI)."""
+
+import httpx2
+import pytest
+
+from amends import extract
+from tests.http import django_site
+from tests.http.serving import free_port, process
+
+
+@pytest.fixture(scope="module")
+def client():
+    from django.test import Client
+
+    assert django_site.urlpatterns
+    return Client(raise_request_exception=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/busy", 503, "SERVICE_UNAVAILABLE"),
+        ("/abusy", 503, "SERVICE_UNAVAILABLE"),
+        ("/broken", 500, "INTERNAL_ERROR"),
+        ("/lost", 404, "NOT_FOUND"),
+        ("/nowhere", 404, "NOT_FOUND"),
+        ("/forbidden", 403, "PERMISSION_DENIED"),
+        ("/only-post", 405, "METHOD_NOT_ALLOWED"),
+        ("/orders?kind=throttled", 429, "RATE_LIMITED"),
+        ("/orders?kind=broken", 500, "INTERNAL_ERROR"),
+        ("/orders?kind=busy", 503, "SERVICE_UNAVAILABLE"),
+        ("/orders", 403, "PERMISSION_DENIED"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_failures_are_problems_with_every_header(client, path, status, code):
+    """P1–P3: Django's own, the views' and REST framework's; security headers stay, texts do not leave."""
+    response = client.get(path)
+    body = response.json()
+    assert (response.status_code, body["status"], body["code"]) == (status, status, code)
+    assert response["content-type"] == "application/problem+json"
+    assert response["x-content-type-options"] == "nosniff"
+    assert b"s3cr3t" not in response.content
+    assert body["doc_uri"].startswith("http://testserver/errors/")
+
+
+def test_waits_allow_words_and_middleware(client):
+    """P3: waits in both forms; `Allow` and the author's sentence stay; a failing middleware is told as well."""
+    throttled = client.get("/orders?kind=throttled")
+    assert (throttled["retry-after"], throttled.json()["retry_after_ms"]) == ("3", 3000)
+    assert client.get("/only-post")["allow"] == "POST"
+    assert client.get("/orders").json()["detail"] == "Ask Ann for access"
+    refused = client.get("/ok", headers={"x-refuse": "1"})
+    assert refused.json()["code"] == "INTERNAL_ERROR"
+    assert b"s3cr3t" not in refused.content
+    assert client.get("/errors/rate-limited.md").content.startswith(b"# RATE_LIMITED")
+
+
+def test_validation_errors_field_by_field(client):
+    """P6, P7: JSON Pointers and steps, from REST framework's own words for each mistake."""
+    wrong = {"amount": -1, "currency": "h4ck", "lines": [{"sku": "ab"}, {}]}
+    response = client.post("/orders", wrong, content_type="application/json")
+    assert response.status_code == 400
+    assert [(part["field"], part["suggestions"]) for part in response.json()["errors"]] == [
+        ("/amount", ["Send a larger number"]),
+        ("/currency", ["Use one of the allowed values"]),
+        ("/lines/1/sku", ["Supply this field"]),
+    ]
+    assert b"h4ck" not in response.content
+
+
+def test_a_persons_browser_keeps_djangos_pages(client):
+    """Pages are for people; ours only where Django has none."""
+    lost = client.get("/nowhere", headers={"accept": "text/html"})
+    assert lost["content-type"].startswith("text/html")
+    assert b"Not Found" in lost.content
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-m", "gunicorn", "-b", "127.0.0.1:{port}", "--threads", "2", "tests.http.django_site:wsgi"),
+        ("-m", "uvicorn", "--port", "{port}", "--lifespan", "off", "tests.http.django_site:asgi"),
+    ],
+    ids=["gunicorn", "uvicorn"],
+)
+def test_behind_real_servers(command):
+    """P1–P5 over HTTP/1.1 with keep-alive."""
+    port = free_port()
+    server = process(*(each.format(port=port) for each in command), port=port)
+    with server as (url, _), httpx2.Client(base_url=url) as session:
+        for path in ("/busy", "/abusy"):
+            response = session.get(path)
+            fault = extract(response)
+            assert (fault.code, fault.retry_after) == ("SERVICE_UNAVAILABLE", 0.2)
+            assert response.headers["retry-after"] == "1"
+            assert session.get(fault.doc_uri).status_code == 200
+            assert session.head(path).status_code == 503
+        assert "s3cr3t" not in session.get("/broken").text
+        assert session.get("/ok").json() == {"fine": True}
+        assert session.get("/nowhere").json()["code"] == "NOT_FOUND"

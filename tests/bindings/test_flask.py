@@ -1,0 +1,91 @@
+"""Flask: the same failures as everywhere, in process and behind a real gunicorn."""
+
+import httpx2
+import pytest
+
+from amends import extract
+from amends.errors import ConflictError
+from tests.http.flask_site import app
+from tests.http.serving import free_port, process
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code", "detail"),
+    [
+        ("/busy", 503, "SERVICE_UNAVAILABLE", "Back in a moment"),
+        ("/conflict", 409, "CONFLICT", "It changed"),
+        ("/broken", 500, "INTERNAL_ERROR", "Something went wrong inside the service"),
+        ("/nowhere", 404, "NOT_FOUND", "The thing asked for does not exist"),
+        ("/teapot", 418, "BAD_REQUEST", "Short and stout"),
+    ],
+)
+def test_failures_are_problems_with_every_header(path, status, code, detail):
+    """P1, P2: and `after_request` functions add their headers as always."""
+    response = app.test_client().get(path)
+    body = response.get_json(force=True)
+    assert (response.status_code, body["status"], body["code"], body["detail"]) == (
+        status,
+        status,
+        code,
+        detail,
+    )
+    assert response.content_type == "application/problem+json"
+    assert response.headers["x-frame-options"] == "DENY"
+    assert "s3cr3t" not in response.text
+    assert body["doc_uri"].startswith("http://localhost/errors/")
+
+
+def test_allow_head_redirects_and_own_responses():
+    """A 405 keeps `Allow`; what an author made himself stays; pages are served."""
+    client = app.test_client()
+    refused = client.post("/conflict")
+    assert refused.get_json(force=True)["code"] == "METHOD_NOT_ALLOWED"
+    assert {"GET", "HEAD"} <= set(refused.headers["allow"].split(", "))
+    assert client.head("/conflict").data == b""
+    assert client.get("/made").text == "made by hand"
+    assert client.get("/moved").status_code == 302
+    assert client.get("/errors/conflict.md").text.startswith("# CONFLICT")
+    page = client.get("/busy", headers={"accept": "text/html"})
+    assert page.content_type.startswith("text/html")
+
+
+def test_a_users_handlers_stay():
+    """Registered before, they are not replaced."""
+    from flask import Flask
+
+    from amends.bindings.flask import install
+
+    own = Flask("own")
+    own.register_error_handler(Exception, lambda exc: ("mine", 299))
+
+    @own.get("/")
+    def root():
+        raise ValueError
+
+    @own.get("/conflict")
+    def conflict():
+        raise ConflictError
+
+    install(own)
+    assert own.test_client().get("/").status_code == 299
+    assert own.test_client().get("/conflict").status_code == 409
+
+
+def test_behind_gunicorn():
+    """P1–P5 over HTTP/1.1 with keep-alive, a real server and a real client."""
+    port = free_port()
+    command = ("-m", "gunicorn", "-b", f"127.0.0.1:{port}", "--threads", "2", "tests.http.flask_site:app")
+    with process(*command, port=port) as (url, _), httpx2.Client(base_url=url) as session:
+        for _ in range(3):
+            response = session.get("/busy")
+            fault = extract(response)
+            assert (fault.code, fault.retry_after, fault.recovery) == (
+                "SERVICE_UNAVAILABLE",
+                0.2,
+                "transient",
+            )
+            assert response.headers["retry-after"] == "1"
+            assert session.get(fault.doc_uri).status_code == 200
+            assert session.head("/busy").status_code == 503
+            assert "s3cr3t" not in session.get("/broken").text
+            assert session.get("/ok").json() == {"fine": True}

@@ -1,0 +1,121 @@
+"""A Django project with REST framework in one file; it fails in every way."""
+
+import django
+from django.conf import settings
+
+if not settings.configured:
+    settings.configure(
+        SECRET_KEY="for tests only",
+        DEBUG=False,
+        ALLOWED_HOSTS=["*"],
+        ROOT_URLCONF=__name__,
+        USE_TZ=True,
+        INSTALLED_APPS=["rest_framework"],
+        MIDDLEWARE=[
+            "amends.bindings.django.ProblemMiddleware",
+            "django.middleware.security.SecurityMiddleware",
+            f"{__name__}.refusing",
+            "django.middleware.clickjacking.XFrameOptionsMiddleware",
+        ],
+        REST_FRAMEWORK={
+            "EXCEPTION_HANDLER": "amends.bindings.django.exception_handler",
+            "DEFAULT_AUTHENTICATION_CLASSES": [],
+            "DEFAULT_PERMISSION_CLASSES": [],
+            "UNAUTHENTICATED_USER": None,
+            "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+        },
+        LOGGING_CONFIG=None,
+    )
+    django.setup()
+
+from django.core.asgi import get_asgi_application
+from django.core.exceptions import PermissionDenied
+from django.core.wsgi import get_wsgi_application
+from django.http import Http404, HttpResponseNotAllowed, JsonResponse
+from django.urls import path
+from rest_framework import exceptions, serializers, views
+from rest_framework.response import Response
+
+from amends.errors import ServiceUnavailableError
+
+
+def refusing(get_response):
+    """Middleware that fails by itself."""
+    from django.utils.decorators import sync_and_async_middleware  # noqa: F401
+
+    def middleware(request):
+        if "x-refuse" in request.headers:
+            raise ValueError("s3cr3t of a middleware")
+        return get_response(request)
+
+    return middleware
+
+
+def ok(request):
+    return JsonResponse({"fine": True})
+
+
+def busy(request):
+    raise ServiceUnavailableError("Back in a moment", retry_after=0.2)
+
+
+async def abusy(request):
+    raise ServiceUnavailableError("Back in a moment", retry_after=0.2)
+
+
+def broken(request):
+    raise RuntimeError("s3cr3t in the database")
+
+
+def lost(request):
+    raise Http404("s3cr3t row")
+
+
+def forbidden(request):
+    raise PermissionDenied
+
+
+def only_post(request):
+    return HttpResponseNotAllowed(["POST"])
+
+
+class Line(serializers.Serializer):
+    sku = serializers.CharField(min_length=2)
+
+
+class Order(serializers.Serializer):
+    amount = serializers.FloatField(min_value=0)
+    currency = serializers.ChoiceField(["EUR", "USD"])
+    lines = Line(many=True)
+
+
+class Orders(views.APIView):
+    def post(self, request):
+        order = Order(data=request.data)
+        order.is_valid(raise_exception=True)
+        return Response(order.data, status=201)
+
+    def get(self, request):
+        kind = request.query_params.get("kind")
+        if kind == "throttled":
+            raise exceptions.Throttled(wait=3)
+        if kind == "broken":
+            raise RuntimeError("s3cr3t of a view")
+        if kind == "busy":
+            raise ServiceUnavailableError("Back in a moment", retry_after=2)
+        raise exceptions.PermissionDenied("Ask Ann for access")
+
+
+urlpatterns = [
+    path("ok", ok),
+    path("busy", busy),
+    path("abusy", abusy),
+    path("broken", broken),
+    path("lost", lost),
+    path("forbidden", forbidden),
+    path("only-post", only_post),
+    path("orders", Orders.as_view()),
+]
+
+wsgi = get_wsgi_application()
+asgi = get_asgi_application()

@@ -1,0 +1,74 @@
+"""Real servers on the loopback: uvicorn in a thread, anything else in a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def serve(app, **options):
+    """The address of an ASGI application served by uvicorn in this process."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        settings = {"log_config": None, "lifespan": "off", "ws": "none", **options}
+        server = uvicorn.Server(uvicorn.Config(app, **settings))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        until = time.monotonic() + 20
+        while not server.started and time.monotonic() < until:
+            time.sleep(0.005)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def process(*command, port, env=None):
+    """The address of a server that runs as a process; it is ended by its id."""
+    started = subprocess.Popen(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        wait_for(port, started)
+        yield f"http://127.0.0.1:{port}", started
+    finally:
+        started.terminate()
+        try:
+            started.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.communicate()
+
+
+def wait_for(port, started, seconds=60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if started.poll() is not None:
+            raise RuntimeError(started.stdout.read().decode())
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError(f"nobody listens on {port}")
