@@ -13,6 +13,16 @@ from typing import Any
 
 __all__ = ["lowered", "verdict", "wait"]
 
+_LIMITS = ("x-ratelimit-", "ratelimit-", "x-rate-limit-")
+# Most responses have none of these.
+_VERDICTS = frozenset({"x-should-retry", "stripe-should-retry", "grpc-retry-pushback-ms"})
+_WAITS = frozenset(
+    {
+        *("retry-after-ms", "grpc-retry-pushback-ms", "retry-after", "ratelimit"),
+        *(f"{prefix}remaining" for prefix in _LIMITS),
+    }
+)
+
 _EPOCH = 1_000_000_000
 """A reset above this is a point in time, below it a number of seconds; both are in use."""
 
@@ -49,6 +59,8 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
         now: the clock, asked only where a point in time has to become a wait and the response has no `Date`.
 
     """
+    if _WAITS.isdisjoint(headers):
+        return None
     for name in ("retry-after-ms", "grpc-retry-pushback-ms"):
         if name in headers:
             value = _number(headers[name])
@@ -98,7 +110,7 @@ def _rate_limit(headers: Mapping[str, str], now: Callable[[], float] | None) -> 
     waits = [reset for item in items if (reset := _limit_item(item)) is not None]
     if waits:
         return max(waits)
-    for prefix in ("x-ratelimit-", "ratelimit-", "x-rate-limit-"):
+    for prefix in _LIMITS:
         if _number(headers.get(f"{prefix}remaining")) == 0:
             reset = _number(headers.get(f"{prefix}reset"))
             if reset is not None and reset >= 0:

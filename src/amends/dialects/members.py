@@ -40,8 +40,8 @@ def positive(value: Any) -> int | None:
     return whole(value, 1)
 
 
-Readers = Mapping[Any, tuple[str, Callable[[Any], Any]] | None]
-"""member → (field, how it is read), or None for a member its dialect reads itself."""
+Readers = Mapping[Any, tuple[str, type | Callable[[Any], Any]] | None]
+"""member → (field, its type or how it is read), or None for a member its dialect reads itself."""
 
 
 def sort(data: dict[str, Any], readers: Readers) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -57,9 +57,12 @@ def sort(data: dict[str, Any], readers: Readers) -> tuple[dict[str, Any], dict[s
             reader = readers[name]
             if reader is not None:
                 field, kind = reader
-                read = kind(value)
-                if read is not None:
-                    fields[field] = read
+                if value.__class__ is kind:
+                    fields[field] = value
+                elif kind is not str and kind is not dict:
+                    read = kind(value)
+                    if read is not None:
+                        fields[field] = read
         else:
             extensions[name] = value
     return fields, extensions

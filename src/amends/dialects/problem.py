@@ -39,30 +39,30 @@ MAX_LEVELS = 64
 
 # S1's own members, any of which makes an object a problem.
 _CORE: members.Readers = {
-    "type": ("type", members.text),
-    "title": ("title", members.text),
+    "type": ("type", str),
+    "title": ("title", str),
     "status": None,
-    "detail": ("message", members.text),
-    "instance": ("instance", members.text),
+    "detail": ("message", str),
+    "instance": ("instance", str),
     "is_retriable": None,
     "retry_after_ms": None,
     "retry_after_seconds": None,
-    "doc_uri": ("doc_uri", members.text),
-    "trace_id": ("trace_id", members.text),
+    "doc_uri": ("doc_uri", str),
+    "trace_id": ("trace_id", str),
     "suggestions": None,
     "errors": None,
-    "intent": ("intent", members.mapping),
+    "intent": ("intent", dict),
 }
 _CORE_NAMES = frozenset(_CORE)
 _OURS: members.Readers = {
     "code": None,
     "recovery": None,
     "actor": None,
-    "field": ("field", members.text),
-    "details": ("details", members.mapping),
-    "retry_strategy": ("strategy", members.text),
+    "field": ("field", str),
+    "details": ("details", dict),
+    "retry_strategy": ("strategy", str),
     "max_retries": ("max_retries", members.whole),
-    "user_message": ("user_message", members.text),
+    "user_message": ("user_message", str),
     "attempt": ("attempt", members.positive),
     "max_attempts": ("max_attempts", members.positive),
 }
