@@ -4,6 +4,8 @@ import asyncio
 import contextvars
 import gc
 import pickle
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -557,3 +559,13 @@ def test_hooks_get_the_fault_only_if_they_need_an_argument(clock):
 
     assert recover(Script(UnauthenticatedError(), "ok"), refresh=renew) == "ok"
     assert flags.force is False
+
+
+def test_who_never_awaits_does_not_load_asyncio():
+    """Importing recovery, and recovering on a thread, stays cheap."""
+    code = (
+        "import sys\nfrom amends import recover\nassert recover(lambda: 1) == 1\n"
+        "print([name for name in ('asyncio', 'socket', 'random') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -7,8 +7,6 @@ The one seam between recovery and time: whatever reads a clock, rolls dice or wa
 
 from __future__ import annotations
 
-import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -52,7 +50,8 @@ class Clock:
                 setattr(self, name, part)
 
 
-# Looked up when called, not when imported: whoever replaces the standard library's clocks means ours, too.
+# Looked up when called, not when imported: whoever replaces the standard library's clocks means ours, too. And a
+# program that only decides, or never awaits, does not load what waits.
 
 
 def _now() -> float:
@@ -60,6 +59,8 @@ def _now() -> float:
 
 
 def _draw() -> float:
+    import random
+
     return random.random()  # noqa: S311 - jitter is no secret
 
 
@@ -68,6 +69,8 @@ def _sleep(seconds: float) -> None:
 
 
 def _asleep(seconds: float) -> Awaitable[None]:
+    import asyncio
+
     return asyncio.sleep(seconds)
 
 

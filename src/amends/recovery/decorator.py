@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import wraps
 from types import CoroutineType
@@ -56,6 +55,8 @@ def _named(plan: Plan, function: Callable[..., Any]) -> Plan:
 
 
 def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    import inspect
+
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError("a generator runs after its call is over; decorate what it calls, or use attempts()")
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(

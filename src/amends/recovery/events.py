@@ -6,7 +6,6 @@ An event has names and numbers only. Arguments, messages and results never get h
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
@@ -44,7 +43,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 EventHook = Callable[[Event], AbstractContextManager[Any] | None]
 """Takes an event. For a retry it may return a context manager, which then covers the wait."""
 
-_log = logging.getLogger("amends.recovery")
 _lock = Lock()
 _hooks: tuple[EventHook, ...] | None = None  # None: nobody has chosen, so log
 
@@ -106,6 +104,9 @@ def telling(
                 covering = hook(event)
                 if covering is not None:
                     stack.enter_context(covering)
-            except Exception:  # noqa: BLE001 - watching must not change what is watched
-                _log.exception("a recovery hook failed: %r", hook)
+            except Exception:
+                # Watching must not change what is watched.
+                import logging
+
+                logging.getLogger("amends.recovery").exception("a recovery hook failed: %r", hook)
         yield

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
@@ -40,6 +38,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """The operation of one call of this plan: with a key of its own where it asks for one."""
         operation = self.operation
         if operation.keyed and operation.key is None:
+            from uuid import uuid4
+
             return replace(operation, key=str(uuid4()))
         return operation
 
@@ -80,6 +80,8 @@ def plan_for(
 
 def hearing(hook: Hook, fault: Fault) -> tuple[Any, ...]:
     """The arguments a hook gets: the fault if it needs one, else nothing: an optional `force` is not for a fault."""
+    import inspect
+
     try:
         parameters = inspect.signature(hook).parameters.values()
     except (TypeError, ValueError):

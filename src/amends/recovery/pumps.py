@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, NoReturn
 
@@ -107,7 +106,7 @@ async def aperform(step: Step) -> Any:
 async def _finished(step: Do | Send) -> Any:
     """What a plain or async function returns in the end."""
     value = step.call(*step.args, **step.kwargs)
-    return await value if isawaitable(value) else value
+    return await value if hasattr(value, "__await__") else value
 
 
 def failed_first(sent: float, error: Exception, generation: int = 0) -> Outcome:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["TaskWaiter", "ThreadWaiter", "Waiter"]
 
@@ -48,6 +51,8 @@ class TaskWaiter(Waiter):
     __slots__ = ("future", "loop", "thread")
 
     def __init__(self) -> None:
+        import asyncio
+
         super().__init__()
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
