@@ -54,7 +54,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """An answer within this many times the usual round trip is calm …"""
     calm_floor: float = 0.05
     """… plus so many seconds, or …"""
-    calm_spread: float = 3.0
+    calm_spread: float = 2.0
     """… within this many times the usual deviation from it."""
     slack: float = 4.0
     """While answers are not calm: rest so many times the excess between sends."""
