@@ -80,7 +80,10 @@ def test_a_further_vocabulary_may_speak_in_statuses():
     home = Vocabulary(name="teapots", title="t", rows={}, unknown=row(code="?"), by_status=rows)
     found = {status: home.row("X", status).code for status in (418, 400, 404, 499, 500, 503, 200, 999)}
     assert found == {
-        418: "S418", 400: "S400", 404: "S400", 499: "S400",
+        418: "S418",
+        400: "S400",
+        404: "S400",
+        499: "S400",
         **dict.fromkeys((500, 503, 200, 999), "S500"),
     }
     assert home.row("X").code == "?"
