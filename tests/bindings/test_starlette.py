@@ -107,7 +107,7 @@ async def test_an_exceptions_own_headers_and_words_stay():
     """`HTTPException(headers=…)`, `Allow` of a 405, and statuses that are no failures."""
     pot = await get("/teapot")
     assert (pot.headers["x-pot"], pot.json()["detail"]) == ("tea", "Short and stout")
-    assert (await get("/conflict", "DELETE")).headers["allow"] == "GET, HEAD"
+    assert set((await get("/conflict", "DELETE")).headers["allow"].split(", ")) == {"GET", "HEAD"}
     assert (await get("/conflict", "DELETE")).json()["code"] == "METHOD_NOT_ALLOWED"
     assert (await get("/unchanged")).status_code == 304
 

@@ -1,0 +1,98 @@
+"""aiohttp: the middleware recovers as the transports do."""
+
+import aiohttp
+import pytest
+
+from amends import FaultError, Operation, Policy, arecover
+from amends.bindings.aiohttp import recovering
+from amends.errors import RateLimitedError
+from amends.testing import FakeClock
+from tests.http.flaky import Flaky, keyed, lost
+from tests.http.serving import serve
+
+
+@pytest.fixture(scope="module")
+def service():
+    flaky = Flaky()
+    with serve(flaky) as url:
+        flaky.url = url
+        yield flaky
+
+
+@pytest.fixture
+def flaky(service):
+    service.script.clear()
+    service.calls.clear()
+    service.effects.clear()
+    return service
+
+
+async def call(method, url, *, options=None, seconds=5, **more):
+    timeout = aiohttp.ClientTimeout(sock_read=seconds)
+    middlewares = [recovering(**(options or {}))]
+    async with (
+        aiohttp.ClientSession(middlewares=middlewares, timeout=timeout) as session,
+        session.request(method, url, **more) as response,
+    ):
+        return response.status, await response.read()
+
+
+PROBLEM = {"title": "t", "status": 503, "detail": "d", "is_retriable": True}
+
+
+async def test_waits_repeats_and_keys(flaky):
+    """P9: waits as told, repeats unchanged, one key for all attempts of a POST."""
+    flaky.script["/a"] = [
+        (429, {}, {**PROBLEM, "retry_after_ms": 1500}),
+        (503, {"retry-after": "2"}, None),
+        200,
+    ]
+    with FakeClock() as clock:
+        assert (await call("POST", f"{flaky.url}/a", json={"n": 1}))[0] == 200
+    assert clock.waits == [1.5, 2.0]
+    assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"]}) == 1
+    assert {body for _, _, body in flaky.calls["/a"]} == {b'{"n": 1}'}
+    assert "application/problem+json" in flaky.calls["/a"][0][1]["accept"]
+
+
+async def test_raises_or_returns(flaky):
+    """A typed error with its response, or the response."""
+    flaky.script["/a"] = [
+        (422, {}, {"title": "No", "status": 422, "detail": "amount", "suggestions": ["Add it"]})
+    ]
+    with pytest.raises(FaultError) as caught:
+        await call("GET", f"{flaky.url}/a")
+    assert caught.value.fault.suggestions == ("Add it",)
+    assert (await caught.value.response.json(content_type=None))["detail"] == "amount"
+    status, body = await call("GET", f"{flaky.url}/a", options={"errors": "return"})
+    assert (status, b"amount" in body) == (422, True)
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await call("GET", "http://127.0.0.1:9/", options={"errors": "return", "policy": Policy(attempts=1)})
+
+
+async def test_lost_responses_and_streams(flaky):
+    """Repeated under a key with one effect; a stream is sent once."""
+    flaky.script["/a"] = [lost, keyed]
+    with FakeClock():
+        assert (await call("POST", f"{flaky.url}/a", json={}, seconds=0.3))[0] == 201
+    assert list(flaky.effects.values()) == [1]
+    flaky.script["/b"] = [(429, {"retry-after": "1"}, None), 200]
+
+    async def parts():
+        yield b"one"
+
+    with FakeClock(), pytest.raises(RateLimitedError):
+        await call("POST", f"{flaky.url}/b", data=parts())
+    assert [body for _, _, body in flaky.calls["/b"]] == [b"one"]
+
+
+async def test_large_bodies_and_deadlines(flaky):
+    """A body that is too large says nothing; the operation around gives key and deadline."""
+    flaky.script["/a"] = [(400, {}, b'{"code":"MINE","detail":"' + b"x" * 3_000_000 + b'"}')]
+    with pytest.raises(FaultError) as caught:
+        await call("GET", f"{flaky.url}/a")
+    assert caught.value.code == "BAD_REQUEST"
+    operation = Operation(name="order", key="order-17")
+    await arecover(call, "POST", f"{flaky.url}/b", operation=operation, policy=Policy(deadline=30))
+    assert flaky.calls["/b"][0][1]["idempotency-key"] == "order-17"
+    assert float(flaky.calls["/b"][0][1]["request-timeout"]) <= 30

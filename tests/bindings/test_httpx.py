@@ -1,0 +1,280 @@
+"""httpx2 and httpx, sync and async: the same calls against a real server recover in the same way."""
+
+import asyncio
+import gzip
+
+import httpx
+import httpx2
+import pytest
+
+from amends import FaultError, Operation, Policy, Upstream, recover
+from amends.bindings.httpx import AsyncTransport, Transport
+from amends.errors import RateLimitedError, ServiceUnavailableError
+from amends.http.calls import accepting
+from amends.testing import FakeClock
+from tests.http.flaky import Flaky, keyed, lost
+from tests.http.serving import serve
+
+
+@pytest.fixture(scope="module")
+def service():
+    flaky = Flaky()
+    with serve(flaky) as url:
+        flaky.url = url
+        yield flaky
+
+
+@pytest.fixture
+def flaky(service):
+    service.script.clear()
+    service.calls.clear()
+    service.effects.clear()
+    return service
+
+
+@pytest.fixture
+def clock():
+    with FakeClock() as clock:
+        yield clock
+
+
+class Sync:
+    def __init__(self, module):
+        self.module = module
+
+    def call(self, method, url, *, client=None, **options):
+        with self.module.Client(
+            transport=Transport(**options), timeout=(client or {}).pop("timeout", 5)
+        ) as session:
+            return session.request(method, url, **(client or {}))
+
+
+class Async(Sync):
+    def call(self, method, url, *, client=None, **options):
+        async def run():
+            timeout = (client or {}).pop("timeout", 5)
+            async with self.module.AsyncClient(
+                transport=AsyncTransport(**options), timeout=timeout
+            ) as session:
+                return await session.request(method, url, **(client or {}))
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(
+    params=[(Sync, httpx2), (Sync, httpx), (Async, httpx2), (Async, httpx)],
+    ids=["httpx2", "httpx", "httpx2-async", "httpx-async"],
+)
+def caller(request):
+    kind, module = request.param
+    return kind(module)
+
+
+PROBLEM = {"title": "t", "status": 503, "detail": "d", "is_retriable": True}
+
+
+def test_waits_as_told_and_repeats_unchanged(caller, flaky, clock):
+    """P9: retriable with a wait: wait, repeat unchanged, and the response is that of the last attempt (P3)."""
+    flaky.script["/a"] = [
+        (429, {"retry-after": "9"}, {**PROBLEM, "retry_after_ms": 1500}),
+        (503, {"retry-after": "2"}, None),
+        200,
+    ]
+    response = caller.call("GET", f"{flaky.url}/a")
+    assert isinstance(response, caller.module.Response)
+    assert response.json() == {"fine": True}
+    assert clock.waits == [1.5, 2.0]
+    assert len(flaky.calls["/a"]) == 3
+
+
+def test_what_cannot_be_retried_is_raised_with_everything(caller, flaky, clock):
+    """P9: not retriable: a typed error with title, detail, page, response and decision, after one call."""
+    flaky.script["/a"] = [
+        (
+            422,
+            {},
+            {
+                "title": "No",
+                "status": 422,
+                "detail": "amount",
+                "is_retriable": False,
+                "suggestions": ["Add it"],
+            },
+        )
+    ]
+    with pytest.raises(FaultError) as caught:
+        caller.call("POST", f"{flaky.url}/a", client={"json": {}})
+    error = caught.value
+    assert (error.fault.title, error.fault.suggestions, error.decision.action) == ("No", ("Add it",), "fix")
+    assert error.response.status_code == 422
+    assert error.response.json()["detail"] == "amount"
+    assert len(flaky.calls["/a"]) == 1
+    assert clock.waits == []
+
+
+def test_the_last_response_can_be_returned(caller, flaky, clock):
+    """`errors="return"`: the caller looks himself; recovery happens all the same."""
+    flaky.script["/a"] = [(503, {}, PROBLEM)]
+    response = caller.call("GET", f"{flaky.url}/a", errors="return", policy=Policy(attempts=2))
+    assert response.status_code == 503
+    assert response.json() == PROBLEM
+    assert len(flaky.calls["/a"]) == 2
+    with pytest.raises(caller.module.ConnectError):
+        caller.call("GET", "http://127.0.0.1:9/", errors="return", policy=Policy(attempts=1))
+
+
+def test_unsafe_methods_carry_one_key(caller, flaky, clock):
+    """POST and PATCH get a key, the same on every attempt; others and `keys=False` get none."""
+    for method in ("POST", "PATCH", "PUT", "GET"):
+        flaky.script[f"/{method}"] = [(429, {}, None), 200]
+        caller.call(method, f"{flaky.url}/{method}")
+        keys = {headers.get("idempotency-key") for _, headers, _ in flaky.calls[f"/{method}"]}
+        assert len(keys) == 1
+        assert (keys != {None}) == (method in {"POST", "PATCH"})
+    caller.call("POST", f"{flaky.url}/x", keys=False)
+    assert "idempotency-key" not in flaky.calls["/x"][0][1]
+    caller.call("POST", f"{flaky.url}/own", client={"headers": {"Idempotency-Key": "mine"}})
+    assert flaky.calls["/own"][0][1]["idempotency-key"] == "mine"
+
+
+def test_a_lost_response_is_repeated_with_its_key_and_never_without(caller, flaky):
+    """A POST that may have happened: repeated under its key, one effect; without one, verified instead."""
+    flaky.script["/a"] = [lost, keyed]
+    with FakeClock():
+        response = caller.call("POST", f"{flaky.url}/a", client={"json": {}, "timeout": 0.3})
+    assert response.status_code == 201
+    assert list(flaky.effects.values()) == [1]
+    flaky.script["/b"] = [lost, keyed]
+    with FakeClock(), pytest.raises(FaultError) as caught:
+        caller.call("POST", f"{flaky.url}/b", client={"json": {}, "timeout": 0.3}, keys=False)
+    assert caught.value.decision.action == "verify"
+    assert len(flaky.calls["/b"]) == 1
+
+
+def test_a_stream_is_sent_once(caller, flaky, clock):
+    """A body that can be read only once is never silently replayed, whatever the answer says."""
+    flaky.script["/a"] = [(429, {"retry-after": "1"}, None), 200]
+
+    def parts():
+        yield b"one"
+
+    async def aparts():
+        yield b"one"
+
+    body = aparts() if isinstance(caller, Async) else parts()
+    with pytest.raises(RateLimitedError) as caught:
+        caller.call("PUT", f"{flaky.url}/a", client={"content": body}, refresh=lambda: True)
+    assert [content for _, _, content in flaky.calls["/a"]] == [b"one"]
+    assert caught.value.decision.reason == "attempts"
+
+
+def test_accept_asks_for_problems(caller, flaky):
+    """Beside what the caller asked for."""
+    caller.call("GET", f"{flaky.url}/a")
+    caller.call("GET", f"{flaky.url}/a", client={"headers": {"accept": "text/csv"}})
+    first, second = (headers["accept"] for _, headers, _ in flaky.calls["/a"])
+    assert first == accepting(None)
+    assert second == "text/csv, application/problem+json;q=0.9"
+
+
+def test_verdicts_and_connection_failures(caller, flaky, clock):
+    """A "no" in a header is obeyed; what was surely not sent is repeated even if it is a POST without a key."""
+    flaky.script["/a"] = [(503, {"x-should-retry": "false"}, None)]
+    with pytest.raises(ServiceUnavailableError):
+        caller.call("GET", f"{flaky.url}/a")
+    assert len(flaky.calls["/a"]) == 1
+    with pytest.raises(FaultError) as caught:
+        caller.call("POST", "http://127.0.0.1:9/", keys=False, policy=Policy(attempts=3))
+    assert len(caught.value.history) == 3
+    assert isinstance(caught.value.__cause__, caller.module.ConnectError)
+
+
+def test_credentials_are_renewed_once(caller, flaky, clock):
+    """A 401 is answered by `refresh`, and the next attempt has the new headers."""
+    token = ["old"]
+
+    async def guarded(flaky, request):
+        from starlette.responses import Response
+
+        return Response(status_code=200 if request.headers["authorization"] == "new" else 401)
+
+    flaky.script["/a"] = [guarded]
+    response = caller.call(
+        "GET",
+        f"{flaky.url}/a",
+        headers=lambda: {"Authorization": token[0]},
+        refresh=lambda: token.__setitem__(0, "new"),
+    )
+    assert response.status_code == 200
+    assert len(flaky.calls["/a"]) == 2
+
+
+def test_one_hint_holds_for_all_of_an_upstream(caller, flaky, clock):
+    """A shared `Upstream` learns from the answers: the second call waits before it is sent."""
+    upstream = Upstream("shop")
+    flaky.script["/a"] = [(429, {"retry-after": "30"}, None), 200]
+    caller.call("GET", f"{flaky.url}/a", upstream=upstream)
+    assert upstream.snapshot().calls == 2
+    assert clock.waited >= 30
+
+
+def test_bodies_are_bounded_and_unpacked(caller, flaky, clock):
+    """A packed problem is read; an endless or broken one says nothing, and is given on whole where it is returned."""
+    import json
+
+    packed = gzip.compress(json.dumps({**PROBLEM, "code": "MINE"}).encode())
+    flaky.script["/a"] = [(400, {"content-encoding": "gzip"}, packed)]
+    with pytest.raises(FaultError) as caught:
+        caller.call("GET", f"{flaky.url}/a")
+    assert caught.value.code == "MINE"
+    flaky.script["/b"] = [(400, {"content-encoding": "gzip"}, b"no gzip at all")]
+    with pytest.raises(FaultError) as caught:
+        caller.call("GET", f"{flaky.url}/b")
+    assert caught.value.code == "BAD_REQUEST"
+    flaky.script["/c"] = [(400, {}, b'{"code":"MINE","detail":"' + b"x" * 3_000_000 + b'"}')]
+    with pytest.raises(FaultError) as caught:
+        caller.call("GET", f"{flaky.url}/c")
+    assert caught.value.code == "BAD_REQUEST"
+    whole = caller.call("GET", f"{flaky.url}/c", errors="return")
+    assert len(whole.content) > 3_000_000
+
+
+def test_the_operation_around_gives_key_and_deadline(flaky):
+    """Inside `recover` the operation's own key travels, and the server is told how long anybody will wait."""
+    with httpx2.Client(transport=Transport()) as session:
+        operation = Operation(name="order", key="order-17")
+        recover(lambda: session.post(f"{flaky.url}/a"), operation=operation, policy=Policy(deadline=30))
+    headers = flaky.calls["/a"][0][1]
+    assert headers["idempotency-key"] == "order-17"
+    assert 0 < float(headers["request-timeout"]) <= 30
+
+
+def test_a_key_in_doubt_is_verified(caller, flaky, clock):
+    """Design 8: a server that cannot tell answers so; nobody repeats blindly, `verify` decides."""
+    from amends.bindings.asgi import Problems
+    from amends.http.doubt import EffectUnknownError
+
+    async def doubtful(flaky, request):
+        async def app(scope, receive, send):
+            raise EffectUnknownError
+
+        return Problems(app)
+
+    flaky.script["/a"] = [doubtful]
+    with pytest.raises(FaultError) as caught:
+        caller.call("POST", f"{flaky.url}/a")
+    assert caught.value.code == "EFFECT_UNKNOWN"
+    assert caught.value.decision.action == "verify"
+    assert len(flaky.calls["/a"]) == 1
+    flaky.script["/b"] = [doubtful, keyed]
+    assert caller.call("POST", f"{flaky.url}/b", verify=lambda fault: False).status_code == 201
+    first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/b"])
+    assert first != second
+    mine = caller.module.Response(200, content=b"it was there")
+    assert caller.call("POST", f"{flaky.url}/a", verify=lambda fault: mine).content == b"it was there"
+
+
+def test_options_are_checked():
+    """A misspelt choice is refused at once."""
+    with pytest.raises(ValueError):
+        Transport(errors="ignore")

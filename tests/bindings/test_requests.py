@@ -1,0 +1,95 @@
+"""requests: the adapter recovers as the transports do."""
+
+import pytest
+import requests
+
+from amends import FaultError, Operation, Policy, recover
+from amends.bindings.requests import Adapter
+from amends.errors import RateLimitedError
+from amends.testing import FakeClock
+from tests.http.flaky import Flaky, keyed, lost
+from tests.http.serving import serve
+
+
+@pytest.fixture(scope="module")
+def service():
+    flaky = Flaky()
+    with serve(flaky) as url:
+        flaky.url = url
+        yield flaky
+
+
+@pytest.fixture
+def flaky(service):
+    service.script.clear()
+    service.calls.clear()
+    service.effects.clear()
+    return service
+
+
+@pytest.fixture
+def call():
+    def call(method, url, *, options=None, **more):
+        with requests.Session() as session:
+            session.mount("http://", Adapter(**(options or {})))
+            return session.request(method, url, timeout=more.pop("timeout", 5), **more)
+
+    return call
+
+
+PROBLEM = {"title": "t", "status": 503, "detail": "d", "is_retriable": True}
+
+
+def test_waits_repeats_and_keys(flaky, call):
+    """P9: waits as told, repeats unchanged, one key for all attempts of a POST."""
+    flaky.script["/a"] = [
+        (429, {}, {**PROBLEM, "retry_after_ms": 1500}),
+        (503, {"retry-after": "2"}, None),
+        200,
+    ]
+    with FakeClock() as clock:
+        assert call("POST", f"{flaky.url}/a", json={"n": 1}).json() == {"fine": True}
+    assert clock.waits == [1.5, 2.0]
+    assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"]}) == 1
+    assert {body for _, _, body in flaky.calls["/a"]} == {b'{"n": 1}'}
+    assert "application/problem+json" in flaky.calls["/a"][0][1]["accept"]
+
+
+def test_raises_or_returns(flaky, call):
+    """A typed error with its response, or the response; also for streamed answers."""
+    flaky.script["/a"] = [
+        (422, {}, {"title": "No", "status": 422, "detail": "amount", "suggestions": ["Add it"]})
+    ]
+    for stream in (False, True):
+        with pytest.raises(FaultError) as caught:
+            call("GET", f"{flaky.url}/a", stream=stream)
+        assert caught.value.fault.suggestions == ("Add it",)
+        assert caught.value.response.json()["detail"] == "amount"
+        returned = call("GET", f"{flaky.url}/a", stream=stream, options={"errors": "return"})
+        assert returned.json()["detail"] == "amount"
+    with pytest.raises(requests.ConnectionError):
+        call("GET", "http://127.0.0.1:9/", options={"errors": "return", "policy": Policy(attempts=1)})
+
+
+def test_lost_responses_and_streams(flaky, call):
+    """Repeated under a key with one effect; a stream is sent once."""
+    flaky.script["/a"] = [lost, keyed]
+    with FakeClock():
+        assert call("POST", f"{flaky.url}/a", json={}, timeout=0.3).status_code == 201
+    assert list(flaky.effects.values()) == [1]
+    flaky.script["/b"] = [(429, {"retry-after": "1"}, None), 200]
+    with FakeClock(), pytest.raises(RateLimitedError):
+        call("POST", f"{flaky.url}/b", data=iter([b"one"]))
+    assert [body for _, _, body in flaky.calls["/b"]] == [b"one"]
+
+
+def test_large_bodies_and_deadlines(flaky, call):
+    """A body that is too large says nothing; the operation around gives key and deadline."""
+    flaky.script["/a"] = [(400, {}, b'{"code":"MINE","detail":"' + b"x" * 3_000_000 + b'"}')]
+    with pytest.raises(FaultError) as caught:
+        call("GET", f"{flaky.url}/a")
+    assert caught.value.code == "BAD_REQUEST"
+    operation = Operation(name="order", key="order-17")
+    recover(lambda: call("POST", f"{flaky.url}/b"), operation=operation, policy=Policy(deadline=30))
+    assert flaky.calls["/b"][0][1]["idempotency-key"] == "order-17"
+    assert float(flaky.calls["/b"][0][1]["request-timeout"]) <= 30
