@@ -150,10 +150,12 @@ def _is_mcp(value: dict[str, Any]) -> bool:
 
 
 def _is_a2a(value: dict[str, Any]) -> bool:
+    return _has_state(value) or value.get("artifacts").__class__ is list or a2a.task_in(value) is not value
+
+
+def _has_state(value: dict[str, Any]) -> bool:
     status = value.get("status")
-    if status.__class__ is dict and "state" in status:
-        return True
-    return value.get("artifacts").__class__ is list or a2a.task_in(value) is not value
+    return status.__class__ is dict and "state" in status
 
 
 def _is_process(value: dict[str, Any]) -> bool:
@@ -175,7 +177,8 @@ SHAPES: tuple[tuple[str, tuple[str, ...], Callable[[dict[str, Any]], bool]], ...
     ("jsonrpc", ("jsonrpc", "error"), jsonrpc.is_response),
     ("arcp", ("arcp", "payload"), lambda value: "arcp" in value or _is_arcp(value)),
     ("mcp", ("content", "isError", "structuredContent"), _is_mcp),
-    ("a2a", ("status", "artifacts", *a2a.WRAPPERS), _is_a2a),
+    ("a2a", ("status",), _has_state),
+    ("a2a", ("artifacts", *a2a.WRAPPERS), _is_a2a),
     ("http", ("headers", "body"), lambda value: value.get("status").__class__ is int),
     ("cli", ("exit", "timed_out", "stdout"), _is_process),
     (

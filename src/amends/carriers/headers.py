@@ -72,6 +72,8 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
 
 def verdict(headers: Mapping[str, str]) -> bool | None:
     """Whether the failing side wants another try: True, False, or None when it does not say. Any "no" is obeyed."""
+    if _VERDICTS.isdisjoint(headers):
+        return None
     answers = [
         headers[name].lower() == "true"
         for name in ("x-should-retry", "stripe-should-retry")
