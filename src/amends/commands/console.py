@@ -37,6 +37,7 @@ COMMANDS = {
     "schema": "schema",
     "store": "store",
     "run": "run",
+    "audit": "audit",
 }
 
 _INTERRUPTED = 130

@@ -1,0 +1,22 @@
+"""A Click application, with us (BOUND) or without."""
+
+import click
+import service
+
+
+@click.group()
+def app():
+    pass
+
+
+@app.command()
+@click.argument("url")
+def get(url):
+    return service.fetch(url)
+
+
+if service.BOUND:
+    from amends.bindings.click import main
+
+    main(app)
+app()

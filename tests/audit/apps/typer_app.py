@@ -1,0 +1,23 @@
+"""A Typer application, with us (BOUND) or without."""
+
+import service
+import typer
+
+app = typer.Typer()
+
+
+@app.callback()
+def root():
+    pass
+
+
+@app.command()
+def get(url: str):
+    return service.fetch(url)
+
+
+if service.BOUND:
+    from amends.bindings.click import main
+
+    main(app)
+app()

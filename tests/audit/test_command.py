@@ -1,0 +1,96 @@
+"""C11: `amends audit cli`, as a program in a pipe and in CI."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amends.audit.sandbox import ENFORCED
+
+APPS = Path(__file__).parent / "apps"
+AMENDS = [sys.executable, "-m", "amends", "audit", "cli"]
+SRC = str(Path(__file__).parents[2] / "src")
+TOOL = [sys.executable, str(APPS / "argparse_app.py")]
+ENV = ["--env", f"PYTHONPATH={SRC}{os.pathsep}{APPS}"]
+
+
+def audit(*words):
+    return subprocess.run([*AMENDS, *words], capture_output=True, timeout=100)
+
+
+def test_a_whole_audit(tmp_path):
+    """Score, evidence, page and exit code; the network is cut off where that is permitted, and it says so."""
+    page = tmp_path / "report.html"
+    words = [
+        "--fixture",
+        "--call",
+        "get {url}",
+        "--env",
+        "BOUND=1",
+        *ENV,
+        "--html",
+        page,
+        "--min",
+        "3",
+        "--",
+        *TOOL,
+    ]
+    done = audit(*words)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["score"]) == (0, 3), done.stderr
+    network = report["evidence"]["network"]
+    assert network == ENFORCED or network.startswith("not enforced: ")
+    assert "retry_after_ms" in page.read_text()
+
+
+def test_in_ci_a_low_score_fails():
+    """--min: exit 1 when less than that is certain; the network is left alone when asked."""
+    done = audit("--min", "1", "--keep-network", "--output", "text", *ENV, "--", *TOOL)
+    assert done.returncode == 1
+    assert b"not enforced: --keep-network" in done.stdout
+    assert done.stdout.startswith(b"? (0 to 1 of 3)")
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-rn", "true"], check=False).returncode != 0, reason="no namespaces"
+)
+def test_no_network_but_loopback(tmp_path):
+    """A probe that tries to reach another address finds no way to it."""
+    tool = tmp_path / "tool.py"
+    tool.write_text(
+        "import socket\n"
+        "for address in ('127.0.0.1', 9), ('192.0.2.1', 9):\n"
+        "    try:\n        socket.create_connection(address, timeout=3)\n"
+        "    except OSError as error:\n        print(type(error).__name__, error.errno)\n"
+    )
+    done = audit("--timeout", "20", "--", sys.executable, str(tool))
+    report = json.loads(done.stdout)
+    assert report["evidence"]["network"] == ENFORCED
+    assert report["evidence"]["observations"][0]["stdout"].split() == [
+        "ConnectionRefusedError",
+        "111",
+        "OSError",
+        "101",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "exit"),
+    [
+        (["tool"], 3),
+        (["--"], 3),
+        (["--fixture", "--", "true"], 3),
+        (["--call", "x", "--", "true"], 3),
+        (["--env", "novalue", "--", "true"], 2),
+        (["--min", "7", "--", "true"], 2),
+        (["--", "no-such-tool-at-all"], 4),
+    ],
+)
+def test_mistakes(words, exit):
+    """C7: our own mistakes are envelopes of our own."""
+    done = audit(*words)
+    assert done.returncode == exit
+    assert json.loads(done.stdout)["ok"] is False
