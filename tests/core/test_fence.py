@@ -8,7 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amends.core import fence
@@ -217,6 +217,7 @@ def test_a_known_name_cannot_be_reused():
     assert tag not in outside + inside
 
 
+@settings(deadline=None)
 @given(ANY, st.lists(ANY, max_size=6), ANY, st.lists(ANY, max_size=5))
 def test_any_text_stays_inside(message, suggestions, field, nested):
     """Property: never raises, bounded, encodable, the outside never depends on what the sender wrote."""

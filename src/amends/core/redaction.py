@@ -55,13 +55,27 @@ class Leak(NamedTuple):
     end: int
 
 
+_Judge = Callable[["re.Match[str]"], tuple[int, int] | None]
+
+
 class _Rule(NamedTuple):
     kind: str
     # Lower-case substrings, one of which every match contains.
     needs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
+    flags: int = 0
     # The stretch of a match that leaks, or None. Without it: the group `leak` if the pattern has one, else the match.
-    judge: Callable[[re.Match[str]], tuple[int, int] | None] | None = None
+    judge: _Judge | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return _compiled(self.source, self.flags)
+
+
+@cache
+def _compiled(source: str, flags: int) -> re.Pattern[str]:
+    # One by one, when a text first needs it: together they would cost a one-shot command tens of milliseconds.
+    return re.compile(source, flags)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -533,7 +547,7 @@ _DATABASE = (
     r"DB::Exception",
     r"SQLSTATE\b",
     r"\[SQL: ",
-    r"\((?:sqlite3|psycopg2?|pymysql|MySQLdb|asyncpg|oracledb|cx_Oracle|pyodbc)\.[\w.]+\)",
+    r"\((?:sqlite3|psycopg2?|pymysql|MySQLdb|asyncpg|oracledb|cx_Oracle|pyodbc)\.[A-Za-z][\w.]*\)",
     r"QUERY PLAN\b",
     r"(?:Seq|Index(?: Only)?|Bitmap (?:Heap|Index)|Parallel Seq|Tid) Scan (?:on|using)",
     r"(?:Nested Loop|Hash Join|Merge Join|HashAggregate|Sort|Limit|Gather)  \(cost=",
@@ -563,19 +577,10 @@ _NAMES_OF_SECRETS = (
 
 @cache
 def _rules() -> tuple[_Rule, ...]:
-    def rule(
-        kind: str,
-        needs: str,
-        pattern: str,
-        judge: Callable[[re.Match[str]], tuple[int, int] | None] | None = None,
-        flags: int = 0,
-    ) -> _Rule:
+    def rule(kind: str, needs: str, source: str, judge: _Judge | None = None, flags: int = 0) -> _Rule:
         # File names are written in every script; programs, protocols and keys in ASCII.
         return _Rule(
-            kind,
-            tuple(needs.split("|")),
-            re.compile(pattern, flags | (0 if kind == "path" else re.ASCII)),
-            judge,
+            kind, tuple(needs.split("|")), source, flags | (0 if kind == "path" else re.ASCII), judge
         )
 
     fold, lines = re.IGNORECASE, re.MULTILINE
@@ -598,7 +603,7 @@ def _rules() -> tuple[_Rule, ...]:
             flags=fold,
         ),
         rule("trace", "<", r"<[A-Za-z][^<>\n]{1,200}(?:>|(?=<))", _judge_repr),
-        rule("trace", "0x", r"\b0x[0-9a-fA-F]{8,16}\b"),
+        rule("trace", "0x", r"\b0x(?=[a-fA-F]*\d)[0-9a-fA-F]{8,16}\b"),
         rule("trace", "node:internal", r"\bnode:internal/[\w/.-]*+(?::\d+)*+"),
         rule("trace", "panicked at", r"thread '[^'\n]{0,80}' (?:\(\d+\) )?panicked at [^\n]*+"),
         rule("trace", "panic: ", r"\bpanic: [^\n]*+"),
@@ -686,8 +691,9 @@ def _hits(text: str, lower: str, rules: tuple[_Rule, ...]) -> Iterator[Leak]:
     for rule in rules:
         if not any(map(lower.__contains__, rule.needs)):
             continue
-        group = "leak" if "leak" in rule.pattern.groupindex else 0
-        for match in rule.pattern.finditer(text):
+        pattern = rule.pattern
+        group = "leak" if "leak" in pattern.groupindex else 0
+        for match in pattern.finditer(text):
             span = match.span(group) if rule.judge is None else rule.judge(match)
             if span is not None and span[0] < span[1]:
                 yield Leak(rule.kind, *span)
