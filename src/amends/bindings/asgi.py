@@ -28,7 +28,7 @@ from amends.http.failures import fault_for
 from amends.http.negotiation import wanted
 from amends.http.tracing import trace_id
 
-__all__ = ["FAULT", "Problems", "asked", "reply"]
+__all__ = ["FAULT", "Problems", "asked", "encoded", "reply"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -164,18 +164,25 @@ def asked(scope: Scope) -> Asked:
     # ASGI's path holds the root in front, though not every server agrees.
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
         path = path[len(root) :] or "/"
-    host = _header(headers, b"host")
+    host = accept = traceparent = None
+    for name, value in headers:
+        if name == b"host":
+            host = str(value, "latin-1")
+        elif name == b"accept":
+            accept = str(value, "latin-1")
+        elif name == b"traceparent":
+            traceparent = str(value, "latin-1")
     if host is None and scope.get("server"):
-        name, port = scope["server"]
-        host = f"{name}:{port}" if port else name
+        server, port = scope["server"]
+        host = f"{server}:{port}" if port else server
     return Asked(
         method=scope["method"],
         path=path,
         root=root,
         scheme=scope.get("scheme", "http"),
         host=host or "",
-        accept=_header(headers, b"accept"),
-        traceparent=_header(headers, b"traceparent"),
+        accept=accept,
+        traceparent=traceparent,
     )
 
 
@@ -192,13 +199,18 @@ async def reply(scope: Scope, send: Send, found: Answer) -> None:
         {
             "type": "http.response.start",
             "status": found.status,
-            "headers": [(name.lower().encode("latin-1"), _value(value)) for name, value in found.headers],
+            "headers": encoded(found.headers),
         }
     )
     body = b"" if scope["method"] == "HEAD" else found.body
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _value(value: str) -> bytes:
-    """A header's value: whatever got into it, it stays one line of Latin-1."""
-    return value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")
+def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI has them: whatever got into a value, it stays one line of Latin-1."""
+    found = []
+    for name, value in headers:
+        if "\n" in value or "\r" in value:
+            value = value.replace("\r", " ").replace("\n", " ")  # noqa: PLW2901
+        found.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
+    return found

@@ -22,8 +22,9 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
 
-from amends.bindings.asgi import FAULT, Problems, asked
+from amends.bindings.asgi import FAULT, Problems, asked, encoded
 from amends.core.fault import Fault
+from amends.errors.base import FaultError
 from amends.http.answers import Answer, Settings, answer
 from amends.http.failures import fault_for, of_status
 
@@ -60,11 +61,18 @@ def install(
         fault = of_status(exc.status_code, detail if isinstance(detail, str) else None)
         return respond(request, fault, settings, headers=exc.headers)
 
+    async def typed(request: Request, exc: Exception) -> Response:
+        # Problems would do the same; here fewer layers have been left behind.
+        assert isinstance(exc, FaultError)
+        passed_on = exc if exc.fault.origin is not None else None
+        return respond(request, fault_for(exc), settings, cause=passed_on)
+
     async def failure(request: Request, exc: Exception) -> Response:
         # Raised by middleware outside of Problems: the last place where it can be told.
         return respond(request, fault_for(exc), settings, cause=exc)
 
     app.exception_handlers.setdefault(HTTPException, http_failure)
+    app.exception_handlers.setdefault(FaultError, typed)
     app.exception_handlers.setdefault(Exception, failure)
     return settings
 
@@ -79,14 +87,20 @@ def respond(
 ) -> Response:
     """A fault as a response to `request`."""
     request.scope[FAULT] = fault
-    more = list((headers or {}).items())
+    more = list(headers.items()) if headers else ()
     return response_of(answer(fault, asked(request.scope), settings, headers=more, cause=cause))
 
 
 def response_of(found: Answer) -> Response:
     """An answer as a Starlette response."""
-    response = Response(found.body, found.status)
-    response.raw_headers = [
-        (name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in found.headers
-    ]
-    return response
+    return _Answered(found)
+
+
+class _Answered(Response):
+    """A response whose headers and body are final already."""
+
+    def __init__(self, found: Answer) -> None:
+        self.status_code = found.status
+        self.body = found.body
+        self.background = None
+        self.raw_headers = encoded(found.headers)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import ceil
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -17,11 +18,14 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row
-from amends.core.fault import Fault
+from amends.core.fault import Fault, Origin
+from amends.core.redaction import redact
 from amends.core.wire import compact
+from amends.dialects.outgoing import redacted
 from amends.dialects.problem import MEDIA_TYPE, encode
 from amends.http import tracing
-from amends.http.negotiation import HTML, JSON, wanted
+from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, wanted
+from amends.http.templates import PATH, TRACE, key_of, template
 
 __all__ = ["LOG", "Answer", "Asked", "Settings", "answer", "problem"]
 
@@ -60,12 +64,20 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def problem(fault: Fault, asked: Asked, settings: Settings) -> Fault:
-    """The fault with what the place adds: trace id, type, page and instance."""
+# What was told from here has been looked over already, so nobody does it twice.
+_TOLD = Origin("problem")
+# A path that needs no quoting, which is nearly every one.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.~-]*")
+
+
+def problem(fault: Fault, asked: Asked, settings: Settings, trace: str | None = None) -> Fault:
+    """The fault as it may leave, with what the place adds: trace id, type, page and instance."""
     changes: dict[str, Any] = {}
+    if fault.origin is None:
+        changes = _clean(fault)
     if fault.trace_id is None or fault.origin is not None:
         # P5: ours, also where an upstream had its own.
-        changes["trace_id"] = tracing.trace_id(asked.traceparent)
+        changes["trace_id"] = trace or tracing.trace_id(asked.traceparent)
     uri = _page_of(fault, asked, settings)
     if uri is not None:
         if fault.doc_uri is None:
@@ -73,11 +85,34 @@ def problem(fault: Fault, asked: Asked, settings: Settings) -> Fault:
         if fault.type is None:
             changes["type"] = uri
     if fault.instance is None and asked.path:
-        changes["instance"] = quote(asked.root + asked.path, safe="/:@!$&'()*+,;=-._~")
+        path = asked.root + asked.path
+        changes["instance"] = path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/:@!$&'()*+,;=-._~")
     if not fault.suggestions and fault.origin is None and (not fault.retryable or fault.retry_after):
         # S1's reader takes suggestions without a wait for "change the request", so a bare retry has none.
         changes["suggestions"] = (source_row(fault).suggestion,)
+    if fault.origin is None or fault.origin.dialect == "problem":
+        changes["origin"] = _TOLD
     return replace(fault, **changes)
+
+
+def _clean(fault: Fault) -> dict[str, Any]:
+    """What A19 changes. Most faults are one sentence that was said before; anything more goes the long way."""
+    if (
+        fault.title
+        or fault.user_message
+        or fault.suggestions
+        or fault.details
+        or fault.errors
+        or fault.extensions
+    ):
+        clean = redacted(fault)
+        return {name: getattr(clean, name) for name in _TEXTS}
+    text = fault.message
+    return {"message": _redact(text) if len(text) <= 500 else redact(text)} if text else {}
+
+
+_TEXTS = ("message", "title", "user_message", "suggestions", "details", "errors", "extensions")
+_redact = lru_cache(maxsize=1024)(redact)
 
 
 # A host that cannot smuggle anything into a URL.
@@ -87,16 +122,23 @@ _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\
 def _page_of(fault: Fault, asked: Asked, settings: Settings) -> str | None:
     if settings.pages is None:
         return None
-    from amends.http.pages import has_page, slug
+    place = _PLACES.get((fault.vocabulary, fault.code))
+    if place is None:
+        from amends.http.pages import has_page, slug
 
-    if not has_page(fault.vocabulary, fault.code):
-        return None
+        if not has_page(fault.vocabulary, fault.code):
+            return None
+        place = _PLACES[fault.vocabulary, fault.code] = slug(fault.vocabulary, fault.code)
     base = settings.base_url
     if base is None:
         if _HOST.fullmatch(asked.host) is None:
             return None
         base = f"{asked.scheme}://{asked.host}{asked.root}"
-    return f"{base.rstrip('/')}{settings.pages}/{slug(fault.vocabulary, fault.code)}"
+    return f"{base.rstrip('/')}{settings.pages}/{place}"
+
+
+# Where the pages of registered codes are. Only those: a code may still be registered later.
+_PLACES: dict[tuple[str, str], str] = {}
 
 
 def answer(
@@ -104,7 +146,7 @@ def answer(
     asked: Asked,
     settings: Settings,
     *,
-    headers: Iterable[tuple[str, str]] = (),
+    headers: Sequence[tuple[str, str]] = (),
     cause: BaseException | None = None,
     documented: bool = True,
 ) -> Answer:
@@ -124,24 +166,46 @@ def answer(
         found = _page_at(asked, settings)
         if found is not None:
             return found
-    fault = problem(fault, asked, settings)
-    document = encode(fault)
-    status: int = document["status"]
-    _tell(fault, status, asked, cause)
-    form = wanted(asked.accept)
-    body = _json(document) if form == JSON else b""
-    kind = MEDIA_TYPE
-    if form != JSON:
-        kind, body = _short(document, form)
+    span = tracing.current_span()
+    trace = tracing.trace_id(asked.traceparent, span)
+    form = JSON if asked.accept == "*/*" else wanted(asked.accept)
+    quick = _quick(fault, asked, settings, trace) if form == JSON else None
+    if quick is not None:
+        status, wait, body = quick
+    else:
+        fault = problem(fault, asked, settings, trace)
+        document = encode(fault)
+        status, wait = document["status"], document.get("retry_after_ms")
+        body = _json(document) if form == JSON else _short(document, form)
+        trace = fault.trace_id or trace
+    _tell(fault, status, asked, cause, span, trace)
+    kind = MEDIA_TYPE if form == JSON else CONTENT_TYPES[form]
     sent = [("content-type", kind), ("content-length", str(len(body))), ("vary", "Accept")]
-    wait = document.get("retry_after_ms")
     if wait is not None:
         # P3: whole seconds, rounded up, so that nobody who waits for it comes too early.
         sent.append(("retry-after", str(ceil(wait / 1000))))
-    sent = _with(sent, headers)
+    if headers:
+        sent = _with(sent, headers)
     if status == 401 and not any(name.lower() == "www-authenticate" for name, _ in sent):
         sent.append(("www-authenticate", settings.challenge))
     return Answer(status, sent, body)
+
+
+def _quick(
+    fault: Fault, asked: Asked, settings: Settings, trace: str
+) -> tuple[int, int | None, bytes] | None:
+    """Status, wait and document of a plain fault at a plain path, out of pieces written before."""
+    key = key_of(fault)
+    path = asked.root + asked.path
+    if key is None or _PLAIN_PATH.fullmatch(path) is None:
+        return None
+
+    def make() -> tuple[dict[str, Any], bytes]:
+        document = encode(problem(replace(fault, instance=PATH), asked, settings, TRACE))
+        return document, _json(document)
+
+    found = template((*key, asked.scheme, asked.host, asked.root, settings), make)
+    return None if found is None else (found.status, found.wait, found.filled(path, trace))
 
 
 def _with(sent: list[tuple[str, str]], more: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -166,9 +230,8 @@ def _json(document: dict[str, Any]) -> bytes:
         return (compact(kept) or b"{}").decode("utf-8", "replace").encode()
 
 
-def _short(document: dict[str, Any], form: str) -> tuple[str, bytes]:
+def _short(document: dict[str, Any], form: str) -> bytes:
     """The problem for a person: a few lines."""
-    from amends.http.pages import CONTENT_TYPES
     from amends.http.pages import document as page
 
     lines = [f"# {document['status']} {document['title']}", "", _line(document["detail"]), ""]
@@ -177,12 +240,9 @@ def _short(document: dict[str, Any], form: str) -> tuple[str, bytes]:
     if "doc_uri" in document and form != HTML:
         lines[-1] += f" See {document['doc_uri']}"
     text = "\n".join(lines) + "\n"
-    body = (
-        page(document["title"], text, link=document.get("doc_uri"))
-        if form == HTML
-        else text.encode("utf-8", "replace")
-    )
-    return CONTENT_TYPES[form], body
+    if form == HTML:
+        return page(document["title"], text, link=document.get("doc_uri"))
+    return text.encode("utf-8", "replace")
 
 
 def _line(text: str) -> str:
@@ -212,9 +272,12 @@ def _page_at(asked: Asked, settings: Settings) -> Answer | None:
     return Answer(200, headers, body)
 
 
-def _tell(fault: Fault, status: int, asked: Asked, cause: BaseException | None) -> None:
+def _tell(
+    fault: Fault, status: int, asked: Asked, cause: BaseException | None, span: Any, trace: str
+) -> None:
     """One log line with the id, and the span."""
-    tracing.mark(fault, status, source_row(fault).message)
+    if span is not None:
+        tracing.mark(span, fault, status, source_row(fault).message)
     level = logging.ERROR if status >= 500 else logging.INFO
     if LOG.isEnabledFor(level):
         LOG.log(
@@ -224,7 +287,7 @@ def _tell(fault: Fault, status: int, asked: Asked, cause: BaseException | None) 
             asked.path,
             status,
             fault.code,
-            fault.trace_id,
+            trace,
             exc_info=cause,
-            extra={"trace_id": fault.trace_id, "code": fault.code, "status": status},
+            extra={"trace_id": trace, "code": fault.code, "status": status},
         )

@@ -10,6 +10,7 @@ What an exception inside an application means to the one who called it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -59,6 +60,7 @@ def _told(exc: BaseException) -> Fault:
     return fault
 
 
+@lru_cache(maxsize=256)
 def of_status(status: int, detail: str | None = None) -> Fault:
     """
     A failure of which a framework knows the status, and perhaps its author a sentence.

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["HTML", "JSON", "MARKDOWN", "wanted"]
+__all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "wanted"]
 
 JSON, HTML, MARKDOWN = "json", "html", "markdown"
+
+CONTENT_TYPES = {
+    HTML: "text/html; charset=utf-8",
+    MARKDOWN: "text/markdown; charset=utf-8",
+    JSON: "application/json",
+}
 
 _FORMS = {
     "application/problem+json": JSON,

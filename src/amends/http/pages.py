@@ -17,15 +17,10 @@ import msgspec
 
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
-from amends.http.negotiation import HTML, JSON, MARKDOWN
+from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, MARKDOWN
 
-__all__ = ["CONTENT_TYPES", "document", "has_page", "page", "slug"]
+__all__ = ["document", "has_page", "page", "slug"]
 
-CONTENT_TYPES = {
-    HTML: "text/html; charset=utf-8",
-    MARKDOWN: "text/markdown; charset=utf-8",
-    JSON: "application/json",
-}
 _SUFFIXES = {".html": HTML, ".md": MARKDOWN, ".json": JSON}
 _HERE = (APP, "http")
 """Vocabularies whose codes stand directly below the prefix; of two with the same word the application's."""

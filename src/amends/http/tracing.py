@@ -23,9 +23,13 @@ _TRACEPARENT = re.compile(
 )
 
 
-def trace_id(traceparent: str | None = None) -> str:
-    """The id of what is going on now: 32 hexadecimal digits."""
-    span = current_span()
+_UNSEEN: Any = object()
+
+
+def trace_id(traceparent: str | None = None, span: Any = _UNSEEN) -> str:
+    """The id of what is going on now: 32 hexadecimal digits. `span` is the current one, where it is known already."""
+    if span is _UNSEEN:
+        span = current_span()
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
     found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
@@ -41,10 +45,9 @@ def current_span() -> Any:
     return span if span.get_span_context().is_valid else None
 
 
-def mark(fault: Fault, status: int, words: str) -> None:
-    """Say on the current span what went wrong (T10). `words` are the code's own, never what a failure said."""
-    span = current_span()
-    if span is None or not span.is_recording():
+def mark(span: Any, fault: Fault, status: int, words: str) -> None:
+    """Say on the span what went wrong (T10). `words` are the code's own, never what a failure said."""
+    if not span.is_recording():
         return
     span.set_attributes(
         {
