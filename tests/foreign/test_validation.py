@@ -97,7 +97,8 @@ def test_no_more_fields_than_anybody_corrects() -> None:
 def test_every_word_of_pydantic_has_a_row() -> None:
     """Nothing is unmapped: every kind of mistake is known, and few get the general answer."""
     general = {kind for kind in get_args(ErrorType) if suggestion(kind) == "Correct this value"}
-    assert general == {
+    # Later releases add words: the general answer may be theirs only where nothing more exact can be said.
+    assert general - {"recursion_depth_exceeded"} == {
         *("needs_python_object", "recursion_loop", "default_factory_not_called", "value_error"),
         *("assertion_error", "is_instance_of", "is_subclass_of", "callable_type"),
     }
