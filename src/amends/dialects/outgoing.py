@@ -13,17 +13,14 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 
-__all__ = ["KEPT", "checked", "redacted", "warned"]
-
-KEPT = frozenset({"setup_url", "policy_url", "doc_uri", "type", "instance", "intent"})
-"""Members declared to hold an address or a plan of the caller's own; they are never rewritten."""
+__all__ = ["checked", "redacted", "warned"]
 
 _TEXTS = ("message", "title", "user_message")
 
 
 def redacted(fault: Fault) -> Fault:
     """`fault` with addresses, host names, paths, SQL, stack traces and secrets taken out of its free texts."""
-    from amends.core.redaction import redact, redact_value
+    from amends.core.redaction import URL_MEMBERS, redact, redact_value
 
     changes: dict[str, Any] = {}
     for name in _TEXTS:
@@ -35,9 +32,9 @@ def redacted(fault: Fault) -> Fault:
     if fault.suggestions:
         changes["suggestions"] = tuple(redact(item) for item in fault.suggestions)
     if fault.details:
-        changes["details"] = redact_value(fault.details, keep=KEPT)
+        changes["details"] = redact_value(fault.details, keep=URL_MEMBERS)
     if fault.extensions:
-        changes["extensions"] = redact_value(fault.extensions, keep=KEPT)
+        changes["extensions"] = redact_value(fault.extensions, keep=URL_MEMBERS)
     if fault.errors:
         changes["errors"] = tuple(redacted(child) for child in fault.errors)
     return replace(fault, **changes) if changes else fault

@@ -66,7 +66,7 @@ SUGGESTIONS: dict[str, str] = {
     **dict.fromkeys(("date_past", "datetime_past"), "Send a moment in the past"),
     **dict.fromkeys(("date_future", "datetime_future"), "Send a moment in the future"),
     **dict.fromkeys(("date", "datetime", "time"), "Send a date or time as in ISO 8601"),
-    "fraction": "Send a number or a fraction such as 3/4",
+    "fraction": "Send a number or a fraction",
     "ellipsis": "Leave this out, or send what is asked for",
     "time_delta": "Send a duration as in ISO 8601",
     "timezone": "Send a time with the time zone that is asked for",
