@@ -3,7 +3,8 @@
 import logging
 
 from amends.core.fault import Fault
-from amends.dialects.outgoing import KEPT, checked, redacted, warned
+from amends.core.redaction import URL_MEMBERS
+from amends.dialects.outgoing import checked, redacted, warned
 
 LEAK = "connect to 10.0.0.5:5432 failed"
 
@@ -22,7 +23,7 @@ def test_every_free_text_is_looked_at():
         title=LEAK,
         user_message=LEAK,
         suggestions=(LEAK,),
-        details={"a": [LEAK], **dict.fromkeys(sorted(KEPT), LEAK)},
+        details={"a": [LEAK], **dict.fromkeys(sorted(URL_MEMBERS), LEAK)},
         extensions={"b": LEAK},
         errors=(Fault(code="X", message=LEAK),),
     )
@@ -30,7 +31,7 @@ def test_every_free_text_is_looked_at():
     texts = (clean.message, clean.title, clean.user_message, *clean.suggestions)
     assert not any("10.0.0.5" in text for text in (*texts, clean.details["a"][0], clean.extensions["b"]))
     assert "10.0.0.5" not in clean.errors[0].message
-    assert all(clean.details[name] == LEAK for name in KEPT)
+    assert all(clean.details[name] == LEAK for name in URL_MEMBERS)
     assert fault.message == LEAK, "the fault itself is never changed"
 
 
