@@ -231,3 +231,12 @@ def test_extracting_from_a_file_like_program():
     code = 'import json; print(json.dumps({"ok": False, "error": {"code": "TIMEOUT", "retryable": True}})); exit(7)'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert extract(done).code == "TIMEOUT"
+
+
+def test_an_artifact_event_is_an_a2a_shape():
+    """Design 9: what a 0.3 stream sends for one artifact is recognised without `via`."""
+    part = {"kind": "data", "data": {"adcp_error": {"code": "RATE_LIMITED"}}}
+    event = {"kind": "artifact-update", "taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}}
+    via, reading = examine(event)
+    assert (via, reading.path, reading.fault.code) == ("a2a", "artifact", "RATE_LIMITED")
+    assert examine({"artifact": "v1.2.tar.gz"})[0] is None

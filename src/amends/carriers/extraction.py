@@ -150,7 +150,11 @@ def _is_mcp(value: dict[str, Any]) -> bool:
 
 
 def _is_a2a(value: dict[str, Any]) -> bool:
-    return _has_state(value) or value.get("artifacts").__class__ is list or a2a.task_in(value) is not value
+    if _has_state(value) or value.get("artifacts").__class__ is list or a2a.task_in(value) is not value:
+        return True
+    # An event of a 0.3 stream brings one artifact.
+    artifact = value.get("artifact")
+    return artifact.__class__ is dict and artifact.get("parts").__class__ is list
 
 
 def _has_state(value: dict[str, Any]) -> bool:
@@ -178,7 +182,7 @@ SHAPES: tuple[tuple[str, tuple[str, ...], Callable[[dict[str, Any]], bool]], ...
     ("arcp", ("arcp", "payload"), lambda value: "arcp" in value or _is_arcp(value)),
     ("mcp", ("content", "isError", "structuredContent"), _is_mcp),
     ("a2a", ("status",), _has_state),
-    ("a2a", ("artifacts", *a2a.WRAPPERS), _is_a2a),
+    ("a2a", ("artifacts", "artifact", *a2a.WRAPPERS), _is_a2a),
     ("http", ("headers", "body"), lambda value: value.get("status").__class__ is int),
     ("cli", ("exit", "timed_out", "stdout"), _is_process),
     (
