@@ -28,7 +28,7 @@ def test_every_mistake_at_once():
         (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "--count"),
         (["show"], "USAGE_ERROR", 3, "name"),
         (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
-        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean show?"),
+        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
         (["show", "a", "--count"], "USAGE_ERROR", 3, "--help"),
         (["--nope", "show", "a"], "USAGE_ERROR", 3, "--help"),
         ([], "USAGE_ERROR", 3, "COMMAND"),
@@ -107,7 +107,7 @@ def test_a_subparser_without_a_name():
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_subparsers().add_parser("status")
     fault = refused(parser, "statsu")
-    assert fault.suggestions == ("Did you mean status?",)
+    assert fault.suggestions == ("Did you mean tool status?",)
 
 
 def test_flags_of_the_applications_own():

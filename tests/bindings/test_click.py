@@ -33,7 +33,7 @@ def test_every_mistake_at_once(framework):
         (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "--count"),
         (["show"], "USAGE_ERROR", 3, "NAME"),
         (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
-        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean show?"),
+        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
         (["show", "a", "--count"], "USAGE_ERROR", 3, "--help"),
         (["--nope"], "USAGE_ERROR", 3, "--help"),
         ([], "USAGE_ERROR", 3, "show"),

@@ -25,10 +25,9 @@ def success(data: Any, meta: dict[str, Any]) -> bytes:
 def failure(fault: Fault, meta: dict[str, Any], output: str) -> bytes:
     """A failure in the dialect that was asked for."""
     if output == "problem":
-        from amends.core.crosswalk import transfer
         from amends.dialects import problem
 
-        return to_json(problem.encode(transfer(fault, "http")))
+        return to_json(problem.encode(fault))
     from amends.dialects import envelope
 
     written = envelope.encode(fault)

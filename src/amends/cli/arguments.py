@@ -49,8 +49,8 @@ def near(given: str, known: Iterable[str]) -> list[str]:
 
 def unknown(kind: str, given: str, known: Iterable[str], program: str) -> Mistake:
     """A flag or command that there is none of."""
-    found = near(given, known)
-    steps = [f"Did you mean {word}?" for word in found] or [f"See {program} --help"]
+    before = f"{program} " if kind == "command" else ""
+    steps = [f"Did you mean {before}{word}?" for word in near(given, known)] or [f"See {program} --help"]
     return Mistake("USAGE_ERROR", given, f"{program} has no {kind} {given}", steps)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from amends.cli.answers import tell
 from amends.cli.options import Asked
 from amends.cli.repeats import Tries
-from amends.cli.stdout import Answer, reader_left, silence
+from amends.cli.stdout import Answer, flush, reader_left, silence
 
 if TYPE_CHECKING:
     from amends.cli.failures import Verdict
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Terminated", "conduct"]
 
 BROKEN_PIPE = 141
+_INTERRUPTED, _TERMINATED = 130, 143
 _INFORMING = frozenset({"--help", "-h", "--version"})
 
 
@@ -57,7 +58,8 @@ def conduct(
         asked: what the caller wants.
         reading: what the framework's own exceptions mean.
         profile: the exit table.
-        success: "envelope", or "own" where the command writes its results to stdout itself.
+        success: "envelope", or "own" where the command writes its results to stdout itself; a number it returns is
+            the exit code then, and an interrupt adds nothing to what is there.
 
     """
     started = time.monotonic()
@@ -85,11 +87,15 @@ def conduct(
         _trace(ended)
     words = answer.words() if answer is not None else ""
     if fault is None:
+        if success == "own":
+            return data if isinstance(data, int) else 0
         if ended is not None:
             data = {"text": words} if words else None
         return _succeed(answer, data, _meta(tries, started, None))
     if words:
         tell(words)
+    if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
+        return code
     return _fail(answer, fault, code, asked, _meta(tries, started, fault))
 
 
@@ -117,8 +123,11 @@ def _fail(answer: Answer | None, fault: Fault, code: int, asked: Asked, meta: di
     if not asked.for_program:
         failure_text(fault)
         return code
+    if answer is None:
+        flush()  # what the command wrote itself stays where it is
+        answer = Answer()
     # The answer may be lost with its reader; what failed still decides the exit code.
-    return _deliver(answer or Answer(), failure(fault, meta, asked.output), code, code)
+    return _deliver(answer, failure(fault, meta, asked.output), code, code)
 
 
 def _deliver(answer: Answer, document: bytes, code: int, unread: int) -> int:

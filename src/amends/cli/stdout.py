@@ -12,7 +12,7 @@ import os
 import select
 import sys
 
-__all__ = ["Answer", "reader_left", "silence"]
+__all__ = ["Answer", "flush", "reader_left", "silence"]
 
 _STDOUT, _STDERR = 1, 2
 
@@ -39,7 +39,7 @@ class Answer:
         """What was printed, where it was kept."""
         if self._kept is None:
             return ""
-        _flush()
+        flush()
         os.lseek(self._kept, 0, os.SEEK_SET)
         with os.fdopen(os.dup(self._kept), "rb") as file:
             text = file.read().decode("utf-8", "replace")
@@ -58,7 +58,7 @@ class Answer:
         """
         if self._fd is None:
             raise OSError("there is no stdout")
-        _flush()
+        flush()
         left = memoryview(data)
         while left:
             try:
@@ -67,8 +67,8 @@ class Answer:
                 select.select([], [self._fd], [])
 
 
-def _flush() -> None:
-    """What is still in Python's buffer belongs to stderr; a full disk there is not worth failing for."""
+def flush() -> None:
+    """Empty Python's buffer to wherever stdout leads now; a full disk there is not worth failing for."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
