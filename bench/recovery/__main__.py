@@ -10,7 +10,7 @@ from bench.recovery.roster import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
 
 QUICK_SEEDS, SEEDS = 3, 20
-FLEET_VARIATION_SEEDS = 5
+FLEET_VARIATION_SEEDS = 3
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -30,10 +30,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, help="folder for the page and plots (default docs/ for a complete run)"
     )
+    parser.add_argument("--keep", type=Path, help="file of runs to reuse and to add to")
     parser.add_argument(
-        "--keep", type=Path, help="file of runs to reuse and add to; ours and --fresh are run again"
+        "--fresh",
+        default=OURS,
+        help=f"comma-separated contenders to run again although kept (default {OURS})",
     )
-    parser.add_argument("--fresh", help="comma-separated contenders to run again although kept")
     return parser.parse_args()
 
 
@@ -50,7 +52,7 @@ def main() -> None:
     scenarios = chosen(options.scenarios, SCENARIOS)
     contenders = chosen(options.contenders, CONTENDERS)
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
-    kept = Kept(options.keep, {OURS, *(options.fresh or "").split(",")})
+    kept = Kept(options.keep, options.fresh.split(","))
     again = {"jobs": options.jobs, "full": options.full, "kept": kept}
     started = time.perf_counter()
     cells = experiment(scenarios, contenders, seeds, **again)
@@ -80,7 +82,7 @@ def main() -> None:
         (out / "recovery-results.md").write_text(document(cells, contenders, seeds))
         plots.success(cells, contenders, images / "recovery-success.png")
         plots.fleet(images / "recovery-goodput.png")
-        print(f"written: {out / 'recovery-results.md'} and two plots")
+        print("written: recovery-results.md and two plots")
     print(f"{time.perf_counter() - started:.0f} s")
 
 

@@ -84,7 +84,7 @@ REASONS = {
     (
         "e",
         "success",
-    ): "the load has 20 of its 60 s before the token dies: 33.3 % expected; 36 is one draw of the arrivals",
+    ): "the load has 20 of its 60 s before the token dies: 33.3 % expected; 36 fits a single draw of the arrivals",
     (
         "f",
         "duplicates",
