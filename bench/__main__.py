@@ -17,6 +17,7 @@ SECTIONS = {
     "imports": "Importing",
     "jsonl": "A stream of failures through `amends decode --jsonl`",
     "overhead": "A successful call under recovery",
+    "hints": "The first wait after odd hints, ours and the peers'",
     "stores": "Stores",
 }
 HERE = Path(__file__).resolve().parent.parent

@@ -7,7 +7,7 @@ Only the code, the recovery class, `executed`, and numbers take part. Text never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -121,30 +121,37 @@ def decide(
     if stop is not None:
         return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=stop, resume_in=hint))
 
-    delay, reason, jittered = _wait(fault, state, backoff, hint, draw)
+    # A wait that was asked for is jittered upwards only; one of our own downwards.
+    move: Callable[[float, float | None], float]
+    if hint is not None:
+        delay, reason, move = hint, "hint", backoff.above
+    else:
+        delay, reason, move = _own_wait(fault, state, backoff)
     if recovery is Recovery.UNCERTAIN:
         reason = "uncertain"
-    late = too_late(policy, state, now, min(delay, jittered))
-    if late is not None:
-        return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=late, resume_in=delay))
-    # Jitter never carries a wait past a bound it kept without it.
-    if jittered > delay and too_late(policy, state, now, jittered) is not None:
-        jittered = delay
+    jittered = delay if draw is None else move(delay, draw)
+    if policy.max_wait is not None or now is not None:
+        late = too_late(policy, state, now, min(delay, jittered))
+        if late is not None:
+            return _give_up(
+                policy, Decision(action=Action.ESCALATE, delay=None, reason=late, resume_in=delay)
+            )
+        # Jitter never carries a wait past a bound it kept without it.
+        if jittered > delay and too_late(policy, state, now, jittered) is not None:
+            jittered = delay
     return Decision(action=Action.RETRY, delay=jittered, reason=reason)
 
 
-def _wait(
-    fault: Fault, state: State, backoff: Backoff, hint: float | None, draw: float | None
-) -> tuple[float, str, float]:
-    """How long to wait, why, and the same with jitter: above what was asked for, below what we chose ourselves."""
-    if hint is not None:
-        return hint, "hint", backoff.above(hint, draw)
+def _own_wait(
+    fault: Fault, state: State, backoff: Backoff
+) -> tuple[float, str, Callable[[float, float | None], float]]:
+    """How long to wait where nobody says, why, and how jitter moves it."""
     delay = backoff.wait(state.attempt)
     row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
     # M4: a row's wait is the first one, and the least one later: no second try comes sooner than the first did.
     if row_wait is not None and (state.attempt == 1 or row_wait > delay):
-        return row_wait, "row-wait", backoff.above(row_wait, draw)
-    return delay, "backoff", backoff.jitter(delay, draw)
+        return row_wait, "row-wait", backoff.above
+    return delay, "backoff", backoff.jitter
 
 
 def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> str | None:

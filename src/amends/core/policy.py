@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
         """For this fault: how many calls, which backoff, and how many retries while nobody knows if they help."""
-        rule = self._rule(fault)
+        rule = self._rule(fault) if self.rules else None
         if rule is None:
             return self.attempts, self.backoff, self.uncertain
         attempts = self.attempts if rule.attempts is None else rule.attempts
@@ -76,8 +76,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def _rule(self, fault: Fault) -> Rule | None:
         rules = self.rules
-        if not rules:
-            return None
         vocabulary = fault.vocabulary
         found = rules.get(f"{vocabulary}:{fault.code}")
         if found is None and vocabulary == "task":
