@@ -39,6 +39,7 @@ _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
 _OUTGOING = "tests/dialects/test_outgoing.py::"
 _ROUND = "tests/dialects/test_roundtrips.py::"
+_ANSWERS = "tests/bindings/test_cli_answers.py::"
 _ROWS = "tests/core/test_vocabularies.py::"
 _ADCP = "tests/core/test_adcp_vocabulary.py::"
 _EXITS = "tests/core/test_exits.py::"
@@ -128,7 +129,9 @@ ALL = (
         "One JSON envelope on stdout and nothing else",
         VECTORS,
         f"{_ENVELOPE}test_the_envelope_is_ok_error_meta",
-        deferral="command line: keeping everything else off stdout in bound commands",
+        f"{_ANSWERS}test_nothing_else_reaches_stdout",
+        f"{_ANSWERS}test_failures_and_exits",
+        f"{_ANSWERS}test_signals",
     ),
     _(
         "C2",
@@ -142,7 +145,7 @@ ALL = (
         VECTORS,
         f"{_ENVELOPE}test_a_rate_limit_always_says_how_long",
         f"{_ENVELOPE}test_waits_are_kept_as_received",
-        deferral="command line: the upstream's header, carried into a bound command's envelope",
+        f"{_ANSWERS}test_an_upstreams_failure_is_told_in_our_words",
     ),
     _(
         "C4",
@@ -171,20 +174,28 @@ ALL = (
         f"{_ROWS}test_the_taxonomy_of_the_command_line",
         f"{_EXITS}test_every_code_has_an_exit_and_none_is_success",
     ),
-    _("C9", "The framework itself retries when asked", deferral="command line: the retrying binding"),
+    _(
+        "C9",
+        "The framework itself retries when asked",
+        f"{_ANSWERS}test_retries_of_a_command_that_changes_nothing",
+        f"{_ANSWERS}test_retries_with_a_key",
+        f"{_ANSWERS}test_retries_are_refused_for_all_other_commands",
+    ),
     _(
         "C10",
         "meta.attempt and meta.max_attempts",
         VECTORS,
         f"{_ENVELOPE}test_everything_s2_shows_is_read",
-        deferral="command line: written by a command that retried itself",
+        f"{_ANSWERS}test_retries_of_a_command_that_changes_nothing",
+        f"{_ANSWERS}test_what_recovery_gave_up_on",
     ),
-    _("C11", "The rubric from 0 to 3 and its check, as a program", deferral="command line: the audit"),
+    _("C11", "The rubric from 0 to 3 and its check, as a program", "tests/audit/*"),
     _(
         "C12",
         "The runner of other people's commands: envelope, then exit code, then one careful retry",
         VECTORS,
-        deferral="command line: `amends run`",
+        "tests/process/test_run.py::*",
+        "tests/process/test_command.py::*",
     ),
     # S3: the error contract of an agent system
     _(
