@@ -1,5 +1,6 @@
 """guard: a function without a framework."""
 
+import json
 import subprocess
 import sys
 
@@ -23,6 +24,24 @@ def test_a_framework_inside():
     assert done.returncode == 2
     assert b'"VALIDATION_ERROR"' in done.stdout
     assert b"usage:" in done.stderr
+
+
+def test_a_help_text_of_its_own():
+    """What a function prints for --help is the answer; of other calls it goes to stderr, also with a flag called -h."""
+    program = "import sys\nfrom amends.bindings.guard import guard\nguard(lambda: print('words'))()\n"
+    for words, data in (
+        (["--help"], {"text": "words\n"}),
+        (["-h"], {"text": "words\n"}),
+        (["-h", "db"], None),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words, "--output", "json"],
+            capture_output=True,
+            env=ENV,
+            timeout=60,
+        )
+        assert json.loads(done.stdout)["data"] == data
+        assert (b"words" in done.stderr) is (data is None)
 
 
 def test_results_of_its_own():

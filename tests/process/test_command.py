@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -37,16 +38,19 @@ def test_a_failure_leaves_as_it_left():
     assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 7
 
 
-def test_one_run_streams():
-    """Where nothing can be repeated, stdout passes through as it comes."""
+def test_one_run_streams_and_ends_with_us(tmp_path):
+    """Where nothing can be repeated, stdout passes through as it comes; SIGTERM ends the command with us."""
     process = subprocess.Popen(
-        [*AMENDS, "--max-attempts", "1", "--", "sh", "-c", "echo first; sleep 20"],
+        [*AMENDS, "--max-attempts", "1", "--", "sh", "-c", f"echo first; sleep 1.5; touch {tmp_path}/late"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdout.readline() == b"first\n"
     process.terminate()
     process.communicate(timeout=30)
+    assert process.returncode == 143
+    time.sleep(1.7)
+    assert not (tmp_path / "late").exists()
 
 
 def test_json_says_everything():

@@ -28,7 +28,7 @@ __all__ = ["Terminated", "conduct"]
 
 BROKEN_PIPE = 141
 _INTERRUPTED, _TERMINATED = 130, 143
-_INFORMING = frozenset({"--help", "-h", "--version"})
+_INFORMING = frozenset({"--help", "--version"})
 
 
 class Terminated(SystemExit):
@@ -89,8 +89,8 @@ def conduct(
     if fault is None:
         if success == "own":
             return data if isinstance(data, int) else 0
-        if ended is not None:
-            data = {"text": words} if words else None
+        if data is None and words:
+            data = {"text": words}
         return _succeed(answer, data, _meta(tries, started, None))
     if words:
         tell(words)
@@ -173,7 +173,9 @@ def _own_mistakes(asked: Asked) -> BaseException:
 
 
 def _informs(words: Sequence[str]) -> bool:
-    return any(word in _INFORMING for word in words[: words.index("--") if "--" in words else None])
+    """Whether what is printed is the answer: -h is help only where nothing follows, elsewhere it may be a flag's name."""
+    own = words[: words.index("--") if "--" in words else None]
+    return any(word in _INFORMING for word in own) or list(own[-1:]) == ["-h"]
 
 
 def _trace(exc: BaseException) -> None:
