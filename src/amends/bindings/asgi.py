@@ -15,29 +15,20 @@ which closes the connection so that nobody takes the half for the whole.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from amends.carriers.headers import wait
 from amends.core.fault import Fault
-from amends.http.answers import LOG, Answer, Asked, Settings, answer
+from amends.http.answers import LOG, Answer, Settings, answer
+from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.bodies import LIMIT, improved, rewritable
 from amends.http.failures import fault_for
 from amends.http.negotiation import wanted
 from amends.http.tracing import trace_id
 
-__all__ = ["FAULT", "Problems", "asked", "encoded", "reply"]
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
-
-FAULT = "amends.fault"
-"""Where the scope keeps the fault that was answered with, for middleware around this one."""
+__all__ = ["Problems"]
 
 _WAITING, _PASSING, _HOLDING, _DONE = range(4)
 
@@ -106,8 +97,8 @@ class Problems:
                 raise
 
     def _plain(self, scope: Scope, start: Message) -> bool:
-        kind = _header(start.get("headers", ()), b"content-type") or ""
-        accept = _header(scope["headers"], b"accept")
+        kind = header(start.get("headers", ()), b"content-type") or ""
+        accept = header(scope["headers"], b"accept")
         return rewritable(start["status"], kind, wanted(accept))
 
     async def _improve(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:
@@ -153,64 +144,4 @@ def _alone(exc: Exception) -> BaseException:
     found: BaseException = exc
     while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
         found = found.exceptions[0]
-    return found
-
-
-def asked(scope: Scope) -> Asked:
-    """What an answer has to know about a request."""
-    headers = scope["headers"]
-    root = scope.get("root_path", "")
-    path = scope["path"]
-    # ASGI's path holds the root in front, though not every server agrees.
-    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
-        path = path[len(root) :] or "/"
-    host = accept = traceparent = None
-    for name, value in headers:
-        if name == b"host":
-            host = str(value, "latin-1")
-        elif name == b"accept":
-            accept = str(value, "latin-1")
-        elif name == b"traceparent":
-            traceparent = str(value, "latin-1")
-    if host is None and scope.get("server"):
-        server, port = scope["server"]
-        host = f"{server}:{port}" if port else server
-    return Asked(
-        method=scope["method"],
-        path=path,
-        root=root,
-        scheme=scope.get("scheme", "http"),
-        host=host or "",
-        accept=accept,
-        traceparent=traceparent,
-    )
-
-
-def _header(headers: Any, name: bytes) -> str | None:
-    for each, value in headers:
-        if each == name or each.lower() == name:
-            return str(value, "latin-1")
-    return None
-
-
-async def reply(scope: Scope, send: Send, found: Answer) -> None:
-    """Send an answer. HEAD gets the headers of what GET would get."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": found.status,
-            "headers": encoded(found.headers),
-        }
-    )
-    body = b"" if scope["method"] == "HEAD" else found.body
-    await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    """Headers as ASGI has them: whatever got into a value, it stays one line of Latin-1."""
-    found = []
-    for name, value in headers:
-        if "\n" in value or "\r" in value:
-            value = value.replace("\r", " ").replace("\n", " ")  # noqa: PLW2901
-        found.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
     return found

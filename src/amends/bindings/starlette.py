@@ -11,6 +11,7 @@ Puts `Problems` innermost, so that CORS and security headers are added to failur
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 try:
@@ -22,13 +23,15 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
 
-from amends.bindings.asgi import FAULT, Problems, asked, encoded
+from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.answers import Answer, Settings, answer
+from amends.http.asgi import FAULT, asked, encoded
 from amends.http.failures import fault_for, of_status
+from amends.stores.contract import Transaction
 
-__all__ = ["install", "respond", "response_of"]
+__all__ = ["install", "once", "respond", "response_of"]
 
 
 def install(
@@ -94,6 +97,14 @@ def respond(
 def response_of(found: Answer) -> Response:
     """An answer as a Starlette response."""
     return _Answered(found)
+
+
+async def once(request: Request, work: Callable[[Transaction], Any], *, status: int = 200) -> Response:
+    """Same as `amends.http.idempotency.commit`, but answers `request` with the result."""
+    from amends.http.idempotency import commit
+
+    number, body = await commit(request.scope, work, status=status)
+    return Response(body, number, media_type="application/json")
 
 
 class _Answered(Response):

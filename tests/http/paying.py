@@ -1,0 +1,123 @@
+"""
+A payment service behind `Idempotent`, and a way to die at any point of it.
+
+    python -m tests.http.paying FOLDER MODE AT      sends one keyed payment and kills itself before step AT
+
+The truth is a table `payments` in a file: in mode `own` in the store's file, through `once`; in mode `other` in a file
+of its own, where the effect and the key cannot be committed together.
+"""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import sys
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from amends import stores
+from amends.bindings.starlette import install, once
+from amends.http.idempotency import Idempotent
+
+LEASE = 0.6
+
+
+class Steps:
+    """Counts the points at which the process may die, and dies at one of them."""
+
+    def __init__(self, at=0):
+        self.at, self.seen = at, 0
+
+    def point(self):
+        self.seen += 1
+        if self.seen == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingTable:
+    def __init__(self, table, steps):
+        self._table, self._steps = table, steps
+
+    def __getattr__(self, name):
+        found = getattr(self._table, name)
+
+        async def awaited(*args, **kwargs):
+            self._steps.point()
+            result = await found(*args, **kwargs)
+            self._steps.point()
+            return result
+
+        return awaited
+
+
+class DyingStore:
+    def __init__(self, store, steps):
+        self._store, self._steps = store, steps
+
+    def table(self, name):
+        return DyingTable(self._store.table(name), self._steps)
+
+    async def transaction(self, work):
+        def both(tx):
+            self._steps.point()
+            result = work(tx)
+            self._steps.point()
+            return result
+
+        self._steps.point()
+        result = await self._store.transaction(both)
+        self._steps.point()
+        return result
+
+
+def payments(path):
+    with sqlite3.connect(path, timeout=20) as file:
+        file.execute("CREATE TABLE IF NOT EXISTS payments (id INTEGER PRIMARY KEY)")
+        return file.execute("SELECT count(*) FROM payments").fetchone()[0]
+
+
+def application(store, folder, mode, steps=None):
+    steps = steps or Steps()
+
+    async def pay(request):
+        steps.point()
+        if mode == "own":
+            return await once(
+                request,
+                lambda tx: {"paid": tx.sql("INSERT INTO payments DEFAULT VALUES RETURNING id")[0][0]},
+                status=201,
+            )
+        with sqlite3.connect(f"{folder}/other.db", timeout=20) as file:
+            steps.point()
+            (number,) = file.execute("INSERT INTO payments DEFAULT VALUES RETURNING id").fetchone()
+        steps.point()
+        return JSONResponse({"paid": number}, 201)
+
+    app = Starlette(routes=[Route("/pay", pay, methods=["POST"])])
+    install(app)
+    return Idempotent(app, DyingStore(store, steps), lease=LEASE, transactional=mode == "own")
+
+
+def file_of(folder, mode):
+    return f"{folder}/{'store' if mode == 'own' else 'other'}.db"
+
+
+async def send(app, key="key-1", amount=5):
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://pay.example") as client:
+        return await client.post("/pay", json={"amount": amount}, headers={"Idempotency-Key": key})
+
+
+async def main(folder, mode, at):
+    steps = Steps(at)
+    async with await stores.open(f"sqlite:///{folder}/store.db") as store:
+        payments(file_of(folder, mode))
+        response = await send(application(store, folder, mode, steps))
+        print(steps.seen, response.status_code)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,293 @@
+"""Keys: replay, in flight, another body, expiry, doubt; and what is left when the process is killed anywhere."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from amends import Operation, decide, extract, stores
+from amends.bindings.starlette import install
+from amends.errors import ConflictError, ServiceUnavailableError
+from amends.http.idempotency import Idempotent
+from tests.http import paying
+from tests.http.serving import ROOT
+
+
+class Shop:
+    """Counts what really happened."""
+
+    def __init__(self):
+        self.runs = []
+        self.gate = None
+        self.fail = []
+
+    def app(self, store, **options):
+        async def order(request):
+            self.runs.append(await request.body())
+            if self.gate is not None:
+                await self.gate.wait()
+            if self.fail:
+                raise self.fail.pop(0)
+            return JSONResponse(
+                {"run": len(self.runs)}, 201, headers={"location": "/orders/1", "set-cookie": "a=b"}
+            )
+
+        async def large(request):
+            async def parts():
+                for _ in range(5):
+                    yield b"x" * 1000
+
+            return StreamingResponse(parts())
+
+        async def plain(request):
+            self.runs.append(b"")
+            return PlainTextResponse("busy", 503)
+
+        routes = [Route(f"/{each.__name__}", each, methods=["POST", "GET"]) for each in (order, large, plain)]
+        app = Starlette(routes=routes)
+        install(app)
+        return Idempotent(app, store, **options)
+
+
+async def post(app, key="k", path="/order", body=b"{}", method="POST", **headers):
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    if key is not None:
+        headers["Idempotency-Key"] = key
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        return await client.request(method, path, content=body, headers=headers)
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+async def store(request, tmp_path):
+    url = "memory:" if request.param == "memory:" else f"sqlite:///{tmp_path}/keys.db"
+    async with await stores.open(url) as opened:
+        yield opened
+
+
+async def test_the_same_again_is_answered_with_the_same(store):
+    """A replay runs nothing; status, body and headers are those of the first, and it says that it is one."""
+    shop = Shop()
+    app = shop.app(store)
+    first, second = await post(app), await post(app, '"k"')
+    assert len(shop.runs) == 1
+    assert (second.status_code, second.content) == (201, first.content)
+    assert second.headers["location"] == "/orders/1"
+    assert second.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+    assert "set-cookie" not in second.headers
+
+
+async def test_other_keys_callers_and_methods_run(store):
+    """A key is one caller's; without one, and for methods that need none, nothing changes."""
+    shop = Shop()
+    app = shop.app(store)
+    for key, options in (
+        ("k", {}),
+        ("l", {}),
+        ("k", {"authorization": "Bearer other"}),
+        (None, {}),
+        (None, {}),
+        ("k", {"method": "GET"}),
+    ):
+        assert (await post(app, key, **options)).status_code == 201
+    assert len(shop.runs) == 6
+
+
+async def test_another_body_under_the_same_key_is_refused(store):
+    """422, correctable, and the first answer stays."""
+    shop = Shop()
+    app = shop.app(store)
+    await post(app)
+    for options in ({"body": b"[]"}, {"path": "/order?x=1"}):
+        refused = await post(app, **options)
+        assert (refused.status_code, refused.json()["code"]) == (422, "VALIDATION_ERROR")
+        assert refused.json()["suggestions"]
+    assert (await post(app)).status_code == 201
+    assert len(shop.runs) == 1
+
+
+async def test_in_flight_says_wait(store):
+    """409 with a wait, which recovery obeys."""
+    shop = Shop()
+    shop.gate = asyncio.Event()
+    app = shop.app(store)
+    first = asyncio.ensure_future(post(app))
+    while not shop.runs:
+        await asyncio.sleep(0.01)
+    busy = await post(app)
+    assert (busy.status_code, busy.json()["is_retriable"], busy.headers["retry-after"]) == (409, True, "1")
+    assert decide(extract(busy)).action == "retry"
+    shop.gate.set()
+    assert (await first).status_code == 201
+    assert (await post(app)).headers["idempotency-replayed"] == "true"
+    assert len(shop.runs) == 1
+
+
+async def test_a_long_request_keeps_its_hold(store):
+    """The lease is renewed while the request runs."""
+    shop = Shop()
+    shop.gate = asyncio.Event()
+    app = shop.app(store, lease=0.3)
+    first = asyncio.ensure_future(post(app))
+    await asyncio.sleep(0.9)
+    assert (await post(app)).status_code == 409
+    shop.gate.set()
+    assert (await first).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("failure", "then"),
+    [
+        (ServiceUnavailableError("not yet", executed="no"), "run"),
+        (ServiceUnavailableError("lost"), "doubt"),
+        (ValueError("who knows"), "doubt"),
+        (ConflictError("changed"), "replay"),
+    ],
+    ids=["no effect", "unavailable", "unexpected", "permanent"],
+)
+async def test_what_a_failure_leaves_behind(store, failure, then):
+    """No effect frees the key; unknown effect is in doubt; a permanent failure is the answer."""
+    shop = Shop()
+    shop.fail = [failure]
+    app = shop.app(store)
+    first, second = await post(app), await post(app)
+    if then == "run":
+        assert (first.status_code, second.status_code, len(shop.runs)) == (503, 201, 2)
+    elif then == "doubt":
+        assert second.json()["code"] == "EFFECT_UNKNOWN"
+        assert decide(extract(second)).action == "verify"
+        assert decide(extract(second), operation=Operation(key="k")).action == "escalate"
+        assert len(shop.runs) == 1
+    else:
+        assert (second.status_code, second.json()) == (409, first.json())
+        assert len(shop.runs) == 1
+
+
+async def test_plain_responses_are_judged_by_their_status(store):
+    """Without a fault the status row decides: a bare 503 may have happened."""
+    shop = Shop()
+    app = shop.app(store)
+    await post(app, path="/plain")
+    assert (await post(app, path="/plain")).json()["code"] == "EFFECT_UNKNOWN"
+    assert len(shop.runs) == 1
+
+
+async def test_keys_expire(store):
+    """After their time they are new."""
+    shop = Shop()
+    app = shop.app(store, expires_in=0.2)
+    await post(app)
+    await asyncio.sleep(0.5)
+    assert (await post(app)).json() == {"run": 2}
+
+
+async def test_bounds_and_bad_keys(store):
+    """Required keys, keys that are none, bodies too large, responses too large to keep."""
+    shop = Shop()
+    app = shop.app(store, required=True, max_body=2000)
+    assert (await post(app, None)).status_code == 400
+    for bad in ("", "x" * 300, '""'):
+        assert (await post(app, bad)).json()["field"] == "Idempotency-Key"
+    assert (await post(app, body=b"x" * 3000)).status_code == 413
+    assert not shop.runs
+    assert len((await post(app, path="/large")).content) == 5000
+    assert (await post(app, path="/large")).json()["code"] == "CONFLICT"
+
+
+async def test_the_store_opens_by_its_url_and_its_failure_is_a_503(tmp_path):
+    """A URL is opened at the first request; what cannot be opened surely did nothing."""
+    shop = Shop()
+    app = shop.app(f"sqlite:///{tmp_path}/keys.db")
+    assert (await post(app)).status_code == 201
+    assert (await post(app)).headers["idempotency-replayed"] == "true"
+    broken = shop.app(f"sqlite:///{tmp_path}/no/such/folder/keys.db")
+    refused = await post(broken)
+    assert (refused.status_code, refused.json()["code"]) == (503, "SERVICE_UNAVAILABLE")
+    await app._keys.store.close()
+
+
+async def test_a_holder_that_only_slept_is_fenced_out(tmp_path):
+    """Takeover of a transactional request: the first holder's transaction fails, and there is one effect."""
+    async with await stores.open(f"sqlite:///{tmp_path}/store.db") as store:
+        paying.payments(f"{tmp_path}/store.db")
+        from amends.http.keys import Keys
+
+        first, second = (Keys(store, expires_in=60, lease=0.2) for _ in range(2))
+        slept = await first.claim("n", "f", transactional=True)
+        await asyncio.sleep(0.5)
+        taken = await second.claim("n", "f", transactional=True)
+
+        def pay(keys, claim):
+            def work(tx):
+                tx.sql("INSERT INTO payments DEFAULT VALUES")
+                keys.write(tx, claim, 201, (), b"{}")
+
+            return work
+
+        with pytest.raises(Exception) as caught:
+            await store.transaction(pay(first, slept))
+        assert caught.value.fault.code == "CONFLICT"
+        await store.transaction(pay(second, taken))
+    assert paying.payments(f"{tmp_path}/store.db") == 1
+
+
+@pytest.mark.parametrize("mode", ["own", "other"])
+async def test_killed_at_every_point(mode, tmp_path):
+    """
+    kill −9 before each step of an idempotent write, then the same request again until it is settled.
+
+    With the transaction helper: one effect, always. Without: replayed, run or in doubt, never two effects, never stuck.
+    """
+    counted = await _killed(tmp_path / "count", mode, 0)
+    points = int(counted.stdout.split()[0])
+    assert points > 6
+    running = [asyncio.ensure_future(_killed(tmp_path / str(at), mode, at)) for at in range(1, points + 1)]
+    outcomes = []
+    for at, each in enumerate(running, 1):
+        done = await each
+        assert done.returncode == -9, done.stderr
+        folder = tmp_path / str(at)
+        outcomes.append(await _settled(folder, mode))
+    assert set(outcomes) <= ({"run", "replayed"} if mode == "own" else {"run", "replayed", "doubt"})
+    assert len(set(outcomes)) == (2 if mode == "own" else 3)
+
+
+_SLOTS = threading.Semaphore(3)
+
+
+def _process(folder, mode, at):
+    folder.mkdir()
+    command = [sys.executable, "-m", "tests.http.paying", str(folder), mode, str(at)]
+    with _SLOTS:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+async def _killed(folder, mode, at):
+    return await asyncio.to_thread(_process, folder, mode, at)
+
+
+async def _settled(folder, mode):
+    """Send the same request until the answer is final, and say what it was."""
+    before = paying.payments(paying.file_of(folder, mode))
+    async with await stores.open(f"sqlite:///{folder}/store.db") as store:
+        app = paying.application(store, folder, mode)
+        for _ in range(50):
+            response = await paying.send(app)
+            if response.status_code != 409:
+                break
+            await asyncio.sleep(0.1)
+        after = paying.payments(paying.file_of(folder, mode))
+        if response.status_code == 201:
+            assert after == 1
+            return "replayed" if "idempotency-replayed" in response.headers else "run"
+        assert response.json()["code"] == "EFFECT_UNKNOWN"
+        assert after == before <= 1
+        # It stays so: nobody is told two things about one key.
+        assert (await paying.send(app)).json()["code"] == "EFFECT_UNKNOWN"
+        return "doubt"
