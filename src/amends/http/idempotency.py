@@ -180,7 +180,7 @@ class Idempotent:
             await self.app(scope, receive, kept)
             if cut and start is not None:
                 await self._settle(scope, keys, claim, start, None)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             await _quietly(keys.release(claim) if _untouched(claim) else keys.doubt(claim))
             raise
         finally:

@@ -1,0 +1,102 @@
+"""
+Rate limits that answer right, with the `limits` library doing the counting.
+
+    app = Limited(Problems(app), "100/minute")
+
+Every response of a limited route carries the current fields, `RateLimit-Policy` and `RateLimit`, so that callers slow
+down before they are refused; a refusal is a 429 problem whose wait is the caller's own, in the body and in
+`Retry-After`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+try:
+    import limits
+    from limits.aio.strategies import MovingWindowRateLimiter, RateLimiter
+    from limits.storage import storage_from_string
+except ImportError as missing:
+    raise ImportError("amends.http.limiting needs an extra: pip install 'amends[limits]'") from missing
+
+from amends.errors import RateLimitedError
+from amends.http.answers import Settings, answer
+from amends.http.asgi import App, Message, Receive, Scope, Send, asked, reply
+from amends.http.idempotency import caller_of
+
+__all__ = ["Limited"]
+
+
+def _client(scope: Scope) -> str:
+    """Who is counted: whoever has the same credentials and address."""
+    host = (scope.get("client") or ("",))[0]
+    return f"{host}:{caller_of(scope)}"
+
+
+class Limited:
+    """The middleware. Put it around `Problems`, several of them for several limits."""
+
+    def __init__(
+        self,
+        app: App,
+        limit: str,
+        *,
+        name: str = "default",
+        storage: str = "async+memory://",
+        strategy: type[RateLimiter] = MovingWindowRateLimiter,
+        route: Callable[[Scope], bool] | None = None,
+        caller: Callable[[Scope], str] = _client,
+        settings: Settings | None = None,
+    ) -> None:
+        """
+        Args:
+            app: the application.
+            limit: in the words of `limits`: "10/second", "100 per 5 minutes".
+            name: what callers see as the policy's name; letters, digits and dashes.
+            storage: in the words of `limits`, an async one: "async+redis://…".
+            strategy: one of `limits.aio.strategies`.
+            route: which requests count; all without one.
+            caller: who is counted.
+            settings: those of `Problems`.
+
+        """
+        if not name.replace("-", "").isalnum() or not name.isascii():
+            raise ValueError(f"a policy's name is letters, digits and dashes, not {name!r}")
+        self.app = app
+        self._item = limits.parse(limit)
+        self._name = name
+        storing: Any = storage_from_string(storage)
+        self._limiter = strategy(storing)
+        self._route, self._caller = route, caller
+        self._settings = settings or Settings()
+        self._policy = f'"{name}";q={self._item.amount};w={self._item.get_expiry()}'.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection."""
+        if scope["type"] != "http" or (self._route is not None and not self._route(scope)):
+            await self.app(scope, receive, send)
+            return
+        who = (self._name, self._caller(scope))
+        allowed = await self._limiter.hit(self._item, *who)
+        window = await self._limiter.get_window_stats(self._item, *who)
+        wait = max(0.0, window.reset_time - time.time())
+        state = f'"{self._name}";r={window.remaining};t={ceil(wait)}'.encode()
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [
+                    *message.get("headers", ()),
+                    (b"ratelimit-policy", self._policy),
+                    (b"ratelimit", state),
+                ]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        if allowed:
+            await self.app(scope, receive, sent)
+            return
+        fault = RateLimitedError("The limit of this caller is reached", retry_after=max(wait, 0.001)).fault
+        await reply(scope, sent, answer(fault, asked(scope), self._settings))

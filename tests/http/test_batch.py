@@ -1,0 +1,143 @@
+"""Batches: nothing that succeeded is lost, and only what may be retried is."""
+
+import json
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from amends import FaultError, Operation, Policy, extract
+from amends.bindings.httpx import AsyncTransport
+from amends.bindings.starlette import install
+from amends.errors import ServiceUnavailableError, ValidationError
+from amends.http.batch import aresend, read, resend, run, run_sync
+from amends.testing import FakeClock
+
+
+def create(item):
+    if item == "bad":
+        raise ValidationError("'amount' is required", field="/amount")
+    if item == "broken":
+        raise RuntimeError("s3cr3t")
+    return {"made": item}
+
+
+async def acreate(item):
+    return create(item)
+
+
+async def test_partial_success_is_207_with_everything():
+    """P10: the successes kept, one problem per failed item with its `instance`; P7: same schema."""
+    for found in (
+        await run(["a", "bad", "c", "broken"], acreate, together=3),
+        run_sync(["a", "bad", "c", "broken"], create),
+    ):
+        body = found.body()
+        assert (found.status, found.media_type) == (207, "application/problem+json")
+        assert body["results"] == [{"index": 0, "value": {"made": "a"}}, {"index": 2, "value": {"made": "c"}}]
+        assert [part["instance"] for part in body["errors"]] == ["batch-item-1", "batch-item-3"]
+        assert body["errors"][0]["detail"] == "Item 1: 'amount' is required"
+        assert body["errors"][1]["code"] == "INTERNAL_ERROR"
+        assert body["detail"] == "2 succeeded, 2 failed"
+        assert "s3cr3t" not in json.dumps(body)
+
+
+async def test_all_or_none():
+    """P10: all failed is 422, all succeeded is 200."""
+    none = await run(["bad", "bad"], create)
+    assert (none.status, none.body()["status"], "results" in none.body()) == (422, 422, False)
+    assert none.fault().recovery == "correctable"
+    every = await run(["a"], create)
+    assert (every.status, every.body()) == (200, {"results": [{"index": 0, "value": {"made": "a"}}]})
+    assert every.fault() is None
+    busy = run_sync([1], lambda item: (_ for _ in ()).throw(ServiceUnavailableError))
+    assert busy.fault().recovery == "transient"
+
+
+class Shop:
+    """Items fail as told, once each; counts what it made."""
+
+    def __init__(self, failures):
+        self.failures, self.made, self.sizes = failures, [], []
+
+    def transport(self):
+        async def post(request):
+            items = await request.json()
+            self.sizes.append(len(items))
+            found = await run(items, self.create)
+            return JSONResponse(found.body(), found.status, media_type=found.media_type)
+
+        app = Starlette(routes=[Route("/batch", post, methods=["POST"])])
+        install(app)
+        return httpx2.ASGITransport(app=app)
+
+    def create(self, item):
+        if self.failures.get(item):
+            raise self.failures[item].pop(0)
+        self.made.append(item)
+        return item.upper()
+
+
+@pytest.mark.parametrize("recovering", [False, True])
+async def test_only_what_may_be_retried_is_sent_again(recovering):
+    """P10: values from the first answer stay, a permanent failure is not repeated, the others succeed later."""
+    busy = ServiceUnavailableError("busy", retry_after=2, executed="no")
+    shop = Shop({"b": [busy, busy], "c": [ValidationError("no")] * 9, "d": [busy]})
+    inner = shop.transport()
+    transport = AsyncTransport(inner) if recovering else inner
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as session:
+
+        async def send(items):
+            return await session.post("/batch", json=items)
+
+        with FakeClock() as clock:
+            found = await aresend(["a", "b", "c", "d"], send, operation=Operation(idempotent=True))
+    assert [(item.value, item.fault and item.fault.code) for item in found.items] == [
+        ("A", None),
+        ("B", None),
+        (None, "VALIDATION_ERROR"),
+        ("D", None),
+    ]
+    assert shop.sizes == [4, 2, 1]
+    assert sorted(shop.made) == ["a", "b", "d"]
+    assert clock.waits == [2.0, 2.0]
+
+
+def test_the_sync_way_and_its_bounds():
+    """Attempts and waiting are bounded; what may have happened is not sent again without leave."""
+    answers = []
+
+    def send(items):
+        answers.append(len(items))
+        found = run_sync(
+            items, lambda item: (_ for _ in ()).throw(ServiceUnavailableError("busy", retry_after=1))
+        )
+        return {"status": found.status, "headers": {}, "body": found.body()}
+
+    with FakeClock():
+        resend([1, 2], send, policy=Policy(attempts=3), operation=Operation(idempotent=True))
+        assert answers == [2, 2, 2]
+        answers.clear()
+        resend([1, 2], send)
+        assert answers == [2]
+        answers.clear()
+        resend([1], send, policy=Policy(max_wait=0.5), operation=Operation(idempotent=True))
+        assert answers == [1]
+    assert resend([], send).items == ()
+
+
+def test_reading_answers_of_others():
+    """A plain list, a 207 without places, a whole failure, nonsense: every item has an outcome."""
+    assert [item.value for item in read({"status": 200, "headers": {}, "body": [1, 2]}).items] == [1, 2]
+    partial = {"status": 207, "headers": {}, "body": {"errors": [{"title": "x", "detail": "y"}]}}
+    assert [item.fault is None for item in read(partial, 2).items] == [False, False]
+    whole = read({"status": 503, "headers": {}, "body": None}, 2)
+    assert [item.fault.code for item in whole.items] == ["SERVICE_UNAVAILABLE"] * 2
+    assert len(read({"status": 200, "headers": {}, "body": "nonsense"}, 1).failed) == 1
+    fault = extract(
+        {"status": 422, "headers": {}, "body": {"errors": [{"instance": "batch-item-1", "detail": "d"}]}}
+    )
+    items = read(FaultError.from_fault(fault), 2).items
+    assert items[1].fault.message == "d"

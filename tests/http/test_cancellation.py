@@ -1,0 +1,193 @@
+"""Requests cut short: cancelled, recorded with their intent, answered where somebody is left, and asked about later."""
+
+import asyncio
+import time
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from amends import extract, stores
+from amends.bindings.starlette import install
+from amends.http.cancellation import Cancellable
+from amends.http.idempotency import Idempotent
+from amends.http.intent import declare, reached
+from tests.http.serving import serve
+
+
+class Shop:
+    def __init__(self):
+        self.stopped, self.finished, self.read = [], [], []
+
+    async def invoice(self, request):
+        declare(operation="create_invoice", resource_id="inv-17", state="started", customer="c-1")
+        self.read.append(await request.body())
+        reached("payment_processing")
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            self.stopped.append(request.url.path)
+            raise
+        return JSONResponse({})
+
+    async def stubborn(self, request):
+        try:
+            await asyncio.sleep(0.3)
+        except asyncio.CancelledError:
+            reached("cleaning up")
+        self.finished.append(1)
+        return JSONResponse({}, 201)
+
+    async def slow(self, request):
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.4)
+
+    def thread(self, request):
+        time.sleep(0.4)
+        self.finished.append(2)
+        return PlainTextResponse("late")
+
+    async def quick(self, request):
+        return PlainTextResponse((await request.body()).decode() or "quick")
+
+    async def stream(self, request):
+        async def parts():
+            yield b"one"
+            await asyncio.sleep(30)
+            yield b"two"
+
+        return StreamingResponse(parts())
+
+    def app(self, store, **options):
+        names = ("invoice", "stubborn", "slow", "thread", "quick", "stream")
+        app = Starlette(
+            routes=[Route(f"/{each}", getattr(self, each), methods=["POST", "GET"]) for each in names]
+        )
+        install(app)
+        return Cancellable(app, store, **options)
+
+
+@pytest.fixture
+async def store():
+    async with await stores.open("memory:") as opened:
+        yield opened
+
+
+def client(app):
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url="http://shop.example")
+
+
+async def test_a_deadline_answers_408_with_the_intent(store):
+    """P11: type …/operation-cancelled, 408, and what was going on; the handler is stopped; the status tells."""
+    shop = Shop()
+    async with client(shop.app(store)) as session:
+        headers = {"Request-Timeout": "0.2", "Idempotency-Key": "key 1"}
+        response = await session.post("/invoice", json={}, headers=headers)
+        body = response.json()
+        assert response.status_code == 408
+        assert body["type"] == "http://shop.example/errors/operation-cancelled"
+        assert body["is_retriable"] is True
+        assert body["intent"] == {
+            "customer": "c-1",
+            "operation": "create_invoice",
+            "resource_id": "inv-17",
+            "state_before_cancel": "payment_processing",
+            "recovery": "It may be in progress or done. GET /operations/key%201 tells what became of it.",
+        }
+        fault = extract(response)
+        assert (fault.code, fault.executed) == ("CANCELLED", "maybe")
+        assert shop.stopped == ["/invoice"]
+        status = (await session.get(body["details"]["status_path"])).json()
+        assert (status["outcome"], status["intent"]) == ("cancelled", body["intent"])
+        assert status["trace_id"] == body["trace_id"]
+        assert (await session.get(body["doc_uri"])).status_code == 200
+
+
+async def test_others_do_not_see_it_and_other_routes_stay(store):
+    """One caller's operations are not another's; an unknown id is the application's."""
+    shop = Shop()
+    async with client(shop.app(store)) as session:
+        await session.post(
+            "/invoice", headers={"Request-Timeout": "0.1", "Idempotency-Key": "k", "Authorization": "a"}
+        )
+        assert (await session.get("/operations/k")).status_code == 404
+        assert (await session.get("/operations/k", headers={"Authorization": "a"})).status_code == 200
+        assert (await session.post("/quick", content=b"hi")).text == "hi"
+        for odd in ("x", "-1", "nan", "0", "9" * 50):
+            assert (await session.get("/quick", headers={"Request-Timeout": odd})).text == "quick"
+
+
+async def test_a_handler_that_finishes_anyway_is_recorded_so(store):
+    """What became of it: it was done in spite of everything, with this status."""
+    shop = Shop()
+    async with client(shop.app(store)) as session:
+        response = await session.post("/stubborn", headers={"Request-Timeout": "0.1", "Idempotency-Key": "s"})
+        assert response.status_code == 408
+        status = (await session.get("/operations/s")).json()
+        assert (status["outcome"], status["status"]) == ("finished", 201)
+
+
+async def test_a_slow_clean_up_is_recorded_when_it_ends(store):
+    """ "running" first, the outcome when there is one; the answer does not wait for it longer than the grace."""
+    shop = Shop()
+    async with client(shop.app(store, grace=0.05)) as session:
+        response = await session.post("/slow", headers={"Request-Timeout": "0.1", "Idempotency-Key": "t"})
+        assert response.status_code == 408
+        assert (await session.get("/operations/t")).json()["outcome"] == "running"
+        for _ in range(100):
+            outcome = (await session.get("/operations/t")).json()["outcome"]
+            if outcome != "running":
+                break
+            await asyncio.sleep(0.05)
+        assert outcome == "cancelled"
+
+
+async def test_a_thread_cannot_be_stopped(store):
+    """A plain function runs in a thread: what became of it nobody can tell, and that is what is told."""
+    shop = Shop()
+    async with client(shop.app(store)) as session:
+        response = await session.post("/thread", headers={"Request-Timeout": "0.1", "Idempotency-Key": "t"})
+        assert response.status_code == 408
+        assert (await session.get("/operations/t")).json()["outcome"] == "unknown"
+
+
+async def test_below_a_key_the_effect_is_in_doubt(store):
+    """Cancelled in the middle of a keyed request: the same key answers that nobody knows."""
+    shop = Shop()
+    app = Starlette(routes=[Route("/invoice", shop.invoice, methods=["POST"])])
+    install(app)
+    async with client(Cancellable(Idempotent(app, store), store)) as session:
+        headers = {"Request-Timeout": "0.2", "Idempotency-Key": "k"}
+        assert (await session.post("/invoice", headers=headers)).status_code == 408
+        assert (await session.post("/invoice", headers=headers)).json()["code"] == "EFFECT_UNKNOWN"
+        assert len(shop.read) == 1
+
+
+def test_a_client_that_goes_away_stops_the_handler(tmp_path, caplog):
+    """P11 over a real connection: the handler is cancelled, the intent recorded, the status resource knows (P5)."""
+    shop = Shop()
+    id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    with (
+        serve(shop.app(f"sqlite:///{tmp_path}/operations.db")) as url,
+        httpx2.Client(base_url=url) as session,
+    ):
+        with pytest.raises(httpx2.ReadTimeout):
+            session.post(
+                "/invoice", json={}, timeout=0.4, headers={"traceparent": f"00-{id}-00f067aa0ba902b7-01"}
+            )
+        until = time.monotonic() + 10
+        while (found := session.get(f"/operations/{id}")).status_code != 200 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert (found.json()["outcome"], found.json()["trace_id"]) == ("cancelled", id)
+        assert found.json()["intent"]["state_before_cancel"] == "payment_processing"
+        assert shop.stopped == ["/invoice"]
+        assert any(getattr(each, "trace_id", "") == id for each in caplog.records)
+        half = session.stream("GET", "/stream", headers={"Request-Timeout": "0.5"})
+        with pytest.raises(httpx2.RemoteProtocolError), half as response:
+            response.read()
+        assert session.get("/quick").text == "quick"
