@@ -37,7 +37,10 @@ def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception)
             if str(stop):  # without a word it is --help or --version, which come too late to be answered
                 found.append(_stopped(stop.where, str(stop)))
         except argparse.ArgumentError as error:
-            found.append(_refused(parser, error, argv))
+            # Python 3.13 raises what is missing instead of calling error().
+            missing = error.argument_name is None
+            where = path(parser, argv)[-1]
+            found.append(_stopped(where, error.message) if missing else _refused(parser, error, argv))
         except Exception:  # noqa: BLE001, S110 - an action that was not written to be asked twice
             pass
         else:
