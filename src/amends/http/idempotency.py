@@ -181,7 +181,10 @@ class Idempotent:
             if cut and start is not None:
                 await self._settle(scope, keys, claim, start, None)
         except (Exception, asyncio.CancelledError):
-            await _quietly(keys.release(claim) if _untouched(claim) else keys.doubt(claim))
+            if claim.committed:
+                await _quietly(keys.let_go(claim))
+            else:
+                await _quietly(keys.release(claim) if _untouched(claim) else keys.doubt(claim))
             raise
         finally:
             renewing.cancel()

@@ -6,8 +6,8 @@ import pytest
 from amends import extract
 from amends.bindings.asgi import Problems
 from amends.bindings.httpx import AsyncTransport
+from amends.bindings.limits import Limited
 from amends.errors import ConflictError
-from amends.http.limiting import Limited
 
 
 async def app(scope, receive, send):

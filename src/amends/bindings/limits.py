@@ -1,6 +1,8 @@
 """
 Rate limits that answer right, with the `limits` library doing the counting.
 
+    from amends.bindings.limits import Limited
+
     app = Limited(Problems(app), "100/minute")
 
 Every response of a limited route carries the current fields, `RateLimit-Policy` and `RateLimit`, so that callers slow
@@ -20,7 +22,7 @@ try:
     from limits.aio.strategies import MovingWindowRateLimiter, RateLimiter
     from limits.storage import storage_from_string
 except ImportError as missing:
-    raise ImportError("amends.http.limiting needs an extra: pip install 'amends[limits]'") from missing
+    raise ImportError("amends.bindings.limits needs an extra: pip install 'amends[limits]'") from missing
 
 from amends.errors import RateLimitedError
 from amends.http.answers import Settings, answer

@@ -1,0 +1,135 @@
+"""The demonstration: an agent against a flaky shop finishes its work, with no duplicate and no wasted call."""
+
+import asyncio
+import sqlite3
+
+import httpx2
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, Field
+
+from amends import FaultError, stores
+from amends.bindings.fastapi import install
+from amends.bindings.httpx import AsyncTransport
+from amends.bindings.limits import Limited
+from amends.bindings.starlette import once
+from amends.errors import ServiceUnavailableError
+from amends.http.cancellation import Cancellable
+from amends.http.idempotency import Idempotent
+from amends.http.intent import declare, reached
+from tests.http.serving import serve
+
+
+class Order(BaseModel):
+    item: str
+    count: int = Field(ge=1)
+
+
+class Shop:
+    """Everything that can go wrong, once each; and the truth."""
+
+    def __init__(self, folder):
+        self.file = f"{folder}/shop.db"
+        self.seen = []
+        self.trouble = ["unavailable", "lose"]
+        self.slow = True
+        with sqlite3.connect(self.file) as file:
+            file.execute("CREATE TABLE orders (item TEXT, count INTEGER)")
+            file.execute("CREATE TABLE shipments (item TEXT)")
+        app = FastAPI()
+
+        @app.post("/orders", status_code=201)
+        async def order(order: Order, request: Request):
+            if self.trouble[:1] == ["unavailable"]:
+                self.trouble.pop(0)
+                raise ServiceUnavailableError(
+                    "The warehouse is being counted", retry_after=0.3, executed="no"
+                )
+
+            def place(tx):
+                tx.sql("INSERT INTO orders VALUES (?, ?)", (order.item, order.count))
+                return {"placed": order.item}
+
+            return await once(request, place, status=201)
+
+        @app.post("/shipments", status_code=201)
+        async def ship(request: Request):
+            declare(operation="ship", resource_id="shipment-book", state="picking")
+            if self.slow:
+                self.slow = False
+                await asyncio.sleep(30)
+            reached("packing")
+            return await once(
+                request, lambda tx: tx.sql("INSERT INTO shipments VALUES ('book')") or {"sent": True}
+            )
+
+        install(app)
+        keyed = Idempotent(app, f"sqlite:///{self.file}", transactional=True)
+        limited = Limited(keyed, "4/second", route=lambda scope: scope["path"] == "/orders")
+        self.app = Cancellable(limited, f"sqlite:///{self.file}")
+
+    async def __call__(self, scope, receive, send):
+        """Counts every call, and loses one response after the effect."""
+        lose = scope["path"] == "/orders" and self.trouble == ["lose"]
+        status = []
+
+        async def sent(message):
+            if message["type"] == "http.response.start":
+                status.append(message["status"])
+                self.seen.append((scope["path"], message["status"]))
+            if not (lose and status[0] == 201):
+                await send(message)
+
+        await self.app(scope, receive, sent)
+        if lose and status == [201]:
+            self.trouble.clear()
+            await asyncio.sleep(1.2)
+
+    def rows(self, table):
+        with sqlite3.connect(self.file) as file:
+            return file.execute(f"SELECT * FROM {table}").fetchall()
+
+
+FIX = ("fix", "Send a whole number at /body/count")
+
+
+async def agent(url):
+    """Orders a book and has it shipped; reads nothing but what the problems say."""
+    transport = AsyncTransport()
+    async with httpx2.AsyncClient(transport=transport, base_url=url, timeout=0.9) as client:
+        order = {"item": "book", "count": "one"}
+        while True:
+            try:
+                placed = (await client.post("/orders", json=order)).json()
+                break
+            except FaultError as error:
+                # P9: handed back for a change; the pointer says where, the suggestion what.
+                if (error.decision.action, *error.fault.suggestions) != FIX:
+                    raise
+                order[error.fault.field.rpartition("/")[2]] = 1
+        # Cut short by its own deadline and repeated under its key: the first try had no effect, and the server knows.
+        headers = {"Idempotency-Key": "ship-the-book", "Request-Timeout": "0.3"}
+        sent = await client.post("/shipments", headers=headers)
+        return placed, sent.json()
+
+
+async def test_the_agent_finishes(tmp_path):
+    """P9, P10, P11 together: 422, 503 with a wait, a lost response, a cut-short request; one effect each."""
+    shop = Shop(tmp_path)
+    with serve(shop) as url:
+        placed, sent = await agent(url)
+        # A burst over the limit: refused with a wait, and everything gets through.
+        async with httpx2.AsyncClient(transport=AsyncTransport(), base_url=url) as client:
+            burst = [client.post("/orders", json={"item": f"pen-{n}", "count": 1}) for n in range(6)]
+            answers = await asyncio.gather(*burst)
+    assert placed == {"placed": "book"}
+    assert sent == {"sent": True}
+    assert {answer.status_code for answer in answers} == {201}
+    assert sorted(shop.rows("orders")) == sorted([("book", 1), *((f"pen-{n}", 1) for n in range(6))])
+    assert shop.rows("shipments") == [("book",)]
+    first = [status for path, status in shop.seen if path == "/orders"][:4]
+    assert first == [422, 503, 201, 201], "fixed once, waited once, repeated once"
+    assert [status for path, status in shop.seen if path == "/shipments"] == [408, 200]
+    refused = [status for path, status in shop.seen if status == 429]
+    assert len(refused) <= 6
+    async with await stores.open(f"sqlite:///{shop.file}") as store:
+        assert await store.check() == []
