@@ -158,3 +158,41 @@ def test_the_newer_exit_table():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (11, "RATE_LIMITED")
+
+
+@pytest.mark.parametrize(("kind", "exit", "runs"), [("exit", 4, 1), ("usage", 2, 1), ("exception", 1, 2)])
+def test_ways_out_are_not_repeated(kind, exit, runs, tmp_path):
+    """C9: an exit and an answer about arguments end a command under --retries; a failure is repeated."""
+    code, envelope = answer("click", "leaving", tmp_path / "runs", kind, "--retries", "3")
+    assert (code, envelope["ok"]) == (exit, False)
+    assert len((tmp_path / "runs").read_text().splitlines()) == runs
+
+
+def test_a_type_that_cannot_be_asked_twice():
+    """What breaks in the second look does not hide the first mistake."""
+    code, envelope = answer("click", "moody", "--mood", "x")
+    assert (code, envelope["error"]["field"], envelope["error"]["phase"]) == (2, "--mood", "validation")
+
+
+def test_several_letters_in_one_flag():
+    """-xyz: the first unknown letter is told, where it cannot be looked for further."""
+    code, envelope = answer("click", "show", "bob", "-xyz")
+    assert (code, envelope["error"]["code"]) == (3, "USAGE_ERROR")
+
+
+def test_the_name_of_a_package(tmp_path):
+    """`python -m shop` is called so in messages; an epilog of the author's stays."""
+    package = tmp_path / "shop"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(
+        "import click\nfrom amends.bindings.click import main\n"
+        "@click.group(epilog='My own.')\ndef app(): pass\n"
+        "@app.command()\ndef list(): pass\nmain(app)\n"
+    )
+    words = [sys.executable, "-m", "shop", "lst", "--output", "json"]
+    done = subprocess.run(words, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60)
+    assert json.loads(done.stdout)["error"]["fix_required"] == "Did you mean python -m shop list?"
+    words = [sys.executable, "-m", "shop", "--help"]
+    done = subprocess.run(words, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60)
+    assert b"My own." in done.stdout

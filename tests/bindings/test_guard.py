@@ -91,3 +91,39 @@ def test_texts_that_a_terminal_cannot_show():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=env, timeout=60)
     assert (done.returncode, b"gone" in done.stderr) == (4, True)
     assert sample("guard", "fail", "missing", env={"FORCE_COLOR": "1"}).stderr.startswith(b"\x1b[1m")
+
+
+def test_words_kept_for_help_are_not_lost_when_it_fails():
+    """A command that prints and fails under --help: its words go to stderr."""
+    program = (
+        "import sys\nfrom amends.bindings.guard import guard\n"
+        "def run():\n    print('words')\n    sys.exit(4)\nguard(run)()\n"
+    )
+    words = [sys.executable, "-c", program, "--help", "--output", "json"]
+    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "NOT_FOUND")
+    assert b"words" in done.stderr
+
+
+def test_an_exception_that_cannot_be_looked_at():
+    """However hostile an exception is, it ends in an answer."""
+    program = (
+        "from amends import FaultError\nfrom amends.bindings.guard import guard\n"
+        "def run():\n    error = FaultError('x')\n    error.fault = None\n    raise error\nguard(run)()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
+    )
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "INTERNAL_ERROR")
+
+
+def test_without_stderr():
+    """Nobody listens on stderr: the exit code still says it."""
+    program = (
+        "from amends.bindings.guard import guard\nfrom amends.errors import RateLimitedError\n"
+        "def run():\n    raise RateLimitedError('x', retry_after=3)\nguard(run)()\n"
+    )
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" 2>&-', sys.executable, program], capture_output=True, env=ENV, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (9, b"")

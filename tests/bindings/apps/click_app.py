@@ -1,5 +1,7 @@
 """The sample application in Click."""
 
+from pathlib import Path
+
 import bodies
 import click
 
@@ -63,6 +65,40 @@ def clicks(ctx, kind):
         raise click.BadParameter("the author's words", param_hint="--when")
     if kind == "nested":
         show.main(["--nope"], standalone_mode=False)
+
+
+@app.command()
+@click.argument("path", type=click.Path())
+@click.argument("kind")
+@click.pass_context
+@bodies.operation(read_only=True)
+def leaving(ctx, path, kind):
+    with Path(path).open("a") as file:
+        file.write("run\n")
+    if kind == "usage":
+        raise click.UsageError("the author's words")
+    if kind == "exception":
+        raise click.ClickException("the author's words")
+    ctx.exit(4)
+
+
+class Moody(click.ParamType):
+    """Refuses the first time, and breaks when asked again."""
+
+    name = "moody"
+    asked = 0
+
+    def convert(self, value, param, ctx):
+        Moody.asked += 1
+        if Moody.asked > 1:
+            raise RuntimeError("not again")
+        self.fail("no", param, ctx)
+
+
+@app.command()
+@click.option("--mood", type=Moody())
+def moody(mood):
+    return mood
 
 
 @app.command()
