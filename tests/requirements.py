@@ -153,6 +153,7 @@ ALL = (
         "tests/bindings/test_aiohttp.py::test_waits_repeats_and_keys",
         f"{_DECIDE}test_correctable_is_handed_back_and_terminal_escalated",
         f"{_RECOVER}test_a_fix_makes_another_call",
+        "tests/http/test_demo.py::test_the_agent_finishes",
     ),
     _(
         "P10",
@@ -160,14 +161,17 @@ ALL = (
         VECTORS,
         f"{_OVER_HTTP}test_a_batch_that_failed_in_part",
         f"{_OVER_HTTP}test_a_batch_that_failed_altogether",
-        deferral="HTTP: collecting the items of a batch and answering with them",
+        "tests/http/test_batch.py::test_partial_success_is_207_with_everything",
+        "tests/http/test_batch.py::test_all_or_none",
+        "tests/http/test_batch.py::test_only_what_may_be_retried_is_sent_again",
     ),
     _(
         "P11",
         "An aborted request answers 408 with the intent it had",
         VECTORS,
         f"{_PROBLEM}test_a_408_with_an_intent_is_a_cancellation",
-        deferral="HTTP: noticing that the client went away, and recording it",
+        "tests/http/test_cancellation.py::test_a_deadline_answers_408_with_the_intent",
+        "tests/http/test_cancellation.py::test_a_client_that_goes_away_stops_the_handler",
     ),
     # S2: retry hints of a command line
     _(
