@@ -37,8 +37,9 @@ def extract(response: Any, via: str | None = None) -> Fault | None:
     7.0
 
     """
-    _, reading = examine(response, via)
-    return reading.fault
+    if response.__class__ is dict and (via is None or via in VIAS):
+        return _read(response, via)[1].fault
+    return examine(response, via)[1].fault
 
 
 def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]:

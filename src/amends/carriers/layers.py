@@ -28,11 +28,9 @@ def truthy(value: Any) -> bool:
     return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
 
 
-def envelope_error(
-    error: Any, origin: Origin, executed: Executed | None = None, within: int | None = None
-) -> Reading:
+def envelope_error(error: Any, origin: Origin, executed: Executed | None = None) -> Reading:
     """The reading of a truthy value found under `adcp_error`: its presence alone means that the call failed."""
-    if not valid(error, within):
+    if not valid(error):
         return FAILED
     return Reading(True, fault_of(error, origin, executed), origin.path, error, True)
 

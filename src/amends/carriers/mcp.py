@@ -44,9 +44,11 @@ def read(result: Any, within: int | None = None) -> Reading:
     structured = result.get("structuredContent")
     if failed:
         if structured.__class__ is dict:
-            error = structured.get(KEY)
+            error: Any = structured.get(KEY)
             if error.__class__ is dict or truthy(error):  # the usual case first
-                return envelope_error(error, _STRUCTURED, None, within)
+                if not adcp.valid(error, within):
+                    return FAILED
+                return Reading(True, adcp.fault_of(error, _STRUCTURED), "structuredContent", error, True)
         found = _from_text(result.get("content"))
         if found is not None:
             return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault, Origin
@@ -43,6 +44,8 @@ MAX_ERROR_BYTES = 4096
 # Written compactly, no JSON grows more than fivefold (1e15 becomes 1000000000000000.0).
 _SURELY_SMALL = MAX_ERROR_BYTES // 5
 
+# Ordinary whole numbers need no closer look.
+_WHOLE = 2**53
 _EVERY_ERROR = frozenset({"code", "message", "recovery", "retry_after"})
 _MEMBERS = _EVERY_ERROR | {"field", "suggestion", "details"}
 _RECOVERY = {
@@ -53,6 +56,7 @@ _RECOVERY = {
 _ROWS = VOCABULARY.rows
 _UNKNOWN = VOCABULARY.unknown
 _BARE = Origin("adcp")
+_write = msgspec.json.Encoder().encode
 
 
 def valid(error: Any, within: int | None = None) -> bool:
@@ -78,8 +82,12 @@ def valid(error: Any, within: int | None = None) -> bool:
             if deep(error):
                 return False
             break
-    written = compact(error)
-    return written is not None and len(written) <= MAX_ERROR_BYTES
+    try:
+        return len(_write(error)) <= MAX_ERROR_BYTES
+    except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError):
+        # What msgspec cannot write may still be JSON: a lone surrogate is.
+        written = compact(error)
+        return written is not None and len(written) <= MAX_ERROR_BYTES
 
 
 def decode(data: Any) -> Fault | None:
@@ -106,13 +114,16 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         message=message if message.__class__ is str else "",
         recovery=recovery,
         vocabulary="adcp",
-        retry_after=None if wait is None else finite(wait),
+        retry_after=wait
+        if wait is None or (wait.__class__ is int and -_WHOLE < wait < _WHOLE)
+        else finite(wait),
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
         executed=executed or row.executed,
         origin=origin,
     )
-    if len(error) <= 4 and not odd and _EVERY_ERROR.issuperset(error):
-        # Most errors say no more than that.
+    # Most errors say no more than these four, and where all four were read there is no room for others.
+    all_read = message is not None and said is not None and wait is not None
+    if not odd and len(error) <= 4 and (all_read or _EVERY_ERROR.issuperset(error)):
         return found
     return _with_the_rest(found, error, odd=odd)
 
