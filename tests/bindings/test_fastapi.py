@@ -142,6 +142,20 @@ async def test_http_exceptions_keep_their_headers():
     assert response.headers["access-control-allow-origin"] == "*"
 
 
+async def test_structured_details_and_waits_of_http_exceptions():
+    """`HTTPException(detail={…})` is kept as details; a Retry-After is in the body too (P3)."""
+    app = FastAPI()
+
+    @app.get("/{kind}")
+    async def root(kind: str):
+        raise HTTPException(503, {"since": "noon"} if kind == "a" else ["x"], headers={"Retry-After": "7"})
+
+    install(app)
+    body = (await send("GET", "/a", app=app)).json()
+    assert (body["details"], body["retry_after_ms"]) == ({"since": "noon"}, 7000)
+    assert (await send("GET", "/b", app=app)).json()["details"] == {"detail": ["x"]}
+
+
 async def test_a_handler_of_the_users_stays():
     """Only FastAPI's own defaults make room."""
     from fastapi.exceptions import RequestValidationError

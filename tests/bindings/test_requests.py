@@ -4,8 +4,10 @@ import pytest
 import requests
 
 from amends import FaultError, Operation, Policy, recover
+from amends.bindings.asgi import Problems
 from amends.bindings.requests import Adapter
 from amends.errors import RateLimitedError
+from amends.http.doubt import EffectUnknownError
 from amends.testing import FakeClock
 from tests.http.flaky import Flaky, keyed, lost
 from tests.http.serving import serve
@@ -93,3 +95,23 @@ def test_large_bodies_and_deadlines(flaky, call):
     recover(lambda: call("POST", f"{flaky.url}/b"), operation=operation, policy=Policy(deadline=30))
     assert flaky.calls["/b"][0][1]["idempotency-key"] == "order-17"
     assert float(flaky.calls["/b"][0][1]["request-timeout"]) <= 30
+
+
+def test_a_key_in_doubt_is_verified(flaky, call):
+    """Design 8: `verify` decides: not happened, a result, or nobody can tell."""
+
+    async def doubtful(flaky, request):
+        async def app(scope, receive, send):
+            raise EffectUnknownError
+
+        return Problems(app)
+
+    flaky.script["/a"] = [doubtful, keyed]
+    call("POST", f"{flaky.url}/a", options={"verify": lambda fault: False})
+    first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"])
+    assert first != second
+    flaky.script["/b"] = [doubtful]
+    with pytest.raises(FaultError) as caught:
+        call("POST", f"{flaky.url}/b", options={"verify": lambda fault: None})
+    assert caught.value.decision.action == "verify"
+    assert len(flaky.calls["/b"]) == 1

@@ -72,7 +72,7 @@ async def _send(calls: Calls, request: aiohttp.ClientRequest, handler: Handler) 
     replayable = not request.body or isinstance(request.body, BytesPayload)
 
     async def attempt() -> Any:
-        request.headers.update(calls.dressing(accept, operation.key))
+        request.headers.update(calls.dressing(accept, operation.key, str(request.url.origin())))
         return await _checked(await handler(request))
 
     try:

@@ -17,14 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
-from amends.carriers.headers import wait
 from amends.core.fault import Fault
-from amends.http.answers import LOG, Answer, Settings, answer
+from amends.http.answers import LOG, Answer, Settings, answer, plain_path
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.bodies import LIMIT, improved, rewritable
-from amends.http.failures import fault_for
+from amends.http.failures import fault_for, waiting
 from amends.http.negotiation import wanted
 from amends.http.tracing import trace_id
 
@@ -108,10 +105,7 @@ class Problems:
         fault = improved(start["status"], fields.get("content-type", ""), body)
         if fault is None:
             return False
-        seconds = wait(fields)
-        if seconds:
-            fault = replace(fault, retry_after=seconds)
-        await reply(scope, send, self._answer(scope, fault, headers=headers))
+        await reply(scope, send, self._answer(scope, waiting(fault, fields), headers=headers))
         return True
 
     async def _failed(self, scope: Scope, send: Send, exc: Exception) -> None:
@@ -131,7 +125,7 @@ class Problems:
         LOG.error(
             "%s %s failed %s trace_id=%s",
             found.method,
-            found.path,
+            plain_path(found.path),
             when,
             id,
             exc_info=exc,

@@ -22,7 +22,7 @@ except ImportError as missing:
 
 from amends.errors.base import FaultError
 from amends.http.answers import Answer, Asked, Settings, answer
-from amends.http.failures import fault_for, of_status
+from amends.http.failures import fault_for, of_status, waiting
 
 __all__ = ["install"]
 
@@ -55,7 +55,8 @@ def install(
         own = exc.description if exc.description != type(exc).description else None
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
         original = getattr(exc, "original_exception", None)
-        return _response(answer(of_status(status, own), _asked(), settings, headers=headers, cause=original))
+        fault = waiting(of_status(status, own), dict(headers))
+        return _response(answer(fault, _asked(), settings, headers=headers, cause=original))
 
     def failure(exc: Exception) -> Response:
         expected = isinstance(exc, FaultError) and exc.fault.origin is None

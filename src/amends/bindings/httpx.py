@@ -66,7 +66,8 @@ class _Options:
             keys: send an `Idempotency-Key` with POST and PATCH. Only where the service honours it is a repeat of a
                 call that may have happened safe: False for one that does not.
             errors: "raise" typed errors, or "return" the last response.
-            headers: headers for every attempt, asked for each time: credentials that `refresh` renews.
+            headers: headers for every attempt, asked for each time: credentials that `refresh` renews. They go to
+                the first origin that is called, and to no other, wherever redirects lead.
             refresh: renews credentials after they were refused, as in `recover`.
             verify: looks whether a call that may have happened did, as in `recover`; a result is a response.
 
@@ -94,10 +95,11 @@ class _Options:
             request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
         )
         accept = request.headers.get("accept")
+        origin = f"{request.url.scheme}://{request.url.netloc.decode('latin-1')}"
         replayable = isinstance(request.stream, _module(request).ByteStream)
 
         def dress() -> None:
-            request.headers.update(calls.dressing(accept, operation.key))
+            request.headers.update(calls.dressing(accept, operation.key, origin))
             _bound(request)
 
         return calls.options(operation, replayable=replayable), dress

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 try:
@@ -82,10 +83,12 @@ class Adapter(HTTPAdapter):
         method = request.method or "GET"
         operation = calls.operation(method, _text(request.headers.get(KEY)), method)
         accept = _text(request.headers.get("Accept"))
+        parts = urlsplit(request.url or "")
+        origin = f"{parts.scheme}://{parts.netloc}"
         replayable = request.body is None or isinstance(request.body, bytes | str)
 
         def attempt() -> Any:
-            request.headers.update(calls.dressing(accept, operation.key))
+            request.headers.update(calls.dressing(accept, operation.key, origin))
             return _checked(
                 super(Adapter, self).send(request, stream=stream, timeout=_bounded(timeout), **options),
                 keep=stream and calls.errors == "return",

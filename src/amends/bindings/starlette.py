@@ -23,12 +23,14 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
 
+from msgspec.structs import replace
+
 from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.http.answers import Answer, Settings, answer
 from amends.http.asgi import FAULT, asked, encoded
-from amends.http.failures import fault_for, of_status
+from amends.http.failures import fault_for, of_status, waiting
 from amends.stores.contract import Transaction
 
 __all__ = ["install", "once", "respond", "response_of"]
@@ -62,6 +64,9 @@ def install(
             return Response(status_code=exc.status_code, headers=exc.headers)
         detail: Any = exc.detail  # FastAPI lets it be anything
         fault = of_status(exc.status_code, detail if isinstance(detail, str) else None)
+        if isinstance(detail, dict | list) and detail:
+            fault = replace(fault, details=detail if isinstance(detail, dict) else {"detail": detail})
+        fault = waiting(fault, exc.headers)
         return respond(request, fault, settings, headers=exc.headers)
 
     async def typed(request: Request, exc: Exception) -> Response:

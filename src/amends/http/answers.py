@@ -27,7 +27,7 @@ from amends.http import tracing
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, wanted
 from amends.http.templates import PATH, TRACE, key_of, template
 
-__all__ = ["LOG", "Answer", "Asked", "Settings", "answer", "problem"]
+__all__ = ["LOG", "Answer", "Asked", "Settings", "answer", "plain_path", "problem"]
 
 LOG = logging.getLogger("amends.http")
 
@@ -70,6 +70,11 @@ _TOLD = Origin("problem")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.~-]*")
 
 
+def plain_path(path: str) -> str:
+    """A path as URLs and log lines have it: whatever was sent, it is one word."""
+    return path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/:@!$&'()*+,;=-._~", errors="replace")
+
+
 def problem(fault: Fault, asked: Asked, settings: Settings, trace: str | None = None) -> Fault:
     """The fault as it may leave, with what the place adds: trace id, type, page and instance."""
     changes: dict[str, Any] = {}
@@ -85,8 +90,7 @@ def problem(fault: Fault, asked: Asked, settings: Settings, trace: str | None = 
         if fault.type is None:
             changes["type"] = uri
     if fault.instance is None and asked.path:
-        path = asked.root + asked.path
-        changes["instance"] = path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/:@!$&'()*+,;=-._~")
+        changes["instance"] = plain_path(asked.root + asked.path)
     if not fault.suggestions and fault.origin is None and (not fault.retryable or fault.retry_after):
         # S1's reader takes suggestions without a wait for "change the request", so a bare retry has none.
         changes["suggestions"] = (source_row(fault).suggestion,)
@@ -204,7 +208,7 @@ def _quick(
         document = encode(problem(replace(fault, instance=PATH), asked, settings, TRACE))
         return document, _json(document)
 
-    found = template((*key, asked.scheme, asked.host, asked.root, settings), make)
+    found = template((*key, asked.scheme, asked.host, asked.root, settings.pages, settings.base_url), make)
     return None if found is None else (found.status, found.wait, found.filled(path, trace))
 
 
@@ -284,7 +288,7 @@ def _tell(
             level,
             "%s %s answered %s %s trace_id=%s",
             asked.method,
-            asked.path,
+            plain_path(asked.path),
             status,
             fault.code,
             trace,

@@ -55,6 +55,8 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
     """Headers for every attempt, asked for each time: credentials that `refresh` renews."""
     refresh: Callable[..., Any] | None = None
     verify: Callable[..., Any] | None = None
+    pinned: list[str] = []
+    """The first origin that was called: `headers` are for it alone, wherever redirects lead."""
 
     def __post_init__(self) -> None:
         if self.errors not in {"raise", "return"}:
@@ -88,8 +90,8 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
             "verify": self.verify if replayable else None,
         }
 
-    def dressing(self, accept: str | None, key: str | None) -> dict[str, str]:
-        """The headers one attempt gets."""
+    def dressing(self, accept: str | None, key: str | None, origin: str) -> dict[str, str]:
+        """The headers one attempt gets. `origin` is whom it goes to: scheme, host and port."""
         found = {"Accept": accepting(accept)}
         if key is not None:
             found[KEY] = key
@@ -97,7 +99,10 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
         if left is not None:
             found[DEADLINE] = f"{left:.3f}"
         if self.headers is not None:
-            found.update(self.headers())
+            if not self.pinned:
+                self.pinned.append(origin)
+            if self.pinned[0] == origin:
+                found.update(self.headers())
         return found
 
 

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.answers import LOG, Answer, Settings, answer
+from amends.http.answers import LOG, Answer, Settings, answer, plain_path
 from amends.http.asgi import App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.idempotency import caller_of
 from amends.http.intent import CURRENT, Intent
@@ -119,7 +119,7 @@ class Cancellable:
         LOG.warning(
             "%s %s was cut short: %s, in state %s trace_id=%s",
             scope["method"],
-            scope["path"],
+            plain_path(scope["path"]),
             outcome.outcome,
             outcome.intent.get("state_before_cancel"),
             outcome.trace_id,

@@ -9,12 +9,13 @@ What an exception inside an application means to the one who called it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
+from amends.carriers.headers import lowered, wait
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.terms import Recovery
@@ -22,7 +23,7 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 
-__all__ = ["INTERNAL", "fault_for", "of_status", "of_validation"]
+__all__ = ["INTERNAL", "fault_for", "of_status", "of_validation", "waiting"]
 
 INTERNAL = Fault(code="INTERNAL_ERROR", message=VOCABULARY.rows["INTERNAL_ERROR"].message, vocabulary="http")
 
@@ -80,6 +81,14 @@ def of_status(status: int, detail: str | None = None) -> Fault:
         executed=row.executed,
         actor=row.actor,
     )
+
+
+def waiting(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
+    """The fault with the wait that the response's own headers ask for, so that body and header agree (P3)."""
+    if not headers or fault.retry_after is not None:
+        return fault
+    seconds = wait(lowered(headers))
+    return replace(fault, retry_after=seconds) if seconds else fault
 
 
 def _is_phrase(status: int, detail: str) -> bool:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
-from amends.carriers.headers import wait
 from amends.http.answers import Answer, Asked, Settings, answer
 from amends.http.bodies import LIMIT, improved, rewritable
+from amends.http.failures import waiting
 from amends.http.negotiation import wanted
 
 __all__ = ["better"]
@@ -28,7 +26,4 @@ def better(
     fault = improved(status, kind, body)
     if fault is None:
         return None
-    seconds = wait(fields)
-    if seconds:
-        fault = replace(fault, retry_after=seconds)
-    return answer(fault, asked, settings, headers=given)
+    return answer(waiting(fault, fields), asked, settings, headers=given)

@@ -62,8 +62,9 @@ def key_of(fault: Fault) -> tuple[Any, ...] | None:
         fault.message,
         fault.status,
         fault.retry_after,
-        fault.recovery,
-        fault.actor,
+        # Members of an enum are the same objects everywhere, and slow to hash.
+        id(fault.recovery),
+        id(fault.actor),
     )
 
 

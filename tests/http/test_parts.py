@@ -1,0 +1,220 @@
+"""The shared pieces, one by one: negotiation, bodies, waits, keys, and what is said when something is missing."""
+
+import asyncio
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from amends import Fault, FaultError, stores
+from amends.bindings.asgi import Problems
+from amends.bindings.httpx import AsyncTransport, Transport
+from amends.http.answers import Asked, Settings, answer
+from amends.http.bodies import improved
+from amends.http.failures import of_status, of_validation
+from amends.http.keys import Keys
+from amends.http.negotiation import wanted
+from amends.http.openapi import described, problems
+from amends.http.plain import better
+from tests.http.serving import serve
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        (None, "json"),
+        ("", "json"),
+        ("*/*", "json"),
+        ("text/html", "html"),
+        ("text/html;q=0.5, application/json", "json"),
+        ("text/html;q=0.5, application/json;q=0.4", "html"),
+        ("text/html;q=zero", "json"),
+        ("text/html;q=9", "json"),
+        ("text/markdown, text/html;q=0.9", "markdown"),
+        ("application/xhtml+xml", "html"),
+        ("text/html, application/problem+json", "json"),
+    ],
+)
+def test_what_is_wanted(accept, form):
+    """JSON unless a page is named and preferred."""
+    assert wanted(accept) == form
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "detail"),
+    [
+        (403, "text/plain", b"Ask Ann", "Ask Ann"),
+        (403, "", b"", "This caller may not do that"),
+        (403, "text/plain", b"Forbidden", "This caller may not do that"),
+        (403, "text/plain", b"two\nlines", "This caller may not do that"),
+        (500, "text/plain", b"Traceback of everything", "Something went wrong inside the service"),
+        (403, "text/html", b"<h1>Ask Ann</h1>", "This caller may not do that"),
+        (403, "application/json", b"", "This caller may not do that"),
+        (403, "application/json", b"null", "This caller may not do that"),
+        (403, "application/json", b'{"detail":"Ask Ann"}', "Ask Ann"),
+        (403, "application/json", b'{"detail":{"mine":1}}', None),
+        (403, "application/json", b'{"detail":"x","more":1}', None),
+        (403, "application/json", b"[1]", None),
+        (403, "application/json", b"{", None),
+        (700, "text/plain", b"odd", "odd"),
+    ],
+)
+def test_plain_bodies(status, kind, body, detail):
+    """What frameworks send by themselves is read; what an application made is left alone."""
+    found = improved(status, kind, body)
+    assert (None if found is None else found.message) == detail
+
+
+def test_validation_errors_of_a_plain_fastapi():
+    """Around an application that was not installed into, FastAPI's own 422 is said better too."""
+    body = b'{"detail":[{"loc":["body","n"],"type":"int_parsing","msg":"secret","input":"secret"}]}'
+    found = improved(422, "application/json", body)
+    assert (found.field, found.errors[0].suggestions) == ("/body/n", ("Send a whole number",))
+    twice = of_validation([(("a",), "missing"), (("a",), "missing"), (("a",), "int"), ((), "json")])
+    assert [part.field for part in twice.errors] == ["/a", None]
+
+
+def test_responses_of_sync_frameworks():
+    """A large body, and one that may stay, stay; a wait in the headers is in the body too (P3)."""
+    asked, settings = Asked(), Settings()
+    assert better(400, [("Content-Type", "text/plain")], b"x" * 70000, asked, settings) is None
+    assert better(400, [("Content-Type", "image/png")], b"", asked, settings) is None
+    assert better(400, [("Content-Type", "application/json")], b'{"mine":1}', asked, settings) is None
+    found = better(503, [("Retry-After", "7"), ("X-Mine", "1"), ("Vary", "Origin")], b"", asked, settings)
+    assert b'"retry_after_ms":7000' in found.body
+    assert dict(found.headers)["X-Mine"] == "1"
+    assert dict(found.headers)["vary"] == "Accept, Origin"
+
+
+def test_the_quick_way_says_the_same():
+    """A document out of pieces equals one written whole, whatever is in the sentence and the path."""
+    settings = Settings()
+    for message in ("plain", 'quotes " and \\ and ü', "amends:path:9b07e3", "at 10.0.0.5:5432"):
+        for path in ("/a", "/ä", "/a b", "/x\ny"):
+            asked = Asked(path=path, host="shop.example", traceparent=f"00-{'ab' * 16}-{'cd' * 8}-01")
+            quick = answer(Fault(code="CONFLICT", message=message), asked, settings)
+            whole = answer(Fault(code="CONFLICT", message=message, strategy="x"), asked, settings)
+            assert quick.body == whole.body.replace(b',"retry_strategy":"x"', b"")
+            assert b"10.0.0.5" not in quick.body
+    for number in range(600):
+        answer(Fault(code="CONFLICT", message=f"no {number}"), Asked(host="a"), settings)
+
+
+def test_log_lines_stay_lines(caplog):
+    """A path cannot forge one."""
+    caplog.set_level("INFO", "amends.http")
+    answer(of_status(404), Asked(path="/x\nGET / answered 200"), Settings())
+    assert "\n" not in caplog.records[-1].getMessage()
+
+
+def test_openapi_of_statuses_and_of_others():
+    """Bare statuses have their row; a document with nothing in it is no problem."""
+    assert problems(503)[503]["description"] == "The service is temporarily unavailable"
+    assert "Problem" in described({"openapi": "3.1.0"})["components"]["schemas"]
+    kept = {
+        "paths": {"/": {"get": {"responses": {"200": {"$ref": "#/x/HTTPValidationError"}}}, "summary": "s"}}
+    }
+    assert set(described(kept)["paths"]["/"]["get"]["responses"]) == {"200", "default"}
+
+
+async def test_a_holder_that_wakes_up_settles_the_doubt():
+    """It was given up as dead, and finished after all: the record says what really happened."""
+    async with await stores.open("memory:") as store:
+        keys = Keys(store, expires_in=60, lease=0.1)
+        slept = await keys.claim("n", "f", transactional=False)
+        await asyncio.sleep(0.2)
+        with pytest.raises(FaultError) as caught:
+            await keys.claim("n", "f", transactional=False)
+        assert caught.value.code == "EFFECT_UNKNOWN"
+        await keys.done(slept, 201, (), b"{}")
+        assert (await keys.claim("n", "f", transactional=False)).status == 201
+        other = await keys.claim("m", "f", transactional=True)
+        await asyncio.sleep(0.2)
+        await keys.claim("m", "f", transactional=True)
+        await keys.release(other)
+        with pytest.raises(FaultError) as caught:
+            await keys.claim("m", "f", transactional=True)
+        assert caught.value.code == "CONFLICT"
+
+
+def test_credentials_do_not_follow_redirects():
+    """`headers` go to the service that was called, and to nobody it sends us to."""
+    seen = {}
+
+    def service(name, target=None):
+        async def app(scope, receive, send):
+            seen[name] = dict(scope["headers"]).get(b"authorization")
+            status, headers = (307, [(b"location", target.encode())]) if target else (200, [])
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+        return app
+
+    with serve(service("other")) as other, serve(service("own", f"{other}/")) as own:
+        transport = Transport(headers=lambda: {"Authorization": "Bearer secret"})
+        with httpx2.Client(transport=transport, follow_redirects=True) as client:
+            assert client.get(own).status_code == 200
+    assert seen == {"own": b"Bearer secret", "other": None}
+
+
+async def test_inner_transports_are_opened_and_closed():
+    """A transport that is given is entered and closed with ours."""
+
+    async def app(scope, receive, send):
+        raise FaultError("no", code="CONFLICT")
+
+    async with httpx2.AsyncClient(
+        transport=AsyncTransport(httpx2.ASGITransport(app=Problems(app)), errors="return"),
+        base_url="http://a",
+    ) as client:
+        assert (await client.get("/")).status_code == 409
+    with httpx2.Client(transport=Transport(httpx2.HTTPTransport(), errors="return")) as client:
+        assert not client.is_closed
+    assert client.is_closed
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Blocked())
+try:
+    import amends.bindings.{module}
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "line"),
+    [
+        ("starlette", {"starlette"}, "pip install 'amends[server]'"),
+        ("fastapi", {"fastapi"}, "pip install fastapi"),
+        ("flask", {"flask"}, "pip install flask"),
+        ("django", {"django"}, "pip install django"),
+        ("httpx", {"httpx", "httpx2"}, "pip install 'amends[http]'"),
+        ("requests", {"requests"}, "pip install requests"),
+        ("aiohttp", {"aiohttp"}, "pip install aiohttp"),
+        ("limits", {"limits"}, "pip install 'amends[limits]'"),
+    ],
+)
+def test_what_is_missing_is_named(module, missing, line):
+    """Design 10: the install line, or the framework itself."""
+    script = BLOCKED.format(missing=missing, module=module)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert line in done.stdout
+
+
+def test_the_asgi_middleware_and_httpx_alone_need_nothing_more():
+    """`Problems` loads no framework; the client binding works with httpx where httpx2 is missing."""
+    script = "import sys, amends.bindings.asgi; print({'starlette', 'httpx2', 'asyncio'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "set()"
+    script = (
+        BLOCKED.format(missing={"httpx2"}, module="httpx") + "\nprint(amends.bindings.httpx.library.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "httpx"
