@@ -178,7 +178,9 @@ def _purity(evidence: Evidence) -> Side:
 # What each failure exits with, in either published table; several where a table leaves the choice.
 _TABLES: dict[str, dict[str, set[int]]] = {
     "s2": {
-        "unknown-command": {2, 3}, "unknown-flag": {2, 3}, "near-miss": {2, 3},
+        "unknown-command": {2, 3},
+        "unknown-flag": {2, 3},
+        "near-miss": {2, 3},
         "401": {8},
         "404": {4},
         "422": {2},
@@ -187,7 +189,9 @@ _TABLES: dict[str, dict[str, set[int]]] = {
         "drop": {7, 12},
     },
     "v2": {
-        "unknown-command": {2, 13}, "unknown-flag": {2, 13}, "near-miss": {2, 13},
+        "unknown-command": {2, 13},
+        "unknown-flag": {2, 13},
+        "near-miss": {2, 13},
         "401": {8},
         "404": {5},
         "422": {2},
