@@ -86,7 +86,7 @@ async def test_a_deadline_answers_408_with_the_intent(store):
     """P11: type …/operation-cancelled, 408, and what was going on; the handler is stopped; the status tells."""
     shop = Shop()
     async with client(shop.app(store)) as session:
-        headers = {"Request-Timeout": "0.2", "Idempotency-Key": "key 1"}
+        headers = {"Request-Timeout": "0.5", "Idempotency-Key": "key 1"}
         response = await session.post("/invoice", json={}, headers=headers)
         body = response.json()
         assert response.status_code == 408
@@ -178,7 +178,7 @@ def test_a_client_that_goes_away_stops_the_handler(tmp_path, caplog):
     ):
         with pytest.raises(httpx2.ReadTimeout):
             session.post(
-                "/invoice", json={}, timeout=0.4, headers={"traceparent": f"00-{id}-00f067aa0ba902b7-01"}
+                "/invoice", json={}, timeout=0.9, headers={"traceparent": f"00-{id}-00f067aa0ba902b7-01"}
             )
         until = time.monotonic() + 10
         while (found := session.get(f"/operations/{id}")).status_code != 200 and time.monotonic() < until:

@@ -82,7 +82,7 @@ class Shop:
         await self.app(scope, receive, sent)
         if lose and status == [201]:
             self.trouble.clear()
-            await asyncio.sleep(1.2)
+            await asyncio.sleep(2)
 
     def rows(self, table):
         with sqlite3.connect(self.file) as file:
@@ -95,7 +95,7 @@ FIX = ("fix", "Send a whole number at /body/count")
 async def agent(url):
     """Orders a book and has it shipped; reads nothing but what the problems say."""
     transport = AsyncTransport()
-    async with httpx2.AsyncClient(transport=transport, base_url=url, timeout=0.9) as client:
+    async with httpx2.AsyncClient(transport=transport, base_url=url, timeout=1.5) as client:
         order = {"item": "book", "count": "one"}
         while True:
             try:
@@ -107,7 +107,7 @@ async def agent(url):
                     raise
                 order[error.fault.field.rpartition("/")[2]] = 1
         # Cut short by its own deadline and repeated under its key: the first try had no effect, and the server knows.
-        headers = {"Idempotency-Key": "ship-the-book", "Request-Timeout": "0.3"}
+        headers = {"Idempotency-Key": "ship-the-book", "Request-Timeout": "0.8"}
         sent = await client.post("/shipments", headers=headers)
         return placed, sent.json()
 

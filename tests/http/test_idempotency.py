@@ -133,9 +133,9 @@ async def test_a_long_request_keeps_its_hold(store):
     """The lease is renewed while the request runs."""
     shop = Shop()
     shop.gate = asyncio.Event()
-    app = shop.app(store, lease=0.3)
+    app = shop.app(store, lease=0.9)
     first = asyncio.ensure_future(post(app))
-    await asyncio.sleep(0.9)
+    await asyncio.sleep(1.5)
     assert (await post(app)).status_code == 409
     shop.gate.set()
     assert (await first).status_code == 201

@@ -87,6 +87,30 @@ def test_responses_of_sync_frameworks():
     assert dict(found.headers)["vary"] == "Accept, Origin"
 
 
+def test_packed_bodies():
+    """A page that was packed is replaced, with what belonged to its body; anything else that was packed stays."""
+    packed = [("Content-Encoding", "gzip"), ("ETag", "x"), ("X-Mine", "1")]
+    page = better(404, [("Content-Type", "text/html"), *packed], b"\x1f\x8b...", Asked(), Settings())
+    assert {"content-encoding", "etag"}.isdisjoint(name.lower() for name, _ in page.headers)
+    assert ("X-Mine", "1") in page.headers
+    assert better(404, [("Content-Type", "text/plain"), *packed], b"\x1f\x8b...", Asked(), Settings()) is None
+
+
+async def test_packed_bodies_over_asgi():
+    """The same for the middleware."""
+
+    async def app(scope, receive, send):
+        kind = b"text/html" if scope["path"] == "/page" else b"text/plain"
+        headers = [(b"content-type", kind), (b"content-encoding", b"x-none")]
+        await send({"type": "http.response.start", "status": 404, "headers": headers})
+        await send({"type": "http.response.body", "body": b"packed"})
+
+    transport = httpx2.ASGITransport(app=Problems(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        assert (await client.get("/page")).json()["code"] == "NOT_FOUND"
+        assert (await client.get("/text")).content == b"packed"
+
+
 def test_the_quick_way_says_the_same():
     """A document out of pieces equals one written whole, whatever is in the sentence and the path."""
     settings = Settings()
@@ -131,7 +155,7 @@ async def test_a_holder_that_wakes_up_settles_the_doubt():
         assert (await keys.claim("n", "f", transactional=False)).status == 201
         other = await keys.claim("m", "f", transactional=True)
         await asyncio.sleep(0.2)
-        await keys.claim("m", "f", transactional=True)
+        await Keys(store, expires_in=60, lease=60).claim("m", "f", transactional=True)
         await keys.release(other)
         with pytest.raises(FaultError) as caught:
             await keys.claim("m", "f", transactional=True)

@@ -96,7 +96,8 @@ class Problems:
     def _plain(self, scope: Scope, start: Message) -> bool:
         kind = header(start.get("headers", ()), b"content-type") or ""
         accept = header(scope["headers"], b"accept")
-        return rewritable(start["status"], kind, wanted(accept))
+        packed = header(start.get("headers", ()), b"content-encoding")
+        return rewritable(start["status"], kind, wanted(accept), packed)
 
     async def _improve(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:
         """Say better what the framework said; whether that was done."""

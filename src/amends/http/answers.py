@@ -212,9 +212,15 @@ def _quick(
     return None if found is None else (found.status, found.wait, found.filled(path, trace))
 
 
+_OF_A_BODY = frozenset(
+    {"transfer-encoding", "content-encoding", "content-disposition", "content-range", "etag", "last-modified"}
+)
+"""Headers that were about the body which is not sent."""
+
+
 def _with(sent: list[tuple[str, str]], more: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Our headers and the framework's; ours win, and both say what the answer varies with."""
-    ours = {name for name, _ in sent}
+    ours = {name for name, _ in sent} | _OF_A_BODY
     kept = list(sent)
     for name, value in more:
         if name.lower() == "vary":

@@ -21,13 +21,16 @@ LIMIT = 65536
 """Bytes of a body that are looked at; a larger one was made on purpose."""
 
 
-def rewritable(status: int, content_type: str, form: str) -> bool:
+def rewritable(status: int, content_type: str, form: str, encoding: str | None = None) -> bool:
     """Whether an error response may be one that says little, by what is known before its body."""
     if status < 400:
         return False
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "text/html":
         return form != HTML
+    if encoding is not None and encoding.lower() != "identity":
+        # What it says is packed already, and nobody packs what says little.
+        return False
     return kind in {"", "text/plain", "application/json"}
 
 

@@ -21,7 +21,7 @@ def better(
     kind = fields.get("content-type", "")
     if len(body) > LIMIT and not kind.startswith("text/html"):
         return None
-    if not rewritable(status, kind, wanted(asked.accept)):
+    if not rewritable(status, kind, wanted(asked.accept), fields.get("content-encoding")):
         return None
     fault = improved(status, kind, body)
     if fault is None:
