@@ -8,10 +8,13 @@ import sys
 from statistics import median
 
 PROBE = """
-import sys, resource
+import sys
 before = set(sys.modules)
 {statement}
-print(len(set(sys.modules) - before), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+count = len(set(sys.modules) - before)
+# Not ru_maxrss: that begins with the parent's.
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]
+print(count, peak)
 """
 
 STATEMENTS = {
