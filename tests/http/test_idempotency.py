@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import uuid
 
 import httpx2
 import pytest
@@ -17,6 +18,7 @@ from amends.errors import ConflictError, ServiceUnavailableError
 from amends.http.idempotency import Idempotent
 from tests.http import paying
 from tests.http.serving import ROOT
+from tests.stores.servers import NatsServer
 
 
 class Shop:
@@ -63,9 +65,21 @@ async def post(app, key="k", path="/order", body=b"{}", method="POST", **headers
         return await client.request(method, path, content=body, headers=headers)
 
 
-@pytest.fixture(params=["memory:", "sqlite"])
+@pytest.fixture(scope="module")
+def nats_server(tmp_path_factory):
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "sqlite", "nats"])
 async def store(request, tmp_path):
-    url = "memory:" if request.param == "memory:" else f"sqlite:///{tmp_path}/keys.db"
+    url = "memory:"
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/keys.db"
+    elif request.param == "nats":
+        url = f"{request.getfixturevalue('nats_server').url}/k{uuid.uuid4().hex[:16]}"
     async with await stores.open(url) as opened:
         yield opened
 
