@@ -101,6 +101,28 @@ def application(store, folder, mode, steps=None):
     return Idempotent(app, DyingStore(store, steps), lease=LEASE, transactional=mode == "own")
 
 
+def served():
+    """The same for a real server: a request with `x-hang` stops where it hurts most, until the server is killed."""
+    folder, mode = os.environ["PAYING_FOLDER"], os.environ["PAYING_MODE"]
+
+    async def pay(request):
+        if mode == "own":
+            if "x-hang" in request.headers:
+                await asyncio.sleep(60)
+            return await once(
+                request, lambda tx: tx.sql("INSERT INTO payments DEFAULT VALUES") or {}, status=201
+            )
+        with sqlite3.connect(f"{folder}/other.db", timeout=20) as file:
+            file.execute("INSERT INTO payments DEFAULT VALUES")
+        if "x-hang" in request.headers:
+            await asyncio.sleep(60)
+        return JSONResponse({}, 201)
+
+    app = Starlette(routes=[Route("/pay", pay, methods=["POST"])])
+    install(app)
+    return Idempotent(app, f"sqlite:///{folder}/store.db", lease=LEASE, transactional=mode == "own")
+
+
 def file_of(folder, mode):
     return f"{folder}/{'store' if mode == 'own' else 'other'}.db"
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 import uuid
 
 import httpx2
@@ -17,7 +18,7 @@ from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
 from amends.http.idempotency import Idempotent
 from tests.http import paying
-from tests.http.serving import ROOT
+from tests.http.serving import ROOT, free_port, process
 from tests.stores.servers import NatsServer
 
 
@@ -141,6 +142,16 @@ async def test_in_flight_says_wait(store):
     assert (await first).status_code == 201
     assert (await post(app)).headers["idempotency-replayed"] == "true"
     assert len(shop.runs) == 1
+
+
+async def test_many_at_once_are_one(store):
+    """Fifty requests with one key: one runs, the others wait for it or get its answer."""
+    shop = Shop()
+    app = shop.app(store)
+    answers = await asyncio.gather(*(post(app) for _ in range(50)))
+    assert len(shop.runs) == 1
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert {answer.content for answer in answers if answer.status_code == 201} == {b'{"run":1}'}
 
 
 async def test_a_long_request_keeps_its_hold(store):
@@ -270,6 +281,44 @@ async def test_killed_at_every_point(mode, tmp_path):
         outcomes.append(await _settled(folder, mode))
     assert set(outcomes) <= ({"run", "replayed"} if mode == "own" else {"run", "replayed", "doubt"})
     assert len(set(outcomes)) == (2 if mode == "own" else 3)
+
+
+@pytest.mark.parametrize("mode", ["own", "other"])
+def test_a_real_server_is_killed_and_started_again(mode, tmp_path):
+    """uvicorn, kill −9 in the middle of a payment, a new process, the same request: one payment, and a final answer."""
+    paying.payments(paying.file_of(tmp_path, mode))
+    env = {"PAYING_FOLDER": str(tmp_path), "PAYING_MODE": mode}
+    key = {"Idempotency-Key": "k"}
+
+    def server():
+        port = free_port()
+        command = (
+            "-m",
+            "uvicorn",
+            "--factory",
+            "tests.http.paying:served",
+            "--port",
+            str(port),
+            "--lifespan",
+            "off",
+        )
+        return process(*command, port=port, env=env)
+
+    with server() as (url, running), httpx2.Client(base_url=url) as client:
+        with pytest.raises(httpx2.ReadTimeout):
+            client.post("/pay", headers={**key, "x-hang": "1"}, timeout=1)
+        running.kill()
+        running.wait()
+    with server() as (url, _), httpx2.Client(base_url=url, timeout=20) as client:
+        for _ in range(50):
+            response = client.post("/pay", headers=key)
+            if response.status_code != 409:
+                break
+            time.sleep(0.1)
+    assert (response.status_code == 201) == (mode == "own")
+    if mode == "other":
+        assert response.json()["code"] == "EFFECT_UNKNOWN"
+    assert paying.payments(paying.file_of(tmp_path, mode)) == 1
 
 
 _SLOTS = threading.Semaphore(3)
