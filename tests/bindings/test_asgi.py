@@ -291,6 +291,35 @@ async def test_other_scopes_pass_untouched():
         assert seen.pop() == given
 
 
+async def test_no_response_is_a_failure_and_a_lost_client_is_none(caplog):
+    """An application that ends without a word is broken; a client that went away while sending is not its fault."""
+    from starlette.requests import Request
+
+    async def silent(scope, receive, send):
+        if scope["path"] == "/half":
+            await send({"type": "http.response.start", "status": 404, "headers": []})
+
+    for path in ("/", "/half"):
+        assert (await get(path, app=Problems(silent))).json()["code"] == "INTERNAL_ERROR"
+
+    async def reading(scope, receive, send):
+        await Request(scope, receive).body()
+
+    async def gone():
+        return {"type": "http.disconnect"}
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    caplog.clear()
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    await Problems(reading)(scope, gone, send)
+    assert sent[0]["status"] == 408
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 async def test_cancellation_passes():
     """A server that shuts down cancels, and nobody answers that."""
 

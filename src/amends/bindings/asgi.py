@@ -21,7 +21,7 @@ from amends.core.fault import Fault
 from amends.http.answers import LOG, Answer, Settings, answer, plain_path
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.bodies import LIMIT, improved, rewritable
-from amends.http.failures import fault_for, waiting
+from amends.http.failures import GONE, fault_for, waiting
 from amends.http.negotiation import wanted
 from amends.http.tracing import trace_id
 
@@ -84,6 +84,8 @@ class Problems:
 
         try:
             await self.app(scope, receive, sent)
+            if phase in {_WAITING, _HOLDING}:
+                raise RuntimeError("the application ended without a response")  # noqa: TRY301
         except Exception as exc:
             if phase in {_WAITING, _HOLDING}:
                 await self._failed(scope, send, exc)
@@ -111,7 +113,7 @@ class Problems:
 
     async def _failed(self, scope: Scope, send: Send, exc: Exception) -> None:
         fault = fault_for(_alone(exc))
-        expected = fault.origin is None and getattr(exc, "fault", None) is not None
+        expected = fault is GONE or (fault.origin is None and getattr(exc, "fault", None) is not None)
         await reply(scope, send, self._answer(scope, fault, cause=None if expected else exc))
 
     def _answer(self, scope: Scope, fault: Fault, **more: Any) -> Answer:

@@ -23,9 +23,12 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 
-__all__ = ["INTERNAL", "fault_for", "of_status", "of_validation", "waiting"]
+__all__ = ["GONE", "INTERNAL", "fault_for", "of_status", "of_validation", "waiting"]
 
 INTERNAL = Fault(code="INTERNAL_ERROR", message=VOCABULARY.rows["INTERNAL_ERROR"].message, vocabulary="http")
+
+GONE = Fault(code="CANCELLED", message=VOCABULARY.rows["CANCELLED"].message, vocabulary="http", status=408)
+"""The client went away."""
 
 # Libraries whose exceptions are about somebody else's answer to a call of ours.
 _CLIENTS = frozenset(
@@ -46,6 +49,9 @@ def fault_for(exc: BaseException) -> Fault:
         return (
             transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
         )
+    if type(exc).__name__ == "ClientDisconnect":
+        # Starlette's word for a request whose body never came: nobody is left to tell.
+        return GONE
     if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in type(exc).__mro__):
         return _told(exc)
     return INTERNAL
@@ -61,17 +67,21 @@ def _told(exc: BaseException) -> Fault:
     return fault
 
 
-@lru_cache(maxsize=256)
 def of_status(status: int, detail: str | None = None) -> Fault:
     """
     A failure of which a framework knows the status, and perhaps its author a sentence.
 
     A status phrase is no sentence, and what came with a 500 was not written for the caller.
     """
+    if detail and (status == 500 or len(detail) > _LONGEST):
+        detail = None
+    return _of_status(status, detail)
+
+
+@lru_cache(maxsize=256)
+def _of_status(status: int, detail: str | None) -> Fault:
     row = VOCABULARY.status_row(status)
-    words = row.message
-    if detail and status != 500 and len(detail) <= _LONGEST and not _is_phrase(status, detail):
-        words = detail
+    words = detail if detail and not _is_phrase(status, detail) else row.message
     return Fault(
         code=row.code,
         message=words,
