@@ -46,7 +46,7 @@ CASES: list[tuple[str, str, list[str], str]] = [
     ("os.rmdir", "path", ["/proc"], "os.rmdir('/proc/self')"),
     ("pathlib.read_text", "path", ["/srv/app/VERSION"], "Path('/srv/app/VERSION').read_text()"),
     ("pathlib.relative_to", "path", ["/var/www", "/srv/uploads"], "Path('/srv/uploads/a.png').relative_to('/var/www')"),
-    ("shutil.copy", "path", ["/root/.ssh", "id_ed25519"], "shutil.copy('/root/.ssh/id_ed25519_none', tmp)"),
+    ("shutil.copy", "path", ["/home/deploy/.ssh", "id_ed25519"], "shutil.copy('/home/deploy/.ssh/id_ed25519_none', tmp)"),
     ("shutil.rmtree", "path", ["/var/cache/amends-x"], "shutil.rmtree('/var/cache/amends-x')"),
     ("tempfile", "path", ["/mnt/scratch"], "__import__('tempfile').mkstemp(dir='/mnt/scratch')"),
     ("tarfile", "path", ["/srv/backups"], "__import__('tarfile').open('/srv/backups/2026-01.tar')"),
