@@ -12,7 +12,7 @@ from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
 from amends.core.vocabulary import Row, Vocabulary, table
 
-__all__ = ["TITLES", "VOCABULARY"]
+__all__ = ["VOCABULARY"]
 
 
 def _everyday(code: str, **changes: object) -> Row:
@@ -134,6 +134,3 @@ VOCABULARY = Vocabulary(
         408: _BY_CODE["TIMEOUT"],
     },
 )
-
-# Written where a producer gives no title; the codes' own words where they have any.
-TITLES = {row.code: row.message for row in ROWS}
