@@ -32,9 +32,10 @@ bench-recovery: $(VENV)/.bench
 # Tables are the source; what is written from them is checked for drift by the tests.
 generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
+	$(BIN)/python scripts/generate_docs.py
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis

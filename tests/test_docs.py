@@ -57,3 +57,20 @@ def test_pages_link_to_pages_that_exist():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_tables_are_what_the_code_says():
+    """Tables between marks are made from the code: `make generate` writes them again."""
+    script = ROOT / "scripts" / "generate_docs.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_changed_table_would_be_noticed(tmp_path):
+    """The check names a page whose table differs; seen on a copy."""
+    (tmp_path / "page.md").write_text("<!-- made: crosswalk -->\nan old table\n<!-- end -->\n")
+    script = ROOT / "scripts" / "generate_docs.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "page.md\n")
