@@ -1,1 +1,36 @@
-"""The Agent Runtime Control Protocol. `amends.arcp.errors` needs no extra."""
+"""
+The Agent Runtime Control Protocol: a runtime for agents, and its client (S5).
+
+    async with amends.arcp.connect(runtime_or_url, token="…") as client:
+        handle = await client.submit("summarise", {"url": "…"}, idempotency_key="…")
+        result = await handle.done
+
+`amends.arcp.errors` needs no extra; WebSockets need `amends[arcp]`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+# Type checkers take this name for true; see `amends`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+# Each name is loaded when it is first asked for.
+_HOMES: dict[str, str] = {}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'amends.arcp' has no attribute {name!r}")
+    value = getattr(import_module(f"amends.arcp.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,126 @@
+"""
+Budgets (section 9.6): a counter per currency, in decimals, never in floats.
+
+Amounts come as `USD:5.00` in a lease, as numbers or strings elsewhere. A float means what it prints: 0.1 is a tenth.
+Rounding, where there has to be some, is never in favour of whoever spends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from amends.arcp.leases.targets import Refused
+
+__all__ = ["Budget", "amount_of", "parse_amount"]
+
+_AMOUNT = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,31}):([0-9]{1,30}(?:\.[0-9]{1,30})?)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_LIMIT = Decimal(10) ** 30
+_FINEST = Decimal(1).scaleb(-30)
+_EXACT = Context(prec=80, rounding=ROUND_CEILING)
+
+
+def parse_amount(text: Any) -> tuple[str, Decimal]:
+    """
+    Currency and amount of a `cost.budget` pattern.
+
+    Raises:
+        Refused: when it is none.
+
+    """
+    found = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise Refused("not an amount like USD:5.00")
+    return found[1], Decimal(found[2])
+
+
+def amount_of(value: Any) -> Decimal | None:
+    """
+    A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None when it is none, or negative.
+
+    >>> amount_of(0.1), amount_of("USD:5.00"), amount_of(-1), amount_of(True)
+    (Decimal('0.1'), Decimal('5.00'), None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = value.rpartition(":")[2]
+        if not _NUMBER.fullmatch(value):
+            return None
+    elif isinstance(value, float):
+        value = repr(value)
+    elif not isinstance(value, int | Decimal):
+        return None
+    try:
+        amount = Decimal(value)
+        if not amount.is_finite() or amount < 0 or amount >= _LIMIT:
+            return None
+        exponent = amount.as_tuple().exponent
+        fine = isinstance(exponent, int) and exponent >= -30
+        return amount if fine else amount.quantize(_FINEST, context=_EXACT)
+    except (InvalidOperation, ValueError):
+        return None
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """
+    What is left, per currency. A value: spending gives another one.
+
+    >>> budget = Budget.of(["USD:1.00"]).spend("USD", 0.7).spend("USD", 0.1).spend("USD", 0.2)
+    >>> budget.left["USD"], budget.exhausted
+    (Decimal('0.00'), 'USD')
+    """
+
+    left: dict[str, Decimal] = {}
+
+    @classmethod
+    def of(cls, amounts: Iterable[Any]) -> Budget:
+        """
+        The counters a lease begins with.
+
+        Raises:
+            Refused: for what is no amount, and for a currency named twice: which ceiling was meant?
+
+        """
+        left: dict[str, Decimal] = {}
+        for text in amounts:
+            currency, amount = parse_amount(text)
+            if currency in left:
+                raise Refused("a currency named twice")
+            left[currency] = amount
+        return cls(left)
+
+    @classmethod
+    def read(cls, counters: Mapping[str, Any] | None) -> Budget:
+        """Counters as a peer or a store has them; what is no amount is passed over."""
+        found = {name: amount_of(value) for name, value in (counters or {}).items()}
+        return cls({name: amount for name, amount in found.items() if amount is not None})
+
+    def spend(self, currency: Any, amount: Any) -> Budget:
+        """What is left after a cost. A currency without a counter, or a cost that is none, changes nothing."""
+        cost = amount_of(amount)
+        if cost is None or not cost or not isinstance(currency, str) or currency not in self.left:
+            return self
+        return Budget({**self.left, currency: _EXACT.subtract(self.left[currency], cost)})
+
+    @property
+    def exhausted(self) -> str | None:
+        """The first currency with nothing left, or None (9.6: zero is nothing)."""
+        return next((name for name, amount in self.left.items() if amount <= 0), None)
+
+    def holds(self, wanted: Budget) -> str | None:
+        """The first currency in which `wanted` is more than is left, or None."""
+        return next((name for name, amount in wanted.left.items() if amount > self.left.get(name, 0)), None)
+
+    def counters(self) -> dict[str, str]:
+        """For the wire: exact decimals as strings, which every peer reads."""
+        return {name: f"{amount:f}" for name, amount in self.left.items()}
+
+    def amounts(self) -> list[str]:
+        """As patterns of a lease: `USD:5.00`."""
+        return [f"{name}:{max(amount, Decimal(0)):f}" for name, amount in self.left.items()]

@@ -1,0 +1,159 @@
+"""
+How the patterns of each capability are read and compared (section 9.2).
+
+A capability is a row: what its patterns are (paths, URLs, names, amounts). Unknown ones are refused, because a
+misspelt grant would silently grant nothing; vendors' own begin with `x-`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Protocol
+
+import msgspec
+
+from amends.arcp.leases.globs import MANY, Segment, glob_covers, parse_segment
+from amends.arcp.leases.targets import (
+    Refused,
+    host_of,
+    name_segments,
+    path_segments,
+    split_url,
+    url_path,
+)
+
+__all__ = ["CAPABILITIES", "MAX_PATTERN", "covers", "known", "parse_pattern", "parse_target"]
+
+MAX_PATTERN = 2048
+_CAPABILITY = re.compile(r"x-[a-z0-9-]+(?:\.[a-z0-9_-]+)*", re.ASCII)
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A pattern or a target, taken apart. What is equal must be equal, what is a glob must be covered."""
+
+    exact: tuple[str, ...] = ()
+    globs: tuple[tuple[Segment, ...], ...] = ()
+
+
+def _glob(parts: tuple[str, ...]) -> tuple[Segment, ...]:
+    segments = tuple(parse_segment(part) for part in parts)
+    if None in segments:
+        raise Refused("`**` as a part of a segment")
+    return segments
+
+
+def _letters(parts: tuple[str, ...]) -> tuple[Segment, ...]:
+    return tuple(tuple(part) for part in parts)
+
+
+def _path(text: Any, *, pattern: bool) -> Pattern:
+    parts = path_segments(text)
+    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+
+
+def _name(text: Any, *, pattern: bool) -> Pattern:
+    parts = name_segments(text)
+    return Pattern(globs=(_glob(parts) if pattern else _letters(parts),))
+
+
+def _agent(text: Any, *, pattern: bool) -> Pattern:
+    """`name` covers every version of it, `name@version` that one."""
+    parts = name_segments(text)
+    name, at, version = parts[-1].partition("@")
+    parse = _glob if pattern else _letters
+    anything: tuple[Segment, ...] = (MANY,)
+    return Pattern(
+        globs=(parse((*parts[:-1], name)), parse((version,)) if at else anything if pattern else ())
+    )
+
+
+def _url(text: Any, *, pattern: bool) -> Pattern:
+    scheme, host, port, path = split_url(text)
+    if not pattern:
+        address, host = host_of(host)
+        return Pattern((scheme, host if address else ""), _url_globs(_letters, host, address, port, path))
+    if isinstance(text, str) and ("?" in text or "#" in text):
+        raise Refused("a query or fragment in a pattern")
+    address = "*" not in host
+    if address:
+        address, host = host_of(host)
+    else:
+        # The names a wildcard stands for are plain ones; what stands beside it must be too.
+        host_of(host.replace("**", "a").replace("*", "a"))
+    return Pattern((scheme, host if address else ""), _url_globs(_glob, host, address, port, path))
+
+
+def _url_globs(
+    parse: Callable[[tuple[str, ...]], tuple[Segment, ...]], host: str, address: bool, port: str, path: str
+) -> tuple[tuple[Segment, ...], ...]:
+    labels = () if address else tuple(host.split("."))
+    segments = url_path(path) if path else ("",)
+    return parse(labels), parse((port,)), parse(segments)
+
+
+class Reader(Protocol):
+    """Reads a pattern or a target of one kind."""
+
+    def __call__(self, text: Any, *, pattern: bool) -> Pattern:
+        """Take it apart, or raise Refused."""
+
+
+CAPABILITIES: dict[str, Reader | None] = {
+    "fs.read": _path,
+    "fs.write": _path,
+    "net.fetch": _url,
+    "tool.call": _name,
+    "agent.delegate": _agent,
+    "model.use": _name,
+    "cost.budget": None,
+}
+"""The reserved capabilities and how their patterns are read; budgets are amounts, and read by `budget`."""
+
+
+def known(capability: object) -> bool:
+    """Whether a capability is a reserved one or a vendor's."""
+    return isinstance(capability, str) and (
+        capability in CAPABILITIES or (len(capability) <= 64 and bool(_CAPABILITY.fullmatch(capability)))
+    )
+
+
+@lru_cache(maxsize=4096)
+def parse_pattern(capability: str, pattern: str) -> Pattern:
+    """
+    A grant's pattern.
+
+    Raises:
+        Refused: when it has no one meaning.
+
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise Refused("too long")
+    reader: Reader | None = CAPABILITIES.get(capability, _name)
+    if reader is None:
+        raise Refused("an amount is no pattern")
+    return reader(pattern, pattern=True)
+
+
+def parse_target(capability: str, target: Any) -> Pattern:
+    """
+    What an operation wants to touch.
+
+    Raises:
+        Refused: when it has no one meaning.
+
+    """
+    reader: Reader | None = CAPABILITIES.get(capability, _name)
+    if reader is None:
+        raise Refused("an amount is no target")
+    return reader(target, pattern=False)
+
+
+def covers(pattern: Pattern, other: Pattern) -> bool:
+    """Whether a pattern takes in a target, or all of another pattern."""
+    return (
+        pattern.exact == other.exact
+        and len(pattern.globs) == len(other.globs)
+        and all(glob_covers(mine, theirs) for mine, theirs in zip(pattern.globs, other.globs, strict=True))
+    )

@@ -1,0 +1,199 @@
+"""A lease: what was granted, until when; checks against it, and smaller leases made from it (sections 9.3 to 9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from amends.arcp.leases.budget import Budget
+from amends.arcp.leases.grammar import covers, known, parse_pattern, parse_target
+from amends.arcp.leases.targets import Refused
+from amends.arcp.wire.times import seconds_of, text_of
+from amends.errors.arcp import (
+    ARCPError,
+    BudgetExhaustedError,
+    InvalidRequestError,
+    LeaseExpiredError,
+    LeaseSubsetViolationError,
+    PermissionDeniedError,
+)
+
+__all__ = ["MAX_PATTERNS", "Lease", "read"]
+
+MAX_PATTERNS = 256
+"""Patterns of one capability."""
+_SHOWN = 256
+"""Characters of a target that an error repeats."""
+
+
+def read(request: Any, constraints: Any = None, *, now: float) -> Lease:
+    """
+    The lease a request asks for.
+
+    Args:
+        request: `lease_request`: capability → patterns.
+        constraints: `lease_constraints`: `{"expires_at": …}`.
+        now: seconds since the epoch; an end that has passed is refused (9.5).
+
+    Raises:
+        InvalidRequestError: when a part of it has no one meaning; `details` name the capability and why.
+
+    """
+    return Lease(_grants(request), _expiry(constraints, now))
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What a job may do. Frozen: a lease is never widened, and never renewed."""
+
+    grants: dict[str, tuple[str, ...]] = {}
+    expires_at: float | None = None
+    """Seconds since the epoch."""
+
+    @property
+    def budget(self) -> Budget:
+        """The counters the lease begins with."""
+        return Budget.of(self.grants.get("cost.budget", ()))
+
+    def wire(self) -> dict[str, list[str]]:
+        """`lease`, as sent."""
+        return {capability: list(patterns) for capability, patterns in self.grants.items()}
+
+    def constraints(self) -> dict[str, str] | None:
+        """`lease_constraints`, as sent."""
+        return None if self.expires_at is None else {"expires_at": text_of(self.expires_at)}
+
+    def check(
+        self, capability: str, target: Any, now: float, budget: Budget | None = None
+    ) -> ARCPError | None:
+        """
+        Whether an operation is allowed: None, or the error that says why not, to raise or to send.
+
+        Args:
+            capability: `fs.read`, `tool.call`, …
+            target: the path, URL or name it touches.
+            now: seconds since the epoch.
+            budget: the counters as they are now, where the lease has some.
+
+        """
+        shown = str(target)[:_SHOWN] if isinstance(target, str) else None
+        about = {"capability": capability, "target": shown}
+        if self.expires_at is not None and now >= self.expires_at:
+            return LeaseExpiredError(
+                "The lease has ended", details={**about, "expires_at": text_of(self.expires_at)}
+            )
+        reason = self._refusal(capability, target)
+        if reason is not None:
+            return PermissionDeniedError(
+                f"{capability} is not granted for this target", details={**about, "reason": reason}
+            )
+        spent = budget.exhausted if budget is not None else None
+        if spent is not None:
+            return BudgetExhaustedError(
+                f"Nothing is left of the budget in {spent}", details={**about, "currency": spent}
+            )
+        return None
+
+    def _refusal(self, capability: str, target: Any) -> str | None:
+        patterns = self.grants.get(capability)
+        if not patterns:
+            return "the lease has no such capability"
+        try:
+            wanted = parse_target(capability, target)
+        except Refused as refused:
+            return str(refused)
+        granted = any(covers(parse_pattern(capability, pattern), wanted) for pattern in patterns)
+        return None if granted else "no pattern matches"
+
+    def narrow(
+        self, request: Lease, remaining: Budget | None, now: float
+    ) -> Lease | LeaseSubsetViolationError:
+        """
+        The lease of a job this one delegates to, or the violation (9.4, 10.2).
+
+        What the request leaves out it does not get, but for the two bounds: without an end of its own it has ours,
+        and a currency it names no ceiling for has what is left of ours.
+
+        Args:
+            request: what is asked for, as `read` gave it.
+            remaining: what is left of this lease's budget.
+            now: seconds since the epoch.
+
+        """
+        for capability, patterns in request.grants.items():
+            if capability == "cost.budget":
+                continue
+            granted = [parse_pattern(capability, mine) for mine in self.grants.get(capability, ())]
+            for pattern in patterns:
+                if not any(covers(mine, parse_pattern(capability, pattern)) for mine in granted):
+                    return _violation(
+                        "asks for more than is granted", capability=capability, pattern=pattern[:_SHOWN]
+                    )
+        left = remaining if remaining is not None else self.budget
+        grants = dict(request.grants)
+        if left.left:
+            over = left.holds(request.budget)
+            if over is not None:
+                return _violation(
+                    "asks for more than is left of the budget",
+                    capability="cost.budget",
+                    currency=over,
+                    remaining=left.counters().get(over, "0"),
+                )
+            grants["cost.budget"] = tuple(Budget({**left.left, **request.budget.left}).amounts())
+        expires_at = request.expires_at
+        if self.expires_at is not None:
+            if expires_at is not None and expires_at > self.expires_at:
+                return _violation("ends later", expires_at=text_of(self.expires_at))
+            expires_at = self.expires_at if expires_at is None else expires_at
+        return Lease(grants, expires_at)
+
+
+def _violation(why: str, **details: Any) -> LeaseSubsetViolationError:
+    return LeaseSubsetViolationError(f"The delegated lease {why}", details=details)
+
+
+def _grants(request: Any) -> dict[str, tuple[str, ...]]:
+    if request is None:
+        return {}
+    if not isinstance(request, Mapping):
+        raise InvalidRequestError("A lease maps capabilities to patterns", details={"field": "lease_request"})
+    grants: dict[str, tuple[str, ...]] = {}
+    for capability, patterns in request.items():
+        if not known(capability):
+            raise _invalid(str(capability)[:64], "an unknown capability")
+        if not isinstance(patterns, list | tuple) or len(patterns) > MAX_PATTERNS:
+            raise _invalid(capability, "not a list of patterns, or too long a one")
+        if not all(isinstance(pattern, str) for pattern in patterns):
+            raise _invalid(capability, "a pattern that is no text")
+        try:
+            if capability == "cost.budget":
+                Budget.of(patterns)
+            else:
+                for pattern in patterns:
+                    parse_pattern(capability, pattern)
+        except Refused as refused:
+            raise _invalid(capability, str(refused)) from None
+        grants[capability] = tuple(patterns)
+    return grants
+
+
+def _expiry(constraints: Any, now: float) -> float | None:
+    if constraints is None:
+        return None
+    text = constraints.get("expires_at") if isinstance(constraints, Mapping) else constraints
+    if text is None:
+        return None
+    seconds = seconds_of(text)
+    if seconds is None or seconds <= now:
+        raise InvalidRequestError(
+            "A lease ends at a time to come, in UTC with a Z",
+            details={"field": "lease_constraints.expires_at"},
+        )
+    return seconds
+
+
+def _invalid(capability: str, reason: str) -> InvalidRequestError:
+    details = {"field": "lease_request", "capability": capability, "reason": reason}
+    return InvalidRequestError("A part of the lease cannot be granted", details=details)

@@ -1,0 +1,11 @@
+"""
+How frames travel: WebSocket, an ASGI endpoint, stdio, in memory. All are one small protocol, `Connection`.
+
+`memory` needs nothing, `stdio` and `asgi` the standard library, `websocket` the extra `arcp`.
+"""
+
+from __future__ import annotations
+
+from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
+
+__all__ = ["Connection", "ConnectionLost", "Serves"]

@@ -1,0 +1,109 @@
+"""Two ends in one process, bounded both ways: a sender waits for a slow reader, as on a network."""
+
+from __future__ import annotations
+
+from asyncio import Future, get_running_loop
+from collections import deque
+from collections.abc import Sequence
+
+from amends.arcp.transports.connection import ConnectionLost
+from amends.arcp.wire.envelope import MAX_FRAME
+
+__all__ = ["MemoryConnection", "pair"]
+
+FRAMES = 256
+"""Frames on their way in one direction before a sender has to wait."""
+
+
+class _Lane:
+    """One direction."""
+
+    __slots__ = ("closed", "frames", "limit", "reader", "writers")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.frames: deque[str | bytes] = deque()
+        self.closed = False
+        self.reader: Future[None] | None = None
+        self.writers: deque[Future[None]] = deque()
+
+    def wake_reader(self) -> None:
+        if self.reader is not None and not self.reader.done():
+            self.reader.set_result(None)
+
+    def wake_writer(self) -> None:
+        while self.writers:
+            writer = self.writers.popleft()
+            if not writer.done():
+                writer.set_result(None)
+                return
+
+    def close(self) -> None:
+        self.closed = True
+        self.wake_reader()
+        while self.writers:
+            self.wake_writer()
+
+
+class MemoryConnection:
+    """One end of a pair."""
+
+    peer = "memory"
+
+    def __init__(self, incoming: _Lane, outgoing: _Lane, max_frame: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._max_frame = max_frame
+
+    async def send(self, data: str | bytes) -> None:
+        """Hand one frame over, waiting while the other side is slow."""
+        lane = self._outgoing
+        while len(lane.frames) >= lane.limit and not lane.closed:
+            room: Future[None] = get_running_loop().create_future()
+            lane.writers.append(room)
+            try:
+                await room
+            except BaseException:
+                # Whoever was woken in vain passes the turn on.
+                if room.done() and not room.cancelled():
+                    lane.wake_writer()
+                raise
+        if lane.closed:
+            raise ConnectionLost("the other end is closed")
+        lane.frames.append(data)
+        lane.wake_reader()
+
+    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+        """Hand several frames over in order."""
+        for frame in frames:
+            await self.send(frame)
+
+    async def receive(self) -> str | bytes | None:
+        """The next frame, or None when there will be no more."""
+        lane = self._incoming
+        while not lane.frames:
+            if lane.closed:
+                return None
+            lane.reader = get_running_loop().create_future()
+            try:
+                await lane.reader
+            finally:
+                lane.reader = None
+        frame = lane.frames.popleft()
+        lane.wake_writer()
+        if len(frame) > self._max_frame:
+            await self.close(1009)
+            return None
+        return frame
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """End both directions. Frames that were sent before can still be read at the other end, not at this one."""
+        self._outgoing.close()
+        self._incoming.close()
+        self._incoming.frames.clear()
+
+
+def pair(*, frames: int = FRAMES, max_frame: int = MAX_FRAME) -> tuple[MemoryConnection, MemoryConnection]:
+    """Two connected ends."""
+    there, back = _Lane(frames), _Lane(frames)
+    return MemoryConnection(back, there, max_frame), MemoryConnection(there, back, max_frame)

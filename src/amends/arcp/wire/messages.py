@@ -1,0 +1,381 @@
+"""
+The payload of every message type, and one table from type to struct.
+
+Members nobody must send are optional here, whoever sends them: a reader asks the struct, and says itself what it
+cannot do without. Numbers may come as strings. What a published peer needs to read us is marked *peer*.
+
+Two messages are ours to explain:
+
+- A request that is refused before there is a job (DUPLICATE_KEY, AGENT_NOT_AVAILABLE …) is answered with `job.error`
+  that names the request in `request_id` and has neither `event_seq` nor, where no job is concerned, `job_id`. Only
+  what ends the session is a `session.error` (S5). A client also reads refusals sent as `session.error`.
+- Resuming is `session.hello` with `resume` (v1.0); `session.resume`, which v1.1 names without showing, is read as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from amends.arcp.wire.envelope import Envelope, Malformed, cleaned
+from amends.core.wire import TOO_DEEP, Unreadable
+
+__all__ = [
+    "MESSAGES",
+    "Accepted",
+    "Ack",
+    "Agent",
+    "Auth",
+    "Bye",
+    "Cancel",
+    "Cancelled",
+    "Capabilities",
+    "Error",
+    "Event",
+    "Filter",
+    "Hello",
+    "JobEntry",
+    "Jobs",
+    "ListJobs",
+    "Message",
+    "Peer",
+    "Ping",
+    "Pong",
+    "Result",
+    "Resume",
+    "Submit",
+    "Subscribe",
+    "Subscribed",
+    "Unsubscribe",
+    "Welcome",
+    "read_payload",
+]
+
+
+class Message(msgspec.Struct, omit_defaults=True, gc=False):
+    """The payload of a message."""
+
+
+class Peer(Message):
+    """Who is speaking."""
+
+    name: str = ""
+    version: str = ""
+
+
+class Auth(Message):
+    """The bearer token (6.1). Its text form does not show it."""
+
+    scheme: str | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Auth(scheme={self.scheme!r})"
+
+
+class Agent(Message):
+    """An entry of the inventory (7.5); v1.0 has the bare name instead."""
+
+    name: str
+    versions: list[str] | None = None
+    default: str | None = None
+
+
+class Capabilities(Message):
+    """What a side can do."""
+
+    encodings: list[str] | None = None
+    features: list[str] | None = None
+    agents: list[str | Agent] | None = None
+
+
+class Resume(Message):
+    """Which session goes on, and from where (6.3). Its text form does not show the token."""
+
+    session_id: str = ""
+    resume_token: str = ""
+    last_event_seq: int = 0
+    auth: Auth | None = None
+    client: Peer | None = None
+    capabilities: Capabilities | None = None
+
+    def __repr__(self) -> str:
+        return f"Resume(session_id={self.session_id!r}, last_event_seq={self.last_event_seq})"
+
+
+class Hello(Message):
+    """session.hello"""
+
+    client: Peer | None = None
+    auth: Auth | None = None
+    capabilities: Capabilities | None = None
+    resume: Resume | None = None
+
+
+class Welcome(Message):
+    """session.welcome. Its text form does not show the token."""
+
+    runtime: Peer | None = None
+    session_id: str | None = None
+    """*peer*: read from here, though the envelope has it too."""
+    resume_token: str | None = None
+    resume_window_sec: float | None = None
+    heartbeat_interval_sec: float | None = None
+    capabilities: Capabilities | None = None
+    accepted_at: str | None = None
+    """*peer*"""
+
+    def __repr__(self) -> str:
+        return f"Welcome(session_id={self.session_id!r}, resume_window_sec={self.resume_window_sec})"
+
+
+class Bye(Message):
+    """session.bye (v1.0), session.close and session.closed (v1.1)"""
+
+    reason: str | None = None
+    code: str | None = None
+
+
+class Ping(Message):
+    """session.ping"""
+
+    nonce: str = ""
+    sent_at: str | None = None
+
+
+class Pong(Message):
+    """session.pong"""
+
+    ping_nonce: str | None = None
+    received_at: str | None = None
+
+
+class Ack(Message):
+    """session.ack"""
+
+    last_processed_seq: int
+
+
+class Filter(Message):
+    """Which jobs are listed; every member is optional."""
+
+    status: list[str] | None = None
+    agent: str | None = None
+    created_after: str | None = None
+
+
+class ListJobs(Message):
+    """session.list_jobs"""
+
+    filter: Filter | None = None
+    limit: int | None = None
+    cursor: str | None = None
+
+
+class JobEntry(Message):
+    """A job in a listing (6.6)."""
+
+    job_id: str
+    agent: str = ""
+    status: str = ""
+    lease: dict[str, Any] | None = None
+    lease_constraints: dict[str, Any] | None = None
+    parent_job_id: str | None = None
+    created_at: str | None = None
+    submitted_at: str | None = None
+    """*peer*: its name for `created_at`."""
+    trace_id: str | None = None
+    last_event_seq: int | None = None
+
+
+class Jobs(Message):
+    """session.jobs"""
+
+    request_id: str | None = None
+    jobs: list[JobEntry] = []
+    next_cursor: str | None = None
+
+
+class Submit(Message):
+    """job.submit"""
+
+    agent: str
+    input: Any = None
+    lease_request: dict[str, Any] | None = None
+    lease_constraints: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+    max_runtime_sec: float | None = None
+    parent_job_id: str | None = None
+    delegate_id: str | None = None
+
+
+class Accepted(Message):
+    """job.accepted. Its text form does not show credentials."""
+
+    job_id: str
+    agent: str | None = None
+    lease: dict[str, Any] | None = None
+    lease_constraints: dict[str, Any] | None = None
+    budget: dict[str, Any] | None = None
+    credentials: list[dict[str, Any]] | None = None
+    accepted_at: str | None = None
+    """*peer*"""
+    trace_id: str | None = None
+    parent_job_id: str | None = None
+    delegate_id: str | None = None
+    request_id: str | None = None
+    """*peer*: the id of the submission this answers."""
+
+    def __repr__(self) -> str:
+        return f"Accepted(job_id={self.job_id!r}, agent={self.agent!r})"
+
+
+class Cancel(Message):
+    """job.cancel"""
+
+    reason: str | None = None
+    code: str | None = None
+    job_id: str | None = None
+    """Belongs in the envelope; read from here where that has none."""
+
+
+class Cancelled(Message):
+    """job.cancelled: the cancellation is being carried out; the end itself is a `job.error`."""
+
+    job_id: str | None = None
+    request_id: str | None = None
+
+
+class Event(Message):
+    """job.event (8.1)"""
+
+    kind: str
+    ts: str | None = None
+    body: dict[str, Any] | None = None
+    run: int | None = None
+    """Ours: which run of a job that ran again, from 2 on."""
+
+
+class Result(Message):
+    """job.result; a published peer also ends failed jobs with it."""
+
+    final_status: str | None = None
+    result: Any = None
+    result_id: str | None = None
+    result_size: int | None = None
+    summary: str | None = None
+    completed_at: str | None = None
+    """*peer*"""
+    status: str | None = None
+    error: Any = None
+    run: int | None = None
+
+
+class Error(Message):
+    """
+    session.error and job.error: S5's payload, and what a job's end has beside it.
+
+    Written with this struct; read as an object by `amends.carriers.arcp`, which knows what peers make of it.
+    """
+
+    code: str
+    message: str
+    retryable: bool | None = None
+    details: dict[str, Any] | None = None
+    final_status: str | None = None
+    completed_at: str | None = None
+    """*peer*"""
+    request_id: str | None = None
+    run: int | None = None
+
+
+class Subscribe(Message):
+    """job.subscribe"""
+
+    job_id: str
+    from_event_seq: int | None = None
+    history: bool | None = None
+
+
+class Subscribed(Message):
+    """job.subscribed"""
+
+    job_id: str
+    request_id: str | None = None
+    """*peer*"""
+    current_status: str | None = None
+    agent: str | None = None
+    lease: dict[str, Any] | None = None
+    lease_constraints: dict[str, Any] | None = None
+    budget: dict[str, Any] | None = None
+    credentials: list[dict[str, Any]] | None = None
+    parent_job_id: str | None = None
+    trace_id: str | None = None
+    subscribed_from: int | None = None
+    replayed: Any = None
+    """Whether history was replayed; a published peer has a number."""
+
+    def __repr__(self) -> str:
+        return f"Subscribed(job_id={self.job_id!r}, current_status={self.current_status!r})"
+
+
+class Unsubscribe(Message):
+    """job.unsubscribe"""
+
+    job_id: str
+
+
+MESSAGES: dict[str, type[Message]] = {
+    "session.hello": Hello,
+    "session.resume": Resume,
+    "session.welcome": Welcome,
+    "session.error": Error,
+    "session.bye": Bye,
+    "session.close": Bye,
+    "session.closed": Bye,
+    "session.ping": Ping,
+    "session.pong": Pong,
+    "session.ack": Ack,
+    "session.list_jobs": ListJobs,
+    "session.jobs": Jobs,
+    "job.submit": Submit,
+    "job.accepted": Accepted,
+    "job.cancel": Cancel,
+    "job.cancelled": Cancelled,
+    "job.event": Event,
+    "job.result": Result,
+    "job.error": Error,
+    "job.subscribe": Subscribe,
+    "job.subscribed": Subscribed,
+    "job.unsubscribe": Unsubscribe,
+}
+"""Every message type of v1.0 and v1.1."""
+
+_DECODERS = {type: msgspec.json.Decoder(struct, strict=False).decode for type, struct in MESSAGES.items()}
+
+
+def read_payload(message: Envelope) -> Any:
+    """The payload of a message that was read, as the struct of its type; `Malformed` where it does not fit."""
+    decode = _DECODERS.get(message.type)
+    if decode is None:
+        return Malformed("the message type is unknown", message.id)
+    try:
+        return decode(message.payload)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _forgiving(message)
+
+
+def _forgiving(message: Envelope) -> Any:
+    """Read again: null counts as nothing said, and what strict JSON refuses is cleaned."""
+    try:
+        value = cleaned(bytes(message.payload))
+    except Unreadable:
+        value = TOO_DEEP
+    if value is TOO_DEEP:
+        return Malformed(f"the payload of {message.type} cannot be read", message.id)
+    try:
+        return msgspec.convert({} if value is None else value, MESSAGES[message.type], strict=False)
+    except msgspec.ValidationError as error:
+        # msgspec says which member and which types, never the value.
+        return Malformed(f"the payload of {message.type} does not fit: {error}", message.id)

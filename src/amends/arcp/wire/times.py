@@ -1,0 +1,62 @@
+"""Times on the wire: ISO 8601 in UTC with a Z (section 9.5). In the process they are seconds since the epoch."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from time import time
+
+__all__ = ["now_text", "seconds_of", "text_of"]
+
+# Offsets other than Z are refused (9.5: UTC, Z suffix); +00:00 means the same and is read.
+_FORM = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|\+00:00)", re.ASCII)
+
+
+def text_of(seconds: float) -> str:
+    """
+    A time for the wire, with milliseconds where it has some.
+
+    >>> text_of(1778715720)
+    '2026-05-13T23:42:00Z'
+    """
+    moment = datetime.fromtimestamp(round(seconds, 3), UTC)
+    precision = "milliseconds" if moment.microsecond else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def seconds_of(text: object) -> float | None:
+    """
+    The seconds of a time from the wire, or None when it is none in UTC.
+
+    >>> seconds_of("2026-05-13T23:42:00Z")
+    1778715720.0
+    >>> seconds_of("2026-05-13T23:42:00+02:00") is None
+    True
+    """
+    if not isinstance(text, str) or not _FORM.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+class _Now:
+    """The present as text. Frames within one millisecond share it: formatting costs more than looking at the clock."""
+
+    __slots__ = ("_millisecond", "_text")
+
+    def __init__(self) -> None:
+        self._millisecond = -1
+        self._text = ""
+
+    def __call__(self) -> str:
+        millisecond = int(time() * 1000)
+        if millisecond != self._millisecond:
+            self._text = text_of(millisecond / 1000)
+            self._millisecond = millisecond
+        return self._text
+
+
+now_text = _Now()
+"""The present, for the wire."""
