@@ -2,6 +2,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Half of the suite waits for something, so more of it may run at once than there are cores.
+WORKERS ?= 4
+
+# Hundreds of tests start an interpreter; none of them should compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: try test lint types unit bench bench-recovery soak docs generate clean
 
@@ -18,7 +23,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak"
+	$(BIN)/python -m pytest -q -m "not soak" -n $(WORKERS) --dist worksteal
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
