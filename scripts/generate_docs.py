@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from amends.commands.explain import facts, markdown
 from amends.core.crosswalk import TARGETS, code_in
 from amends.core.decision import REASONS, decide
 from amends.core.exits import PROFILES
+from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.terms import Actor, Executed, Recovery

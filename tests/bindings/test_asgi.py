@@ -218,7 +218,7 @@ async def test_response_log_and_span_have_one_id(caplog):
 
 async def test_every_page_equals_explain_and_shows_what_is_answered():
     """P4: an index and a page per code, in three forms; the Markdown is that of `amends explain`."""
-    from amends.commands.explain import facts, markdown
+    from amends.core.explanation import facts, markdown
     from amends.core.vocabulary import vocabulary
 
     async with client() as session:

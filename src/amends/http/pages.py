@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, MARKDOWN
@@ -68,9 +69,6 @@ def _code(name: str, word: str) -> tuple[str, str, Any, Any] | None:
 
 
 def _about(name: str, row: Row) -> tuple[str, str, Any, Any]:
-    # Not at the top: the command line stands on everything else, and only somebody who opens a page needs it.
-    from amends.commands.explain import facts, markdown
-
     example = _example(name, row)
     return row.code, markdown(name, row), {**facts(name, row), "example": example}, example
 

@@ -1,0 +1,74 @@
+"""What the tables know about a code: as plain values, and as a page to read. One text for every place that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.crosswalk import TARGETS, transfer
+from amends.core.exits import exit_code
+from amends.core.fault import Fault
+from amends.core.terms import Executed, Recovery
+from amends.core.vocabulary import Row, row_for, vocabulary
+
+__all__ = ["facts", "markdown"]
+
+_MEANING = {
+    Recovery.TRANSIENT: "the same request may succeed later",
+    Recovery.CORRECTABLE: "the request has to change first",
+    Recovery.TERMINAL: "no program can help; a person has to act",
+    Recovery.UNCERTAIN: "nobody knows; one more try where a repeat is safe",
+}
+_EFFECT = {
+    Executed.NO: "it did not happen",
+    Executed.MAYBE: "it may have happened",
+    Executed.YES: "it did happen",
+}
+
+
+def facts(name: str, row: Row) -> dict[str, Any]:
+    """Everything the tables know about a code, in plain values."""
+    fault = Fault(code=row.code, vocabulary=name)
+    told = {target: transfer(fault, target).code for target in TARGETS if target != name}
+    known = {
+        "vocabulary": name,
+        "code": row.code,
+        "message": row.message,
+        "recovery": row.recovery.value,
+        "executed": row.executed.value,
+        "actor": row.actor.value,
+        "suggestion": row.suggestion,
+        "user_message": row.user_message,
+        "status": row.status or row_for("everyday", row.everyday).status,
+        "exit": exit_code(fault),
+        "jsonrpc": row.jsonrpc,
+        "wait": row.wait,
+        "category": row.category,
+        "qualifier": row.qualifier,
+        "alias": row.alias,
+        "elsewhere": told,
+    }
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def markdown(name: str, row: Row) -> str:
+    """The same, to read. The retry verdict comes first."""
+    known = facts(name, row)
+    elsewhere = ", ".join(f"{target} {code}" for target, code in known["elsewhere"].items())
+    lines = [
+        f"# {row.code} ({vocabulary(name).title})",
+        "",
+        (
+            f"**{row.recovery}**: {_MEANING[row.recovery]}. "
+            f"When it fails this way, {_EFFECT[row.executed]}. Next to act: the {row.actor}."
+        ),
+        "",
+        f"{row.message}. {row.suggestion}.",
+        "",
+        f"- tell the user: {row.user_message}",
+        f"- HTTP status {known['status']}, exit code {known['exit']}"
+        + (f", JSON-RPC {row.jsonrpc}" if row.jsonrpc is not None else ""),
+        f"- elsewhere: {elsewhere}",
+    ]
+    if row.alias:
+        lines.append(f"- deprecated: {row.alias} is the current word")
+    return "\n".join([*lines, ""])

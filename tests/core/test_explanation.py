@@ -1,0 +1,30 @@
+"""What is known about a code, in values and in words."""
+
+import pytest
+
+from amends.core.explanation import facts, markdown
+from amends.core.vocabulary import names, vocabulary
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_code_can_be_explained(name):
+    """Every row of every vocabulary has facts; the exit code is never 0, the verdict comes first."""
+    for row in vocabulary(name).rows.values():
+        known = facts(name, row)
+        assert known["exit"] != 0
+        assert 200 < known["status"] < 600
+        page = markdown(name, row).splitlines()
+        assert page[0].startswith(f"# {row.code} ")
+        assert page[2].startswith(f"**{row.recovery}**")
+
+
+def test_a_deprecated_word_names_the_current_one():
+    """AdCP keeps old words; whoever meets one is told the new."""
+    old = next(row for row in vocabulary("adcp").rows.values() if row.alias)
+    assert f"deprecated: {old.alias} is the current word" in markdown("adcp", old)
+
+
+def test_numbers_of_jsonrpc_are_told():
+    """A code that has a JSON-RPC number says it."""
+    row = next(row for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None)
+    assert f"JSON-RPC {row.jsonrpc}" in markdown("adcp", row)
