@@ -95,6 +95,8 @@ def test_nobody_names_an_unknown_clause(folder):
     unknown = []
     for path in sorted(ROOT.joinpath(folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
+        if set(ID.findall(text)) <= REQUIREMENTS.keys():
+            continue  # nor in what is said; parsing every file would take seconds
         for said in (*docstrings(text), *comments(text)):
             unknown += [
                 f"{path.relative_to(ROOT)}: {id}" for id in ID.findall(said) if id not in REQUIREMENTS

@@ -343,18 +343,25 @@ def test_time_is_linear(atom):
 
     cost(1_000)
     small = min(cost(25_000) for _ in range(3))
-    # The least of several: a machine that is busy elsewhere only ever adds.
-    large = min(cost(200_000) for _ in range(3))
-    # Quadratic would be 64 times; the constant forgives a noisy machine on tiny times.
-    assert large < 24 * small + 0.2, (small, large)
+    # A machine that is busy elsewhere only ever adds, so one good run is enough.
+    large = [cost(200_000)]
+    while len(large) < 4 and not linear(small, large[-1]):
+        large.append(cost(200_000))
+    assert linear(small, large[-1]), (small, large)
 
 
-def test_a_megabyte_is_bearable():
-    """A megabyte of hostile text costs seconds at most, in the worst mixture we know."""
-    text = "".join(HOSTILE) * (1_000_000 // len("".join(HOSTILE)))
+def linear(small, large):
+    """Quadratic would be 64 times; the constant forgives a noisy machine on tiny times."""
+    return large < 24 * small + 0.2
+
+
+@pytest.mark.parametrize("size", [200_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_a_megabyte_is_bearable(size):
+    """A megabyte of hostile text costs seconds at most, in the worst mixture we know; a part of it, that part."""
+    text = "".join(HOSTILE) * (size // len("".join(HOSTILE)))
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 30 * size / 1_000_000
 
 
 # --------------------------------------------------------------------------------------------------- values
