@@ -17,12 +17,7 @@ class DoctestBlocks(griffe.Extension):
 
 
 def fenced(text: str) -> str:
-    """
-    The text with its doctests in fences.
-
-    >>> fenced("Adds.\\n\\n>>> 1 + 1\\n2").splitlines()
-    ['Adds.', '', '```pycon', '>>> 1 + 1', '2', '```']
-    """
+    """The text with its doctests in fences."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines():
