@@ -16,6 +16,7 @@ import random
 import signal
 import sqlite3
 import sys
+import threading
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -39,6 +40,7 @@ class History:
         self.trimmed = 1
         self.epochs = {}
         self.acks = Counter()
+        self.killed = Counter()
 
     def hear(self, line):
         kind, *rest = line.split(" ")
@@ -61,18 +63,20 @@ class History:
             self.finishing.add(rest[0])
         elif kind == "D":
             self.finished.add(rest[0])
+        elif kind == "K":
+            self.killed[rest[0]] += 1
         elif kind == "t":
             self.trimmed = max(self.trimmed, int(rest[0]))
 
 
 async def work(url, rng, say):
-    """Everything the store can do, by four workers at once, until there is nothing left to do."""
+    """Everything the store can do, by four workers at once or by one, until there is nothing left to do."""
     store = await stores.open(url)
     name = f"{os.getpid()}-{rng.random()}"
 
-    async def worker(i):
+    async def worker(i, steps):
         log, table, queue = store.log("l"), store.table("t"), store.queue("q", lease=0.05)
-        for step in range(12):
+        for step in range(steps):
             id = f"{name}-{i}-{step}"
             what = rng.randrange(6)
             if what == 0:
@@ -113,11 +117,16 @@ async def work(url, rng, say):
                 say(f"t {bounds.last - 20}")
                 await log.trim(bounds.last - 20)
 
-    await asyncio.gather(*(worker(i) for i in range(4)))
+    # Four share commits in the writer's thread; one alone is served by the event loop.
+    crowd = rng.choice((1, 4))
+    await asyncio.gather(*(worker(i, 48 // crowd) for i in range(crowd)))
     await store.close()
 
 
 def child(url, seed, pipe):
+    def say(line):
+        os.write(pipe, f"{line}\n".encode())
+
     rng = random.Random(seed)
     left = [rng.randrange(1, STATEMENTS)]
     connect = sqlite3.connect
@@ -129,13 +138,14 @@ def child(url, seed, pipe):
             if not statement.startswith("PRAGMA"):
                 left[0] -= 1
                 if left[0] == 0:
+                    say(f"K {threading.current_thread().name}")
                     os.kill(os.getpid(), signal.SIGKILL)
 
         connection.set_trace_callback(before)
         return connection
 
     sqlite3.connect = traced
-    asyncio.run(work(url, rng, lambda line: os.write(pipe, f"{line}\n".encode())))
+    asyncio.run(work(url, rng, say))
 
 
 async def verify(url, path, history):
@@ -164,7 +174,7 @@ async def verify(url, path, history):
 
 def main(directory, count, seed):
     rng = random.Random(seed)
-    crashed, history, path = 0, History(), None
+    crashed, killed, history, path = 0, Counter(), History(), None
     while crashed < count:
         if path is None or rng.random() < 0.02:
             # A new file now and then: so that its making is interrupted too.
@@ -188,8 +198,10 @@ def main(directory, count, seed):
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
         crashed += os.WIFSIGNALED(status)
         rng.random()
+        killed += history.killed
+        history.killed.clear()
         asyncio.run(verify(url, path, history))
-    print(json.dumps({"crashes": crashed, "acknowledged": dict(history.acks)}))
+    print(json.dumps({"crashes": crashed, "killed": killed, "acknowledged": dict(history.acks)}))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from amends.stores.errors import (
     UnsupportedError,
 )
 
-__all__ = ["File", "translated"]
+__all__ = ["File", "meaning", "translated"]
 
 _SYNCHRONOUS = ("normal", "full", "extra")
 
@@ -42,9 +42,12 @@ class File:
             raise ValueError(f"synchronous is one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
         return cls(address.path, synchronous, float(address.options.get("busy_timeout", "30")))
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self, *, patient: bool = True) -> sqlite3.Connection:
         """
         A connection in WAL mode whose transactions are begun and ended by hand.
+
+        One that is not `patient` is for the event loop: it never waits for a lock, and leaves moving the write-ahead log
+        into the file to the others.
 
         Raises:
             StoreError: translated from what SQLite says.
@@ -64,6 +67,9 @@ class File:
                         f"SQLite answers {mode!r} to WAL mode for {self.path!r}: put the file on a local disk"
                     )
                 connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+                if not patient:
+                    connection.execute("PRAGMA busy_timeout = 0")
+                    connection.execute("PRAGMA wal_autocheckpoint = 0")
             except BaseException:
                 connection.close()
                 raise
@@ -91,3 +97,11 @@ def translated(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
             f"{file.path} cannot be opened for writing ({name}): look at its permissions"
         )
     return error
+
+
+def meaning(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
+    """The same, with SQLite's error as its cause, ready to be raised."""
+    known = translated(error, file)
+    if known is not error:
+        known.__cause__ = error
+    return known

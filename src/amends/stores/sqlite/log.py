@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
+from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
 from amends.stores.sqlite.schema import LOG_SHIFT, SEQ_MASK
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["LogRows", "SqliteLog"]
 
 _FOLLOW_PAGE = 256
+# What an entry costs at least, counted in bytes of room: the loop reads no more than 256 at once.
+_LEAST = 256
 
 _NEWEST = f"""
     SELECT max(id) FROM amends_entries
@@ -29,14 +32,23 @@ _APPEND = f"""
     INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + {_LAST} + 1, ?, ? FROM amends_logs AS log WHERE log.name = ?
     RETURNING id & {SEQ_MASK}
 """
+_PAGE = """
+    SELECT id, CASE WHEN length(value) <= ? THEN value END, dedupe FROM amends_entries
+    WHERE id BETWEEN ? AND ? ORDER BY id
+"""
 
 
 class LogRows:
-    """One log's statements, inside whatever transaction the connection is in."""
+    """
+    One log's statements, inside whatever transaction the connection is in.
 
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+    Above `room` bytes a page is not read.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, name: str, room: int = NO_BOUND) -> None:
         self._connection = connection
         self._name = name
+        self._room = room
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
@@ -81,16 +93,24 @@ class LogRows:
             if begin > bounds.last:
                 return []
             base = log << LOG_SHIFT
-            entries = [
-                Entry(id - base, value, dedupe)
-                for id, value, dedupe in self._connection.execute(
-                    "SELECT id, value, dedupe FROM amends_entries WHERE id BETWEEN ? AND ? ORDER BY id",
-                    (base + begin, base + min(begin + limit - 1, bounds.last)),
-                )
-            ]
+            entries = self._page(base, begin, min(begin + limit - 1, bounds.last))
             if entries and entries[0].seq == begin and entries[-1].seq == begin + len(entries) - 1:
                 return entries
         raise DamagedStoreError(f"entry {begin} of log {self._name!r} is missing: run `amends store check`")
+
+    def _page(self, base: int, begin: int, end: int) -> list[Entry]:
+        if end - begin >= self._room // _LEAST:
+            raise Elsewhere
+        entries, room = [], self._room
+        found = self._connection.execute(_PAGE, (room, base + begin, base + end))
+        try:
+            for id, value, dedupe in found:
+                if value is None or (room := room - len(value)) < 0:
+                    raise Elsewhere
+                entries.append(Entry(id - base, value, dedupe))
+        finally:
+            found.close()
+        return entries
 
     def trim(self, before: int) -> int:
         log, bounds = self._head()
@@ -121,39 +141,44 @@ class SqliteLog:
     """See `contract.Log`."""
 
     def __init__(self, store: SqliteStore, name: str) -> None:
-        self._store = store
+        self._access = store.access
+        self._signal = store.signal
         self.name = name
+        self._rows = Rows(store.access, lambda c, room: LogRows(c, name, room))
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
         if dedupe is not None:
             check_key(dedupe, "dedupe id")
-        return await self._store.write(
-            lambda c: LogRows(c, self.name).append(value, dedupe=dedupe, last=last)
+        return await self._access.write(
+            self._rows,
+            lambda rows: rows.append(value, dedupe=dedupe, last=last),
+            size=len(value),
+            alone=dedupe is None and last is None,
         )
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)
-        return await self._store.read(lambda c: LogRows(c, self.name).read(start, limit))
+        return await self._access.read(self._rows, lambda rows: rows.read(start, limit))
 
     async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
         while True:
-            seen = self._store.signal.count
+            seen = self._signal.count
             entries = await self.read(start, limit=_FOLLOW_PAGE)
             for entry in entries:
                 yield entry
                 start = entry.seq + 1
             if not entries:
-                await self._store.signal.wait(seen)
+                await self._signal.wait(seen)
 
     async def bounds(self) -> Bounds:
-        return await self._store.read(lambda c: LogRows(c, self.name).bounds())
+        return await self._access.read(self._rows, LogRows.bounds)
 
     async def trim(self, before: int) -> int:
-        return await self._store.write(lambda c: LogRows(c, self.name).trim(before))
+        return await self._access.write_off_loop(self._rows.on(lambda rows: rows.trim(before)))
 
     async def drop(self) -> None:
-        await self._store.write(lambda c: LogRows(c, self.name).drop())
+        await self._access.write_off_loop(self._rows.on(LogRows.drop))
 
     async def start_at(self, first: int) -> None:
-        await self._store.write(lambda c: LogRows(c, self.name).start_at(first))
+        await self._access.write_off_loop(self._rows.on(lambda rows: rows.start_at(first)))

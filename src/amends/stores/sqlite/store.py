@@ -1,22 +1,23 @@
 # ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The SQLite backend's store: one file, a thread that writes, one that reads, one that watches."""
+"""The SQLite backend's store: one file, and who looks after it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from amends.stores.address import Address
 from amends.stores.arguments import check_lease, check_name
 from amends.stores.clock import Clock
 from amends.stores.contract import Transaction
-from amends.stores.errors import StoreClosedError
 from amends.stores.signal import Signal
+from amends.stores.sqlite.access import Access
 from amends.stores.sqlite.check import problems
-from amends.stores.sqlite.file import File, translated
+from amends.stores.sqlite.file import File, meaning
 from amends.stores.sqlite.log import SqliteLog
 from amends.stores.sqlite.queue import SqliteQueue
 from amends.stores.sqlite.schema import prepare
@@ -42,18 +43,31 @@ _DISTINCT = """
 async def open_sqlite(address: Address, clock: Clock) -> SqliteStore:
     """The store in the file `address` names; the file is made, or brought up to date, first."""
     file = File.at(address)
+    connections = await asyncio.to_thread(_connect, file, clock)
+    return SqliteStore(address.shown, file, clock, connections)
 
-    def make() -> None:
-        connection = file.connect()
+
+class _Connections(NamedTuple):
+    writer: sqlite3.Connection
+    reader: sqlite3.Connection
+    watch: sqlite3.Connection
+    loop: sqlite3.Connection
+
+
+def _connect(file: File, clock: Clock) -> _Connections:
+    """Connections to a file of this version's schema; in a thread, because making them may meet a lock."""
+    with contextlib.ExitStack() as undo:
+
+        def one(*, patient: bool = True) -> sqlite3.Connection:
+            return undo.enter_context(contextlib.closing(file.connect(patient=patient)))
+
         try:
-            prepare(connection, clock)
+            prepare(writer := one(), clock)
         except sqlite3.Error as error:
-            raise translated(error, file) from error
-        finally:
-            connection.close()
-
-    await asyncio.to_thread(make)
-    return SqliteStore(address.shown, file, clock)
+            raise meaning(error, file)  # noqa: B904  (it carries its cause)
+        connections = _Connections(writer, one(), one(), one(patient=False))
+        undo.pop_all()
+        return connections
 
 
 class SqliteStore:
@@ -61,14 +75,18 @@ class SqliteStore:
 
     supports_transactions = True
 
-    def __init__(self, url: str, file: File, clock: Clock) -> None:
+    def __init__(self, url: str, file: File, clock: Clock, connections: _Connections) -> None:
         self.url = url
         self.clock = clock
         self.signal = Signal()
-        self.closed = False
-        self._writer = Writer(file, "amends-sqlite-write", self.signal.ring)
-        self._reader = Reader(file, "amends-sqlite-read")
-        self._watch = Watch(file, self.signal)
+        self.access = Access(
+            url,
+            file,
+            connections.loop,
+            Writer(file, connections.writer, "amends-sqlite-write", self.signal.ring),
+            Reader(file, connections.reader, "amends-sqlite-read"),
+        )
+        self._watch = Watch(connections.watch, self.signal)
         self.signal.wanted = self._watch.want
 
     def log(self, name: str) -> SqliteLog:
@@ -85,13 +103,13 @@ class SqliteStore:
         def run(connection: sqlite3.Connection) -> T:
             return work(SqliteTransaction(connection, self.clock))
 
-        return await self._open(self._writer).submit(run, isolated=True)
+        return await self.access.write_off_loop(run, isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
         def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:
             return sorted(row[0] for row in connection.execute(_DISTINCT.format(table=table, column=column)))
 
-        return await self.read(
+        return await self.access.read_much(
             lambda c: {
                 "logs": distinct(c, "amends_logs", "name"),
                 "tables": distinct(c, "amends_rows", "tbl"),
@@ -100,14 +118,12 @@ class SqliteStore:
         )
 
     async def check(self) -> list[str]:
-        return await self.read(problems)
+        return await self.access.read_much(problems)
 
     async def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self.signal.ring()
-        await self._writer.close()
-        await self._reader.close()
+        self.access.shut()
+        self.signal.ring()
+        await self.access.close()
         await self._watch.close()
 
     async def __aenter__(self) -> Self:
@@ -117,20 +133,3 @@ class SqliteStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    def write(self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False) -> asyncio.Future[T]:
-        """
-        Have it done by the writer; it must look before it writes, because it shares its transaction.
-
-        `alone` work is safe without any: each of its statements stands for itself.
-        """
-        return self._open(self._writer).submit(work, alone=alone)
-
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """Have it done by the reader."""
-        return self._open(self._reader).submit(work)
-
-    def _open(self, thread: T) -> T:
-        if self.closed:
-            raise StoreClosedError(self.url)
-        return thread

@@ -12,6 +12,7 @@ from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
+from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
 
 if TYPE_CHECKING:
     from amends.stores.sqlite.store import SqliteStore
@@ -22,6 +23,10 @@ _SCAN_PAGE = 256
 # How many expired rows a write with an expiry takes along: more than it adds, so that they cannot pile up.
 _SWEEP = 4
 
+# A blob's length is read without reading the blob.
+_GET = """
+    SELECT CASE WHEN length(value) <= ? THEN value END, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?
+"""
 _PUT = """
     INSERT INTO amends_rows (tbl, key, revision, expires, value)
     VALUES (?, ?, (SELECT revision + 1 FROM amends_removed), ?, ?)
@@ -32,33 +37,38 @@ _PUT = """
 
 
 class TableRows:
-    """One table's statements, inside whatever transaction the connection is in."""
+    """
+    One table's statements, inside whatever transaction the connection is in.
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str) -> None:
+    Above `room` bytes a value is not read.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
         self._connection = connection
         self._clock = clock
         self._name = name
+        self._room = room
 
     def get(self, key: str) -> Row | None:
-        row = self._connection.execute(
-            "SELECT value, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?",
-            (self._name, check_key(key)),
-        ).fetchone()
-        return None if row is None else self._row(key, *row)
+        row = self._connection.execute(_GET, (self._room, self._name, check_key(key))).fetchone()
+        if row is None:
+            return None
+        value, revision, expires = row
+        if value is None:
+            raise Elsewhere
+        return Row(key, value, revision) if expires is None else self._row(key, value, revision, expires)
 
     def _row(self, key: str, value: bytes, revision: int, expires: float | None) -> Row | None:
-        if expires is None:
-            return Row(key, value, revision)
-        left = expires - self._clock.wall()
-        return Row(key, value, revision, left) if left > 0 else None
+        left = None if expires is None else expires - self._clock.wall()
+        return Row(key, value, revision, left) if left is None or left > 0 else None
 
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
         value = check_value(value)
         check_key(key)
-        if revision is not None:
-            self._expect(key, revision)
+        if revision is not None and revision != (actual := self._revision(key)):
+            raise self._conflict(key, revision, actual)
         expires = None
         if expires_in is not None:
             now = self._clock.wall()
@@ -71,11 +81,11 @@ class TableRows:
         return self.put(key, value, revision=0, expires_in=expires_in)
 
     def delete(self, key: str, *, revision: int | None = None) -> bool:
-        row = self.get(key)
-        if revision is not None:
-            self._expect(key, revision)
+        actual = self._revision(check_key(key))
+        if revision is not None and revision != actual:
+            raise self._conflict(key, revision, actual)
         self._remove("tbl = ? AND key = ?", self._name, key)
-        return row is not None
+        return actual != 0
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
         """The next rows by key, and the key to go on after (None at the end)."""
@@ -96,11 +106,18 @@ class TableRows:
     def drop(self) -> None:
         self._remove("tbl = ?", self._name)
 
-    def _expect(self, key: str, revision: int) -> None:
-        row = self.get(key)
-        actual = 0 if row is None else row.revision
-        if actual != revision:
-            raise ConflictError(f"key {key!r} of table {self._name!r}", revision, actual)
+    def _revision(self, key: str) -> int:
+        """The key's revision; 0 when it is absent or has expired."""
+        row = self._connection.execute(
+            "SELECT revision, expires FROM amends_rows WHERE tbl = ? AND key = ?", (self._name, key)
+        ).fetchone()
+        return 0 if row is None or self._over(row[1]) else int(row[0])
+
+    def _over(self, expires: float | None) -> bool:
+        return expires is not None and expires <= self._clock.wall()
+
+    def _conflict(self, key: str, expected: int, actual: int) -> ConflictError:
+        return ConflictError(f"key {key!r} of table {self._name!r}", expected, actual)
 
     def _sweep(self, now: float) -> None:
         expired = self._connection.execute(
@@ -135,15 +152,12 @@ class SqliteTable:
     """See `contract.Table`."""
 
     def __init__(self, store: SqliteStore, name: str) -> None:
-        self._store = store
+        self._access = store.access
         self.name = name
-
-    def _rows(self, connection: sqlite3.Connection) -> TableRows:
-        return TableRows(connection, self._store.clock, self.name)
+        self._rows = Rows(store.access, lambda c, room: TableRows(c, store.clock, name, room))
 
     async def get(self, key: str) -> Row | None:
-        check_key(key)
-        return await self._store.read(lambda c: self._rows(c).get(key))
+        return await self._access.read(self._rows, lambda rows: rows.get(key))
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
@@ -152,8 +166,10 @@ class SqliteTable:
         value = check_value(value)
         if expires_in is not None:
             check_seconds(expires_in, "expires_in")
-        return await self._store.write(
-            lambda c: self._rows(c).put(key, value, revision=revision, expires_in=expires_in),
+        return await self._access.write(
+            self._rows,
+            lambda rows: rows.put(key, value, revision=revision, expires_in=expires_in),
+            size=len(value),
             alone=revision is None and expires_in is None,
         )
 
@@ -162,22 +178,22 @@ class SqliteTable:
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
         check_key(key)
-        return await self._store.write(lambda c: self._rows(c).delete(key, revision=revision))
-
-    def _page(
-        self, prefix: str, after: str | None, connection: sqlite3.Connection
-    ) -> tuple[list[Row], str | None]:
-        return self._rows(connection).page(prefix, after)
+        return await self._access.write(self._rows, lambda rows: rows.delete(key, revision=revision))
 
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
         after: str | None = None
         while True:
-            rows, after = await self._store.read(partial(self._page, prefix, after))
+            page = self._rows.on(partial(_page, prefix, after))
+            rows, after = await self._access.read_much(page)
             for row in rows:
                 yield row
             if after is None:
                 return
 
     async def drop(self) -> None:
-        await self._store.write(lambda c: self._rows(c).drop())
+        await self._access.write_off_loop(self._rows.on(TableRows.drop))
+
+
+def _page(prefix: str, after: str | None, rows: TableRows) -> tuple[list[Row], str | None]:
+    return rows.page(prefix, after)

@@ -1,5 +1,5 @@
 """
-The threads that touch the file, so that the event loop never does.
+The threads that do what the event loop must not wait for.
 
 One thread writes. It takes all the writes that wait, runs them in one transaction, and answers them all after its
 commit: with one caller that is one commit per write, with thirty-two it is one commit for thirty-two. Nothing is
@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from amends.stores.errors import StoreClosedError, StoreError
-from amends.stores.sqlite.file import File, translated
+from amends.stores.errors import StoreError
+from amends.stores.sqlite.file import File, meaning
 
 __all__ = ["Reader", "Writer"]
 
@@ -44,11 +44,11 @@ class _Job:
 class _Thread:
     """A connection, the thread that owns it, and the box its work is dropped into."""
 
-    def __init__(self, file: File, name: str) -> None:
+    def __init__(self, file: File, connection: sqlite3.Connection, name: str) -> None:
         self._file = file
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
-        self._connection = file.connect()
+        self._connection = connection
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -62,8 +62,6 @@ class _Thread:
 
         A caller that is cancelled while its work is under way does not undo it.
         """
-        if self._closed:
-            raise StoreClosedError(self._file.path)
         future: asyncio.Future[T] = self._loop.create_future()
         self._inbox.put(_Job(work, future, isolated, alone))
         return future
@@ -88,12 +86,11 @@ class _Thread:
                     going = False
                 else:
                     batch.append(job)
-            batch = [job for job in batch if not job.future.cancelled()]
-            if batch:
-                self._do(batch)
-                # The loop may have been closed under us, by an asyncio.run that was left without close().
-                with contextlib.suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(self._answer, batch)
+            if wanted := [job for job in batch if not job.future.cancelled()]:
+                self._do(wanted)
+            # The loop may have been closed under us, by an asyncio.run that was left without close().
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._answer, batch)
         self._connection.close()
 
     def _do(self, batch: list[_Job]) -> None:
@@ -109,12 +106,7 @@ class _Thread:
                 job.future.set_exception(job.error)
 
     def _meaning(self, error: BaseException) -> BaseException:
-        if not isinstance(error, sqlite3.Error):
-            return error
-        meaning = translated(error, self._file)
-        if meaning is not error:
-            meaning.__cause__ = error
-        return meaning
+        return meaning(error, self._file) if isinstance(error, sqlite3.Error) else error
 
 
 class Reader(_Thread):
@@ -129,11 +121,28 @@ class Reader(_Thread):
 
 
 class Writer(Reader):
-    """Runs writes, all that wait in one transaction, and rings after every commit."""
+    """Runs writes, all that wait in one transaction, and calls `committed` after every commit."""
 
-    def __init__(self, file: File, name: str, committed: Callable[[], None]) -> None:
-        self._committed = committed
-        super().__init__(file, name)
+    def __init__(
+        self, file: File, connection: sqlite3.Connection, name: str, committed: Callable[[], None]
+    ) -> None:
+        self.committed = committed
+        self._under_way = 0
+        self._crowded = False
+        super().__init__(file, connection, name)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is under way, and when something last was, it had no company."""
+        return not (self._under_way or self._crowded)
+
+    def submit(
+        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
+    ) -> asyncio.Future[T]:
+        """Have it done in the next transaction."""
+        future = super().submit(work, isolated=isolated, alone=alone)
+        self._under_way += 1
+        return future
 
     def _do(self, batch: list[_Job]) -> None:
         connection = self._connection
@@ -191,5 +200,7 @@ class Writer(Reader):
                 connection.execute("ROLLBACK")
 
     def _answer(self, batch: list[_Job]) -> None:
+        self._under_way -= len(batch)
+        self._crowded = bool(self._under_way) or len(batch) > 1
         super()._answer(batch)
-        self._committed()
+        self.committed()

@@ -11,9 +11,9 @@ from typing import Any
 from amends.stores.arguments import check_name
 from amends.stores.clock import Clock, SystemClock
 from amends.stores.sqlite.log import LogRows
-from amends.stores.sqlite.queue import QueueRows
 from amends.stores.sqlite.schema import prepare
 from amends.stores.sqlite.table import TableRows
+from amends.stores.sqlite.tasks import QueueRows
 
 __all__ = ["SqliteTransaction", "joined"]
 

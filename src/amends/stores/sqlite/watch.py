@@ -14,7 +14,6 @@ import sqlite3
 import threading
 
 from amends.stores.signal import Signal
-from amends.stores.sqlite.file import File
 
 __all__ = ["Watch"]
 
@@ -25,10 +24,10 @@ _INTERVAL = 0.005
 class Watch:
     """Rings a signal when the file was changed by anybody."""
 
-    def __init__(self, file: File, signal: Signal) -> None:
+    def __init__(self, connection: sqlite3.Connection, signal: Signal) -> None:
         self._signal = signal
         self._loop = asyncio.get_running_loop()
-        self._connection = file.connect()
+        self._connection = connection
         self._ended = threading.Event()
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name="amends-sqlite-watch", daemon=True)

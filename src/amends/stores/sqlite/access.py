@@ -1,0 +1,192 @@
+"""
+Who does a piece of work: the event loop itself, or a thread.
+
+A trip to a thread and back takes a hundred microseconds, a point read or a small commit without fsync a few. So the loop
+does what cannot keep it, on a connection of its own that never waits for a lock, and sends the rest to the threads:
+
+- A read of one row or of a short page is done by the loop. Scans, counts, values above `ROOM`, and reads that meet a
+  lock are the reader's.
+- A write is done by the loop when `synchronous=normal` makes its commit a copy into the system's cache, when it is small
+  and nobody else's is under way. Commits that wait for the disk, transactions of the user's, large values, many writers at
+  once, and writes that meet another process's lock are the writer thread's, those that wait together in one transaction.
+- The loop lends its time: after `_LENT` seconds of reads others get a turn, and after as many of writes the next
+  goes to the thread, which also moves the write-ahead log into the file, so that no such checkpoint falls on the loop.
+  After one write that took longer than `_SLOW`, the loop is spared for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from amends.stores.errors import StoreClosedError
+from amends.stores.sqlite.file import File, meaning
+from amends.stores.sqlite.threads import Reader, Writer
+
+__all__ = ["NO_BOUND", "ROOM", "Access", "Elsewhere", "Rows"]
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+# A value of this size is copied in some ten microseconds; a much larger one would keep the loop for milliseconds.
+ROOM = 65_536
+NO_BOUND = 2**62
+_LENT = 0.002
+# More than being preempted on a busy machine, less than anybody would call responsive.
+_SLOW = 0.02
+_SPARED = 1.0
+
+
+class Elsewhere(Exception):
+    """This is nothing for the event loop; the thread does it instead."""
+
+
+class Rows(Generic[R]):
+    """One log's, table's or queue's statements: ready on the loop's connection, and how to have them on another."""
+
+    __slots__ = ("make", "near")
+
+    def __init__(self, access: Access, make: Callable[[sqlite3.Connection, int], R]) -> None:
+        self.near = make(access.connection, ROOM)
+        self.make = make
+
+    def on(self, ask: Callable[[R], T]) -> Callable[[sqlite3.Connection], T]:
+        """The same question on a thread's connection, where size is no matter."""
+        return lambda connection: ask(self.make(connection, NO_BOUND))
+
+
+class Access:
+    """The connections of one open store, and the rule who uses which."""
+
+    def __init__(
+        self, url: str, file: File, loops: sqlite3.Connection, writer: Writer, reader: Reader
+    ) -> None:
+        self._url = url
+        self.connection = loops
+        self._file = file
+        self._writer = writer
+        self._reader = reader
+        self._commits_wait = file.synchronous != "normal"
+        self.closed = False
+        self._read_for = 0.0
+        self._wrote_for = 0.0
+        self._spared_until = 0.0
+
+    async def read(self, rows: Rows[R], ask: Callable[[R], T]) -> T:
+        """Ask for a little, wherever it is answered sooner."""
+        self._check_open()
+        begin = perf_counter()
+        try:
+            answer = ask(rows.near)
+        except Elsewhere:
+            pass
+        except sqlite3.Error as error:
+            if not _busy(error):
+                raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+        else:
+            self._read_for += perf_counter() - begin
+            if self._read_for > _LENT:
+                self._read_for = 0.0
+                await asyncio.sleep(0)
+            return answer
+        # Out here and not in the handler: an exception at hand would keep its cursor, and that a stale snapshot, alive.
+        return await self._reader.submit(rows.on(ask))
+
+    def read_much(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Have the reader do it, because it may take long."""
+        self._check_open()
+        return self._reader.submit(work)
+
+    async def write(self, rows: Rows[R], ask: Callable[[R], T], *, size: int = 0, alone: bool = False) -> T:
+        """
+        Change something of `size` bytes, and return after its commit.
+
+        `ask` must look before it writes, because it may share its transaction; `alone` says that it needs none: each of
+        its statements stands for itself.
+        """
+        try:
+            return self.write_here(rows, ask, size=size, alone=alone)
+        except Elsewhere:
+            pass
+        return await self.write_off_loop(rows.on(ask), alone=alone)
+
+    def write_here(self, rows: Rows[R], ask: Callable[[R], T], *, size: int = 0, alone: bool = False) -> T:
+        """
+        The same at once.
+
+        Raises:
+            Elsewhere: nothing was done, because the loop might be kept waiting.
+        """
+        begin = perf_counter()
+        if not self._may_write(size, begin):
+            raise Elsewhere
+        try:
+            answer = ask(rows.near) if alone else self._in_transaction(rows.near, ask)
+        except sqlite3.Error as error:
+            if _busy(error):
+                raise Elsewhere from None
+            raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+        finally:
+            end = perf_counter()
+            self._wrote_for += end - begin
+            if end - begin > _SLOW:
+                self._spared_until = end + _SPARED
+        self._writer.committed()
+        return answer
+
+    def write_off_loop(
+        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
+    ) -> asyncio.Future[T]:
+        """Have the writer do it: see `Writer.submit`."""
+        self._check_open()
+        future = self._writer.submit(work, isolated=isolated, alone=alone)
+        self._wrote_for = 0.0
+        return future
+
+    def shut(self) -> None:
+        """Take no more work."""
+        if not self.closed:
+            self.closed = True
+            # Not the last connection to go, whose close empties the write-ahead log: that one belongs to a thread.
+            self.connection.close()
+
+    async def close(self) -> None:
+        """Do what was submitted, and let go of the file."""
+        self.shut()
+        await self._writer.close()
+        await self._reader.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StoreClosedError(self._url)
+
+    def _may_write(self, size: int, now: float) -> bool:
+        return not (
+            self._commits_wait
+            or self._wrote_for > _LENT
+            or size > ROOM
+            or self.closed
+            or not self._writer.idle
+            or now < self._spared_until
+        )
+
+    def _in_transaction(self, near: R, ask: Callable[[R], T]) -> T:
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            answer = ask(near)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+        return answer
+
+
+def _busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
