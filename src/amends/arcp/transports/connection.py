@@ -40,6 +40,13 @@ class Connection(Protocol):
 
         """
 
+    def post(self, frames: Sequence[str | bytes]) -> bool:
+        """
+        Hand frames over at once, without waiting, where there is room.
+
+        False: nothing was taken, because somebody has to wait or because the other side is gone; `send_all` tells.
+        """
+
     async def receive(self) -> str | bytes | None:
         """The next frame, or None when there will be no more."""
 

@@ -1,0 +1,182 @@
+"""
+A runtime as a child process: one envelope per line on its stdin and stdout (v1.0, section 4.2).
+
+    amends.arcp.connect(stdio.command("python", "agent.py"))       # the parent
+    await stdio.serve(runtime)                                      # agent.py
+
+What else the child prints goes to stderr, so that a stray `print` does not break the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
+from amends.arcp.wire.envelope import MAX_FRAME
+
+__all__ = ["LineConnection", "command", "serve"]
+
+_LEAVING = 5.0
+"""Seconds a child has to end after its stdin has, and again after it was asked to."""
+
+
+class LineConnection:
+    """Lines in, lines out."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        peer: str = "stdio",
+        ended: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`ended` is awaited once, after the connection was closed."""
+        self.peer = peer
+        self._reader = reader
+        self._writer = writer
+        self._ended = ended
+        self._closed = False
+
+    async def send(self, data: str | bytes) -> None:
+        """Write one line, waiting while the other side is slow."""
+        await self.send_all((data,))
+
+    async def send_all(self, frames: Sequence[str | bytes]) -> None:
+        """Write several lines at once."""
+        if self._closed or self._writer.is_closing():
+            raise ConnectionLost("the pipe is closed")
+        try:
+            self._writer.write(_lines(frames))
+            await self._writer.drain()
+        except (OSError, RuntimeError):
+            raise ConnectionLost("the pipe is closed") from None
+
+    def post(self, frames: Sequence[str | bytes]) -> bool:
+        """Write lines now, if the pipe is not full."""
+        transport = self._writer.transport
+        if self._closed or transport.is_closing() or transport.get_write_buffer_size() > _ROOM:
+            return False
+        self._writer.write(_lines(frames))
+        return True
+
+    async def receive(self) -> str | bytes | None:
+        """The next line that is not empty, or None."""
+        while not self._closed:
+            try:
+                line = await self._reader.readuntil()
+            except asyncio.IncompleteReadError as rest:
+                # The last line may lack its end.
+                return rest.partial.strip() or None
+            except (asyncio.LimitOverrunError, OSError):
+                await self.close(1009)
+                return None
+            if line := line.strip():
+                return line
+        return None
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close our side, and see the other one off."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.close()
+        try:
+            await asyncio.wait_for(self._writer.wait_closed(), _LEAVING)
+        except (OSError, TimeoutError):
+            pass
+        # Whoever is reading is told that there is nothing more.
+        self._reader.feed_eof()
+        if self._ended is not None:
+            await self._ended()
+
+
+_ROOM = 64 * 1024
+
+
+def _lines(frames: Sequence[str | bytes]) -> bytes:
+    return b"".join(
+        line for frame in frames for line in ((frame.encode() if isinstance(frame, str) else frame), b"\n")
+    )
+
+
+def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[[], Awaitable[Connection]]:
+    """
+    How to reach a runtime that is a child process: started anew for every connection, ended with it.
+
+    Args:
+        argv: the command and its arguments.
+        max_frame: bytes of a line; a longer one ends the connection.
+        options: further arguments of `asyncio.create_subprocess_exec` (`env`, `cwd` …).
+
+    """
+
+    async def start() -> Connection:
+        try:
+            child = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=max_frame,
+                **options,
+            )
+        except OSError:
+            raise ConnectionLost("the command cannot be started") from None
+        if child.stdout is None or child.stdin is None:  # pragma: no cover - both are pipes, see above
+            raise ConnectionLost("the command has no pipes")
+
+        async def ended() -> None:
+            await _see_off(child)
+
+        return LineConnection(child.stdout, child.stdin, peer=f"process {child.pid}", ended=ended)
+
+    return start
+
+
+async def _see_off(child: asyncio.subprocess.Process) -> None:
+    """Wait for a child that was told to end, ask it, then make it."""
+    for step in (None, child.terminate, child.kill):
+        if step is not None:
+            try:
+                step()
+            except ProcessLookupError:
+                pass
+        try:
+            await asyncio.wait_for(child.wait(), _LEAVING)
+        except TimeoutError:
+            continue
+        return
+
+
+async def serve(runtime: Serves, *, max_frame: int = MAX_FRAME) -> None:
+    """
+    Serve a runtime on this process's stdin and stdout, until stdin ends.
+
+    While it runs, `sys.stdout` is stderr: stdout belongs to the protocol.
+    """
+    loop = asyncio.get_running_loop()
+    outgoing = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    printed, sys.stdout = sys.stdout, sys.stderr
+    reader = asyncio.StreamReader(limit=max_frame)
+    try:
+        await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
+        )
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(os.dup(outgoing), "wb", 0)
+        )
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        connection = LineConnection(reader, writer)
+        try:
+            await runtime.serve(connection)
+        finally:
+            await connection.close()
+    finally:
+        sys.stdout = printed
+        os.dup2(outgoing, sys.stdout.fileno())
+        os.close(outgoing)
