@@ -2,12 +2,12 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from amends.audit import html, observe, score
+from tests.process.alive import all_gone, written
 
 APPS = Path(__file__).parent / "apps"
 SRC = str(Path(__file__).parents[2] / "src")
@@ -62,23 +62,23 @@ def test_without_a_fixture_nothing_is_guessed():
 
 def test_a_call_that_never_asks_the_fixture():
     """C11: a call that goes elsewhere triggers nothing, and the report says so."""
-    report = audited("argparse", bound=True, call="get", json_way=["--output", "json"])
-    assert report.score is None
+    report = score(observe(["/bin/false"], call="get", json_way=["--output", "json"]))
+    assert (report.score, report.at_most) == (None, 1)
     assert "never asked" in html(report)
 
 
 def test_the_probes_run_in_a_place_of_their_own(tmp_path):
     """A clean home for each, thrown away; none of our variables; everything it started is gone."""
-    seen = tmp_path / "seen"
+    seen, pids = tmp_path / "seen", tmp_path / "pids"
     tool = tmp_path / "tool.sh"
     tool.write_text(
         f'#!/bin/sh\necho $HOME >> {seen}\ntouch $HOME/left\n[ -z "$SECRET" ] || echo leaked >> {seen}\n'
-        f"(sleep 2; echo late >> {seen}) & exec sleep 60\n"
+        f"sleep 60 &\necho $! >> {pids}\nexec sleep 60\n"
     )
     tool.chmod(0o755)
     os.environ["SECRET"] = "x"
     try:
-        report = score(observe([str(tool)], timeout=0.3))
+        report = score(observe([str(tool)], timeout=0.5))
     finally:
         del os.environ["SECRET"]
     homes = seen.read_text().split()
@@ -86,8 +86,7 @@ def test_the_probes_run_in_a_place_of_their_own(tmp_path):
     assert not any(Path(place).exists() for place in homes)
     assert all(one.timed_out for one in report.evidence.observations)
     assert report.score is None
-    time.sleep(2.2)
-    assert "late" not in seen.read_text()
+    assert all_gone(written(pids, 5))
 
 
 def test_a_command_that_is_not_there():

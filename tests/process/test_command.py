@@ -6,12 +6,12 @@ import os
 import pty
 import subprocess
 import sys
-import time
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from amends.schemas import schema
+from tests.process.alive import all_gone, written
 
 AMENDS = [sys.executable, "-m", "amends", "run"]
 LIMITED = '{"ok":false,"error":{"code":"RATE_LIMITED","message":"x","retryable":true,"retry_after_ms":10}}'
@@ -41,7 +41,15 @@ def test_a_failure_leaves_as_it_left():
 def test_one_run_streams_and_ends_with_us(tmp_path):
     """Where nothing can be repeated, stdout passes through as it comes; SIGTERM ends the command with us."""
     process = subprocess.Popen(
-        [*AMENDS, "--max-attempts", "1", "--", "sh", "-c", f"echo first; sleep 1.5; touch {tmp_path}/late"],
+        [
+            *AMENDS,
+            "--max-attempts",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            f"echo $$ > {tmp_path}/up; echo first; exec sleep 60",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -49,8 +57,7 @@ def test_one_run_streams_and_ends_with_us(tmp_path):
     process.terminate()
     process.communicate(timeout=30)
     assert process.returncode == 143
-    time.sleep(1.7)
-    assert not (tmp_path / "late").exists()
+    assert all_gone(written(tmp_path / "up"))
 
 
 def test_json_says_everything():

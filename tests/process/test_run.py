@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -12,6 +13,7 @@ import pytest
 from amends import FaultError, Policy
 from amends.process import Feed, arun, run
 from amends.testing import FakeClock
+from tests.process.alive import alive, all_gone, written
 
 S2 = {"code": "X", "message": "scripted"}
 
@@ -159,29 +161,29 @@ def test_a_signal_beats_an_envelope(script):
 
 def test_a_hang_is_ended_with_everything_it_started(script, tmp_path):
     """C12: a time-out ends the whole group, two levels down, also where SIGTERM is ignored."""
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    before = (
-        f"(trap '' TERM; (echo $$ > {marks}/deep; while :; do sleep 0.1; touch {marks}/alive; done) & "
-        "while :; do sleep 0.1; done) &"
-    )
+    pids = tmp_path / "pids"
+    deaf = tmp_path / "deaf.sh"
+    deaf.write_text(f"trap '' TERM\necho $$ >> {pids}\n[ $1 = 0 ] || sh $0 0 &\nwhile :; do sleep 60; done\n")
     started = time.monotonic()
-    seen, code, action, _ = outcome(script("", 0, before=before, after="sleep 60"), timeout=1)
+    seen, code, action, _ = outcome(script("", 0, before=f"sh {deaf} 1 &", after="sleep 60"), timeout=1)
     assert (seen, code, action) == (1, "TIMEOUT", "verify")
     assert time.monotonic() - started < 20
-    (marks / "alive").unlink(missing_ok=True)
-    time.sleep(0.4)
-    assert not (marks / "alive").exists()
+    assert all_gone(written(pids, 2))
 
 
 def test_a_fork_bomb_of_two_levels(script, tmp_path):
     """C12: thirty processes in two levels are gone before the command is repeated."""
-    alive = tmp_path / "alive"
-    spawn = f"for i in 1 2 3 4 5; do (for j in 1 2 3 4 5; do (sleep 1; echo late >> {alive}; sleep 30) & done; wait) & done"
-    argv = script(envelope(retryable=True), 1, before=spawn)
-    assert outcome(argv)[0] == 3
-    time.sleep(1.5)
-    assert not alive.exists()
+    pids = tmp_path / "pids"
+    pids.touch()
+    bomb = tmp_path / "bomb.sh"
+    bomb.write_text(
+        f"echo $$ >> {pids}\n[ $1 = 0 ] && exec sleep 60\n"
+        "for each in 1 2 3 4 5; do sh $0 $(($1 - 1)) & done\nwait\n"
+    )
+    all_up = f"[ $(wc -l < {pids}) -ge $((31 * $(wc -l < {script.count}))) ]"
+    before = f"sh {bomb} 2 >/dev/null 2>&1 &\nuntil {all_up}; do sleep 0.02; done"
+    assert outcome(script(envelope(retryable=True), 1, before=before))[0] == 3
+    assert all_gone(written(pids, 93))
 
 
 def test_output_after_the_exit(script):
@@ -196,9 +198,13 @@ def test_output_after_the_exit(script):
 
 def test_a_success_keeps_what_it_started(script, tmp_path):
     """A command that ended well may leave something running."""
-    run(script("", 0, before=f"(sleep 1; touch {tmp_path / 'later'}) >/dev/null 2>&1 &"))
-    time.sleep(1.6)
-    assert (tmp_path / "later").exists()
+    pids = tmp_path / "pids"
+    run(script("", 0, before=f"sh -c 'echo $$ > {pids}; exec sleep 60' >/dev/null 2>&1 &"))
+    (left,) = written(pids)
+    try:
+        assert alive(left)
+    finally:
+        os.kill(left, signal.SIGKILL)
 
 
 def test_huge_output_is_bounded_and_its_end_still_counts(script):
@@ -299,17 +305,13 @@ def test_an_interrupt_ends_the_group(script, tmp_path):
     """Ctrl-C reaches us alone; what we run is ended before it goes on."""
     program = (
         "import sys\nfrom amends.process import run\n"
-        f"run(['sh', '-c', 'touch {tmp_path}/up; sleep 1.5; touch {tmp_path}/late'])\n"
+        f"run(['sh', '-c', 'echo $$ > {tmp_path}/up; exec sleep 60'])\n"
     )
-    import subprocess
-
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    while not (tmp_path / "up").exists():
-        time.sleep(0.02)
+    pids = written(tmp_path / "up")
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate(timeout=30)[1]
-    time.sleep(1.7)
-    assert not (tmp_path / "late").exists()
+    assert all_gone(pids)
 
 
 async def test_the_same_on_an_event_loop(script):
@@ -324,11 +326,9 @@ async def test_the_same_on_an_event_loop(script):
 
 async def test_cancelling_ends_the_group(tmp_path):
     """A cancelled task leaves nothing running."""
-    task = asyncio.create_task(arun(["sh", "-c", f"touch {tmp_path}/up; sleep 1; touch {tmp_path}/late"]))
-    while not (tmp_path / "up").exists():
-        await asyncio.sleep(0.02)
+    task = asyncio.create_task(arun(["sh", "-c", f"echo $$ > {tmp_path}/up; exec sleep 60"]))
+    pids = await asyncio.to_thread(written, tmp_path / "up")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(1.2)
-    assert not (tmp_path / "late").exists()
+    assert all_gone(pids)

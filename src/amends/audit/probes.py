@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from amends.audit.evidence import Evidence, Observation
 from amends.audit.fixture import RETRY_AFTER, SCENARIOS, Fixture, fixture
 from amends.audit.sandbox import home
-from amends.process.child import Finished, run_once
+from amends.process.child import run_once
 from amends.process.feed import Feed
+from amends.process.finished import Finished
 
 __all__ = ["observe"]
 

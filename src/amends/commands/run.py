@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import os
-import signal
 import sys
 import threading
 import time
@@ -156,7 +155,7 @@ def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
     sys.stderr.write(f"amends: {what} · {sentence(error.decision)}\n")
     if last.exit:
         return last.exit
-    return 128 + signal.Signals[last.signal] if last.signal else exit_code(error.fault)
+    return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
 
 
 def _failed_json(

@@ -8,9 +8,9 @@ Running other people's commands: once each, in a group of its own, bounded, and 
 
 from __future__ import annotations
 
-from amends.process.child import Finished
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
+from amends.process.finished import Finished
 from amends.process.runner import arun, run
 
 __all__ = ["PROFILE_NAMES", "Feed", "Finished", "arun", "fault_of", "run"]

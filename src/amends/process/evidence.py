@@ -19,7 +19,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.terms import Executed
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
-from amends.process.child import Finished
+from amends.process.finished import Finished
 from amends.profiles import NAMES, profile
 
 __all__ = ["PROFILE_NAMES", "fault_of", "spoken"]

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.process.child import Finished, OnOutput, Stop, run_once
+from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
+from amends.process.finished import Finished
+from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
 
