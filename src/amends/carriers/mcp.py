@@ -17,7 +17,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.wire import Unreadable, read_strict
 from amends.dialects import adcp
 
-__all__ = ["STRUCTURED_SINCE", "read", "write"]
+__all__ = ["STRUCTURED_SINCE", "read", "result", "write"]
 
 STRUCTURED_SINCE = "2025-06-18"
 """The first protocol version whose results have `structuredContent` (design section 8)."""
@@ -85,13 +85,32 @@ def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | Non
         sentence: one terse sentence for people and models, as a second text item.
 
     """
-    error = adcp.encode(fault)
-    text = msgspec.json.encode({KEY: error}).decode()
-    content = [{"type": "text", "text": text}]
+    return result(adcp.encode(fault), protocol=protocol, sentence=sentence)
+
+
+def result(
+    error: dict[str, Any],
+    *,
+    parts: list[dict[str, Any]] | None = None,
+    protocol: str = STRUCTURED_SINCE,
+    sentence: str | None = None,
+) -> dict[str, Any]:
+    """
+    The same from an error object that is there already.
+
+    Args:
+        error: what failed as a whole.
+        parts: the failures it is made of, for the payload layer: those of several upstreams (A18).
+        protocol: the negotiated version.
+        sentence: for people and models.
+
+    """
+    said = {KEY: error} if parts is None else {KEY: error, "errors": parts}
+    content = [{"type": "text", "text": msgspec.json.encode(said).decode()}]
     if sentence:
         content.append({"type": "text", "text": sentence})
-    result: dict[str, Any] = {"content": content, "isError": True}
+    written: dict[str, Any] = {"content": content, "isError": True}
     if protocol >= STRUCTURED_SINCE:
         # A5: a fatal failure fills both layers.
-        result["structuredContent"] = {KEY: error, "errors": [error]}
-    return result
+        written["structuredContent"] = {KEY: error, "errors": [error] if parts is None else parts}
+    return written

@@ -1,0 +1,28 @@
+"""
+MCP, both sides, on the official SDK.
+
+    from amends.bindings.mcp import guard
+
+    guard(server)                       # an MCPServer or a low-level Server: every failure leaves as S4 says
+
+    from amends.bindings.mcp import Client
+
+    async with Client(url) as client:   # in place of mcp.Client: typed errors, recovery within bounds
+        await client.call_tool("buy", {"id": 7})
+
+`reject` answers requests before they are dispatched: a rate limit, missing credentials, a service that is down.
+"""
+
+from __future__ import annotations
+
+try:
+    import mcp as _mcp  # noqa: F401
+except ImportError as missing:
+    raise ImportError("amends.bindings.mcp needs an extra: pip install 'amends[mcp]'") from missing
+
+from amends.bindings.mcp.client import Client
+from amends.bindings.mcp.guarding import guard
+from amends.bindings.mcp.rejecting import Incoming, Rejection, reject
+from amends.bindings.mcp.witness import Witness
+
+__all__ = ["Client", "Incoming", "Rejection", "Witness", "guard", "reject"]

@@ -1,0 +1,127 @@
+"""What both clients share: what a tool's annotations promise, and how a call is made with recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.operation import Operation
+from amends.core.policy import Policy
+from amends.errors.base import FaultError
+from amends.recovery.drivers import arecover
+from amends.recovery.plan import plan_for
+from amends.recovery.policies import ADCP
+from amends.recovery.pumps import adrive, failed_first
+from amends.recovery.scope import SCOPE, time_left
+from amends.recovery.upstream import Upstream
+
+__all__ = ["ERRORS", "READING", "Calls", "learned"]
+
+READING = Operation(name="read", read_only=True)
+"""Listings, resources, prompts, completions: the protocol says they change nothing."""
+
+ERRORS = ("raise", "return")
+KEY = "idempotency_key"
+"""The argument AdCP's tools take their idempotency key in."""
+
+
+def learned(tools: Any) -> dict[str, tuple[Operation, bool]]:
+    """By tool name: what its annotations promise, and whether it takes an idempotency key."""
+    found = {}
+    for tool in tools:
+        schema = getattr(tool, "input_schema", None)
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        keyed = isinstance(properties, dict) and KEY in properties
+        found[tool.name] = Operation.of_tool(tool.annotations, name=f"tools/call {tool.name}"), keyed
+    return found
+
+
+class Calls:
+    """How calls of one client are made: the policy, what they share, and what is known about the tools."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy = ADCP,
+        upstream: Upstream | None = None,
+        errors: str = "raise",
+        refresh: Callable[..., Any] | None = None,
+        verify: Callable[..., Any] | None = None,
+        limit: float | None = None,
+    ) -> None:
+        if errors not in ERRORS:
+            raise ValueError(f"errors is one of {', '.join(ERRORS)}, not {errors!r}")
+        self.policy, self.upstream, self.errors = policy, upstream, errors
+        self.refresh, self.verify = refresh, verify
+        self.limit = limit
+        self.tools: dict[str, tuple[Operation, bool]] = {}
+        self.listed = False
+
+    def known(self, name: str, arguments: dict[str, Any] | None) -> Operation | None:
+        """What a call of this tool promises; None where nobody has asked for its annotations yet."""
+        found = self.tools.get(name)
+        if found is None:
+            return Operation(name=f"tools/call {name}") if self.listed else None
+        operation, keyed = found
+        key = arguments.get(KEY) if keyed and arguments else None
+        return replace(operation, key=key) if isinstance(key, str) and key else operation
+
+    async def run(
+        self,
+        attempt: Callable[[float | None], Awaitable[Any]],
+        operation: Operation,
+        *,
+        policy: Policy | None = None,
+        errors: str | None = None,
+        first: tuple[float, FaultError] | None = None,
+    ) -> Any:
+        """
+        What `attempt` returns in the end.
+
+        Args:
+            attempt: gets the seconds it may take, and raises FaultError.
+            operation: what it promises.
+            policy: another one than the client's.
+            errors: another choice than the client's.
+            first: when an attempt was made already, and how it failed.
+
+        Raises:
+            FaultError: where repeating cannot help, or may not be done.
+
+        """
+
+        async def bounded() -> Any:
+            left = time_left()
+            if left is None or (self.limit is not None and self.limit < left):
+                left = self.limit
+            return await attempt(left)
+
+        try:
+            if first is None:
+                return await arecover(bounded, **self._options(operation, policy))
+            plan = plan_for(**self._options(operation, policy))
+            return await adrive(plan, bounded, (), {}, None, failed_first(*first))
+        except FaultError as error:
+            if (errors or self.errors) == "return" and hasattr(error, "result"):
+                return error.result
+            raise
+
+    def _options(self, operation: Operation, policy: Policy | None) -> dict[str, Any]:
+        return {
+            "policy": policy or self.policy,
+            "upstream": self.upstream,
+            "operation": operation,
+            "refresh": self.refresh,
+            "verify": self.verify,
+        }
+
+    def plain(self, policy: Policy | None, operation: Operation) -> bool:
+        """Whether a first attempt needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
+        return (
+            self.upstream is None
+            and (policy or self.policy).deadline is None
+            and operation.key is None
+            and SCOPE.get() is None
+        )

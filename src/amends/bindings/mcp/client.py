@@ -1,0 +1,405 @@
+"""
+The client: `mcp.Client`, with typed errors and recovery within bounds.
+
+What may be repeated is decided by the tool's annotations (read-only, idempotent) or an idempotency key; what may have
+happened and is neither is never repeated. A connection that died is made anew where that is possible: for a URL, a
+command, a server in this process, or a function that gives a fresh transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult
+from msgspec.structs import replace as changed
+
+import mcp
+from amends.bindings.mcp.calls import READING, Calls, learned
+from amends.bindings.mcp.link import Link
+from amends.bindings.mcp.reading import error_of, failed_result, leaf, untouched
+from amends.bindings.mcp.watch import Watch
+from amends.bindings.mcp.witness import Witness
+from amends.core.operation import Operation
+from amends.core.policy import Policy
+from amends.core.terms import Executed, Recovery
+from amends.core.vocabulary import EVERYDAY, row_for
+from amends.errors.base import FaultError
+from amends.recovery.clock import CLOCK
+from amends.recovery.policies import ADCP
+from amends.recovery.upstream import Upstream
+
+__all__ = ["Client"]
+
+_PAGES = 20
+"""Pages of a listing that are read for annotations: one that never ends cannot hold a call up."""
+
+
+class _Passed:
+    """An exception that is the application's business, on its way past recovery."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _Fresh:
+    """A transport that can be entered again: each time a new one is made."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._open: Any = None
+
+    async def __aenter__(self) -> Any:
+        self._open = self._make()
+        return await self._open.__aenter__()
+
+    async def __aexit__(self, *exc: object) -> Any:
+        return await self._open.__aexit__(*exc)
+
+
+@dataclass
+class Client(mcp.Client):
+    """
+    In place of `mcp.Client`: the same arguments, and those below.
+
+    Every call raises the typed error of its failure, with `.fault`, `.decision`, `.history`, and for a tool that failed
+    the `.result` as it came; `errors="return"` gives that back instead, as `mcp.Client` does.
+    """
+
+    policy: Policy = field(default=ADCP, kw_only=True)
+    """How far recovery may go; its `deadline` bounds each call, whatever the server does."""
+    upstream: Upstream | None = field(default=None, kw_only=True)
+    """What is shared with the other callers of the same server."""
+    errors: str = field(default="raise", kw_only=True)
+    """"raise" typed errors, or "return" results that failed."""
+    refresh: Callable[..., Any] | None = field(default=None, kw_only=True)
+    """Renews credentials after they were refused, as in `recover`."""
+    verify: Callable[..., Any] | None = field(default=None, kw_only=True)
+    """Looks whether a call that may have happened did, as in `recover`; a result is a CallToolResult."""
+    limit: float | None = field(default=300.0, kw_only=True)
+    """Seconds one attempt may take where neither the policy nor `read_timeout_seconds` says less."""
+    connecting: float = field(default=30.0, kw_only=True)
+    """Seconds a connection may take to stand."""
+    closing: float = field(default=5.0, kw_only=True)
+    """Seconds to close a connection politely."""
+    http_client: Any = field(default=None, kw_only=True)
+    """For a URL: the `httpx2.AsyncClient` to use. It stays open."""
+
+    _link: Link | None = field(init=False, default=None, repr=False, compare=False)
+    _calls: Calls = field(init=False, repr=False, compare=False)
+    _http: bool = field(init=False, default=False, repr=False, compare=False)
+    _renewable: bool = field(init=False, default=True, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._calls = Calls(
+            policy=self.policy,
+            upstream=self.upstream,
+            errors=self.errors,
+            refresh=self.refresh,
+            verify=self.verify,
+            limit=self.limit,
+        )
+        given = self.server
+        self.server = self._prepared(given)
+        try:
+            super().__post_init__()
+        finally:
+            self.server = given
+        self._lock = asyncio.Lock()
+        self._watch = Watch()
+
+    def _prepared(self, given: Any) -> Any:
+        """What the SDK is given for a server: a transport that is witnessed, and can be entered again."""
+        if isinstance(given, str):
+            self._http = True
+            if self.cache is not None and self.cache.target_id is None and self.cache.store is not None:
+                # The SDK would derive it from the URL; credentials in it must not get into a shared store.
+                import httpx2
+
+                self.cache = replace(self.cache, target_id=str(httpx2.URL(given).copy_with(userinfo=b"")))
+            return _Fresh(lambda: _witnessed(given, self.http_client))
+        if isinstance(given, StdioServerParameters):
+            return _Fresh(lambda: stdio_client(given))
+        if callable(given) and not hasattr(given, "__aenter__"):
+            return _Fresh(given)
+        self._renewable = isinstance(given, Server | MCPServer)
+        return given
+
+    # ---------------------------------------------------------------------------------------------- connections
+
+    async def __aenter__(self) -> Self:
+        """Connect, with recovery."""
+        if self._entered:
+            raise RuntimeError("Client is already entered; cannot reenter")
+
+        async def attempt(left: float | None) -> None:
+            await self._connected(left)
+
+        await self._calls.run(attempt, _CONNECT)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Disconnect, within bounds."""
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+        self._watch.stop()
+        self._session = None
+
+    async def _connected(self, within: float | None) -> Link:
+        """The connection, made anew where it died."""
+        link = self._link
+        if link is not None and link.alive and not self._deaf():
+            return link
+        async with self._lock:
+            link = self._link
+            if link is not None and link.alive and not self._deaf():
+                return link
+            if link is not None:
+                if not self._renewable:
+                    raise _nothing_sent(ConnectionResetError())
+                self._link = None
+                await link.close()
+            return await self._connect_anew(within)
+
+    async def _connect_anew(self, within: float | None) -> Link:
+        limit = self.connecting if within is None else min(self.connecting, within)
+        self._entered, self._session, self._exit_stack = False, None, None
+        link = Link(super().__aenter__, super().__aexit__, self.closing)
+        try:
+            await link.opened(limit)
+        except Exception as exc:
+            self._entered = False
+            raise _nothing_sent(exc) from exc
+        self._link = link
+        return link
+
+    def _deaf(self) -> bool:
+        """Whether the SDK knows already that nobody listens: a call now would fail without having been sent."""
+        return bool(getattr(getattr(self._session, "_dispatcher", None), "_closed", False))
+
+    # -------------------------------------------------------------------------------------------------- calling
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        read_timeout_seconds: float | None = None,
+        progress_callback: Any = None,
+        *,
+        operation: Operation | None = None,
+        policy: Policy | None = None,
+        errors: str | None = None,
+        **options: Any,
+    ) -> CallToolResult:
+        """
+        As `mcp.Client.call_tool`, with recovery.
+
+        Args:
+            name: the tool.
+            arguments: its arguments.
+            read_timeout_seconds: for each round of an attempt.
+            progress_callback: hears of progress, in each attempt.
+            operation: whether a repeat is safe, where you know better than the tool's annotations.
+            policy: another one for this call.
+            errors: another choice for this call.
+            options: the SDK's other arguments: `meta`, `input_responses`, `request_state`.
+
+        Raises:
+            FaultError: the typed error.
+
+        """
+        _ = self.session
+        calls = self._calls
+        if operation is None:
+            operation = calls.known(name, arguments) or await self._learned(name, arguments, policy)
+        call = super().call_tool
+        first = None
+        link = self._link
+        if link is not None and calls.plain(policy, operation) and link.alive and not self._deaf():
+            # The usual call, without anything built around it: what follows is for those that fail.
+            sent = CLOCK.now()
+            try:
+                result = await self._limited(
+                    call(name, arguments, read_timeout_seconds, progress_callback, **options),
+                    self.limit,
+                    link,
+                )
+                if not result.is_error:
+                    return result  # type: ignore[no-any-return]
+                first = sent, failed_result(result)
+            except FaultError as error:
+                first = sent, error
+
+        async def attempt(left: float | None) -> Any:
+            result = await self._sent(
+                lambda: call(name, arguments, read_timeout_seconds, progress_callback, **options), left
+            )
+            if result.__class__ is CallToolResult and result.is_error:
+                raise failed_result(result)
+            return result
+
+        found: CallToolResult = _unpassed(
+            await calls.run(attempt, operation, policy=policy, errors=errors, first=first)
+        )
+        return found
+
+    async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
+        """What the tools promise, asked for once; the SDK lists them after the first call in any case."""
+
+        async def attempt(left: float | None) -> Any:
+            return await self._sent(self._list_for_annotations, left)
+
+        found = await self._calls.run(attempt, READING, policy=policy)
+        if found.__class__ is dict:
+            self._calls.tools = found
+        self._calls.listed = True
+        return self._calls.known(name, arguments) or Operation(name=name)
+
+    async def _list_for_annotations(self) -> dict[str, Any]:
+        tools: list[Any] = []
+        cursor = None
+        for _ in range(_PAGES):
+            try:
+                page = await super().list_tools(cursor=cursor)
+            except MCPError as exc:
+                if exc.code == METHOD_NOT_FOUND:
+                    break
+                raise
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return learned(tools)
+
+    async def list_tools(self, **options: Any) -> Any:
+        """As `mcp.Client.list_tools`, with recovery."""
+        result = await self._read(super().list_tools, **options)
+        self._calls.tools.update(learned(result.tools))
+        return result
+
+    async def list_resources(self, **options: Any) -> Any:
+        """As `mcp.Client.list_resources`, with recovery."""
+        return await self._read(super().list_resources, **options)
+
+    async def list_resource_templates(self, **options: Any) -> Any:
+        """As `mcp.Client.list_resource_templates`, with recovery."""
+        return await self._read(super().list_resource_templates, **options)
+
+    async def list_prompts(self, **options: Any) -> Any:
+        """As `mcp.Client.list_prompts`, with recovery."""
+        return await self._read(super().list_prompts, **options)
+
+    async def read_resource(self, uri: str, **options: Any) -> Any:
+        """As `mcp.Client.read_resource`, with recovery."""
+        return await self._read(super().read_resource, uri, **options)
+
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:
+        """As `mcp.Client.get_prompt`, with recovery."""
+        return await self._read(super().get_prompt, name, arguments, **options)
+
+    async def complete(self, *args: Any, **options: Any) -> Any:
+        """As `mcp.Client.complete`, with recovery."""
+        return await self._read(super().complete, *args, **options)
+
+    async def _read(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        _ = self.session
+
+        async def attempt(left: float | None) -> Any:
+            return await self._sent(lambda: call(*args, **options), left)
+
+        return _unpassed(await self._calls.run(attempt, READING))
+
+    async def _sent(self, call: Callable[[], Awaitable[Any]], left: float | None) -> Any:
+        """One attempt, on a connection that stands."""
+        link = await self._connected(left)
+        try:
+            return await self._limited(call(), left, link)
+        except MCPError as exc:
+            return _Passed(exc)
+
+    async def _limited(self, call: Awaitable[Any], left: float | None, link: Link) -> Any:
+        """
+        One attempt, within its time.
+
+        Raises:
+            FaultError: what it failed with.
+            MCPError: what is the application's business.
+
+        """
+        limited = None if left is None else self._watch.begin(left)
+        cancelled = False
+        try:
+            return await call
+        except asyncio.CancelledError:
+            cancelled = True
+            if limited is None or not limited.expired:
+                raise
+        except Exception as exc:
+            if untouched(exc):
+                raise
+            raise self._failed(exc, link) from exc
+        finally:
+            over = limited is not None and limited.end(cancelled=cancelled)
+        if not over:
+            raise asyncio.CancelledError
+        raise self._failed(TimeoutError(), link)
+
+    def _failed(self, exc: Exception, link: Link) -> FaultError:
+        """The typed error of a call, after the connection was given up where it is dead."""
+        error, again = error_of(exc)
+        if again or (not self._http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED):
+            link.lost = True
+        return error
+
+
+_CONNECT = changed(READING, name="connect")
+
+
+def _nothing_sent(exc: Exception) -> FaultError:
+    """A connection that never stood: whatever happened, the call did not; and what was missing was no tool."""
+    error, _ = error_of(exc)
+    fault = changed(error.fault, executed=Executed.NO)
+    if fault.vocabulary == EVERYDAY and fault.code not in _CONNECTING:
+        # A command that is not there, or may not be run, is not there the next time either.
+        lasting = isinstance(leaf(exc), FileNotFoundError | PermissionError)
+        fault = changed(
+            fault,
+            code="SERVICE_UNAVAILABLE",
+            message=row_for(EVERYDAY, "SERVICE_UNAVAILABLE").message,
+            recovery=Recovery.TERMINAL if lasting else Recovery.TRANSIENT,
+            details=None,
+        )
+    found = FaultError.from_fault(fault)
+    found.__cause__ = exc
+    return found
+
+
+_CONNECTING = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "UNAUTHENTICATED"})
+"""What a connection may fail with; anything else is a way of not being there."""
+
+
+def _unpassed(result: Any) -> Any:
+    if result.__class__ is _Passed:
+        raise result.error
+    return result
+
+
+@contextlib.asynccontextmanager
+async def _witnessed(url: str, client: Any) -> Any:
+    """The SDK's streamable HTTP, seen through a Witness."""
+    async with contextlib.AsyncExitStack() as stack:
+        if client is None:
+            client = await stack.enter_async_context(create_mcp_http_client())
+        yield await stack.enter_async_context(streamable_http_client(url, http_client=Witness(client)))  # type: ignore[arg-type]
