@@ -37,6 +37,7 @@ class History:
         self.put = set()
         self.finishing = set()
         self.finished = set()
+        self.results = set()
         self.trimmed = 1
         self.epochs = {}
         self.acks = Counter()
@@ -63,6 +64,8 @@ class History:
             self.finishing.add(rest[0])
         elif kind == "D":
             self.finished.add(rest[0])
+        elif kind == "R":
+            self.results.add(rest[0])
         elif kind == "K":
             self.killed[rest[0]] += 1
         elif kind == "t":
@@ -96,7 +99,7 @@ async def work(url, rng, say):
                     tx.table("keys").create(id, b"done")
                     tx.queue("after").put(id.encode(), key=id)
 
-                await store.transaction(effect)
+                await store.transaction(effect, short=rng.random() < 0.5)
                 say(f"X {id}")
             elif what == 3:
                 await queue.put(id.encode())
@@ -106,12 +109,22 @@ async def work(url, rng, say):
                 if lease is not None:
                     say(f"T {lease.id} {lease.epoch}")
                     if rng.random() < 0.7:
-                        say(f"d {lease.value.decode()}")
+                        task = lease.value.decode()
+
+                        def finish(tx, lease=lease, task=task):
+                            tx.done(lease)
+                            tx.table("results").create(task, b"")
+
+                        say(f"d {task}")
                         try:
-                            await lease.done()
+                            if rng.random() < 0.5:
+                                await lease.done()
+                            else:
+                                await store.transaction(finish, short=rng.random() < 0.5)
+                                say(f"R {task}")
                         except LeaseLostError:
                             continue
-                        say(f"D {lease.value.decode()}")
+                        say(f"D {task}")
             elif rng.random() < 0.2:
                 bounds = await log.bounds()
                 say(f"t {bounds.last - 20}")
@@ -170,6 +183,9 @@ async def verify(url, path, history):
         assert len(tasks) == len(set(tasks))
         assert history.put - history.finishing <= set(tasks)
         assert not history.finished & set(tasks)
+        results = {row.key async for row in store.table("results").scan()}
+        assert history.results <= results <= history.finishing
+        assert not results & set(tasks)
 
 
 def main(directory, count, seed):

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
@@ -143,6 +143,35 @@ async def test_transactions_run_off_the_loop(normal):
     assert names == WRITER
 
 
+async def test_short_transactions_run_on_the_loop_unless_they_cannot(asked, unhurried, normal):
+    def short(tx):
+        tx.log("l").append(b"1")
+        tx.table("t").put("k", b"1")
+        tx.queue("q").put(b"1")
+        return threading.current_thread().name
+
+    def large(tx):
+        tx.log("l").append(BIG)
+        return threading.current_thread().name
+
+    def sql(tx):
+        tx.log("l").append(b"3")
+        # Handling everything does not make it run by half.
+        with suppress(Exception):
+            tx.sql("CREATE TABLE mine (id TEXT)")
+        return threading.current_thread().name
+
+    await normal.queue("q").put(BIG)
+    held = await normal.queue("q").take()
+    assert await normal.transaction(short, short=True) == LOOP
+    assert await normal.transaction(short) == WRITER
+    assert await normal.transaction(large, short=True) == WRITER
+    assert await normal.transaction(sql, short=True) == WRITER
+    assert await normal.transaction(lambda tx: (tx.done(held), short(tx))[1], short=True) == WRITER
+    assert (await normal.log("l").bounds()).last == 5
+    assert await normal.transaction(lambda tx: tx.sql("SELECT count(*) FROM mine")) == [(0,)]
+
+
 async def test_writers_that_come_together_share_commits(asked, normal, request):
     asked.clear()
 
@@ -187,6 +216,7 @@ async def test_a_lock_keeps_the_caller_and_not_the_loop(path, use):
 
 
 async def test_a_lock_that_goes_away_is_waited_for(path, normal):
+    assert normal.access.connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
     with somebody_elses_lock(path):
         waiting = asyncio.ensure_future(normal.log("l").append(b"1"))
         await asyncio.sleep(0.05)

@@ -222,22 +222,34 @@ class StoreMachine(RuleBasedStateMachine):
         return (task["value"], task["key"], task["attempts"] + 1) == (lease.value, lease.key, lease.attempt)
 
     @precondition(lambda self: self.leases)
-    @rule(how=st.sampled_from(["done", "back", "later", "bury", "extend"]), data=st.data())
-    def queue_end(self, how, data):
+    @rule(
+        how=st.sampled_from(["done", "back", "later", "bury", "extend"]),
+        where=st.sampled_from(["lease", "transaction", "fails"]),
+        data=st.data(),
+    )
+    def queue_end(self, how, where, data):
         name, lease, task = data.draw(st.sampled_from(self.leases))
         valid = task["held"] and task["epoch"] == lease.epoch
         try:
-            self.do(
-                {
-                    "done": lease.done,
-                    "back": lease.give_back,
-                    "later": lambda: lease.give_back(delay=3600),
-                    "bury": lambda: lease.bury("model"),
-                    "extend": lease.extend,
-                }[how]()
-            )
+            if not self.transactions or where == "lease" or how == "extend":
+                self.do(
+                    {
+                        "done": lease.done,
+                        "back": lease.give_back,
+                        "later": lambda: lease.give_back(delay=3600),
+                        "bury": lambda: lease.bury("model"),
+                        "extend": lease.extend,
+                    }[how]()
+                )
+            else:
+                self.do(
+                    self.store.transaction(lambda tx: self.end_in(tx, lease, how, fails=where == "fails"))
+                )
         except LeaseLostError:
             assert not valid
+            return
+        except KeyError:
+            assert where == "fails"
             return
         assert valid
         if how == "extend":
@@ -251,6 +263,17 @@ class StoreMachine(RuleBasedStateMachine):
             task["epoch"] = -1
         if how == "bury":
             self.dead.setdefault(name, []).append(task["value"])
+
+    @staticmethod
+    def end_in(tx, lease, how, *, fails):
+        if how == "done":
+            tx.done(lease)
+        elif how == "bury":
+            tx.bury(lease, "model")
+        else:
+            tx.give_back(lease, delay=3600 if how == "later" else 0)
+        if fails:
+            raise KeyError("on purpose")
 
     @rule(name=names)
     def queue_look(self, name):
@@ -272,8 +295,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.do(stores.open(self.opened))
 
     @precondition(lambda self: self.transactions)
-    @rule(name=names, value=values, fails=st.booleans())
-    def transact(self, name, value, fails):
+    @rule(name=names, value=values, fails=st.booleans(), short=st.booleans())
+    def transact(self, name, value, fails, short):
         def work(tx):
             seq = tx.log(name).append(value)
             revision = tx.table(name).put("k", value)
@@ -283,7 +306,7 @@ class StoreMachine(RuleBasedStateMachine):
             return seq, revision, put
 
         try:
-            seq, revision, put = self.do(self.store.transaction(work))
+            seq, revision, put = self.do(self.store.transaction(work, short=short))
         except KeyError:
             assert fails
             return

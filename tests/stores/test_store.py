@@ -79,6 +79,66 @@ async def test_transactions_beside_other_writes(store):
     assert (await store.log("l").bounds()).last == 100
 
 
+@pytest.mark.parametrize("short", [False, True])
+async def test_a_task_ends_together_with_what_its_work_changed(store, short):
+    if not store.supports_transactions:
+        return
+    queue = store.queue("q", lease=30, max_attempts=5)
+    for key in ("done", "back", "bury"):
+        await queue.put(key.encode(), key=key)
+    leases = [await queue.take() for _ in range(3)]
+    end = {"done": "done", "back": "give_back", "bury": "bury"}
+
+    def finish(tx, *, fails):
+        for lease in leases:
+            more = ("no use",) if lease.key == "bury" else ()
+            getattr(tx, end[lease.key])(lease, *more)
+            tx.table("results").put(lease.key, lease.value, revision=0)
+        assert tx.log("l").bounds().last == 0
+        assert tx.log("l").append(b"all") == 1
+        assert tx.log("l").bounds().last == 1
+        # The key is free again, within the transaction too.
+        assert tx.queue("q").put(b"new", key="done")
+        if fails:
+            raise RuntimeError("mine")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await store.transaction(lambda tx: finish(tx, fails=True), short=short)
+        assert (await queue.size()).leased == 3
+        assert await queue.take() is None
+        assert await queue.dead() == []
+        assert not await queue.put(b"other", key="done")
+    for lease in leases:
+        await lease.extend()
+    await store.transaction(lambda tx: finish(tx, fails=False), short=short)
+    size = await queue.size()
+    assert (size.ready, size.leased, size.dead) == (2, 0, 1)
+    assert (await queue.dead())[0].reason == "no use"
+    assert sorted([(await queue.take()).value for _ in range(2)]) == [b"back", b"new"]
+    # Fenced: none of them is held by these leases any more, and nothing else of the transaction happens either.
+    for lease in leases:
+        with pytest.raises(LeaseLostError):
+            await store.transaction(
+                lambda tx, lease=lease: (tx.log("l").append(b"no"), tx.done(lease)), short=short
+            )
+    assert (await store.log("l").bounds()).last == 1
+
+
+async def test_a_lease_of_another_store_does_not_fit(store, tmp_path):
+    if not store.supports_transactions:
+        return
+    await store.queue("q").put(b"mine")
+    for url in ("memory:", f"sqlite:///{tmp_path}/elsewhere.db"):
+        async with await stores.open(url) as elsewhere:
+            await elsewhere.queue("q").put(b"not mine")
+            lease = await elsewhere.queue("q").take()
+            with pytest.raises(ValueError):
+                await store.transaction(lambda tx, lease=lease: tx.done(lease))
+            await lease.done()
+    assert (await store.queue("q").size()).ready == 1
+
+
 async def test_a_closed_store_says_so(url):
     store = await stores.open(url)
     log, table, queue = store.log("l"), store.table("t"), store.queue("q")

@@ -334,6 +334,10 @@ class LogWriter(Protocol):
         """See `Log.append`."""
         ...
 
+    def bounds(self) -> Bounds:
+        """See `Log.bounds`; what the transaction itself appended counts."""
+        ...
+
 
 class TableWriter(Protocol):
     """A table inside a transaction; the same meanings as `Table`, without awaiting."""
@@ -380,6 +384,23 @@ class Transaction(Protocol):
         """The queue of that name."""
         ...
 
+    def done(self, lease: Lease) -> None:
+        """
+        Remove a task this store's queue gave you: together with what its work changed, or not at all.
+
+        Raises:
+            LeaseLostError: somebody else has taken it. Let it out, so that nothing of the transaction happens.
+        """
+        ...
+
+    def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
+        """See `Lease.give_back`; raises like `done`."""
+        ...
+
+    def bury(self, lease: Lease, reason: str) -> None:
+        """See `Lease.bury`; raises like `done`."""
+        ...
+
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """
         Run a statement of your own in the same transaction, on the same file (SQLite only).
@@ -422,12 +443,17 @@ class Store(Protocol):
         """
         ...
 
-    async def transaction(self, work: Callable[[Transaction], T]) -> T:
+    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         """
         Run `work` so that all it does through its argument happens together, or not at all if it raises.
 
         `work` is a plain function: it runs off the event loop, while nobody else writes, so it must be short. It may be
         run again after a failure that was not its own: whatever it does must go through its argument.
+
+        Args:
+            work: what is to happen together.
+            short: it is a handful of calls of its argument and waits for nothing else, so that it may as well run on the
+                event loop where that is sooner.
 
         Raises:
             UnsupportedError: `supports_transactions` is False.

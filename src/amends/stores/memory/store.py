@@ -1,25 +1,20 @@
 # ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The memory backend's store: the plain state behind the awaitable contract."""
+"""The memory backend's store, its logs and tables: the plain state behind the awaitable contract."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from amends.stores.address import Address
-from amends.stores.arguments import (
-    check_key,
-    check_lease,
-    check_limit,
-    check_name,
-    check_seconds,
-    check_value,
-)
+from amends.stores.arguments import check_key, check_lease, check_limit, check_name
 from amends.stores.clock import Clock
-from amends.stores.contract import Bounds, DeadTask, Entry, QueueSize, Row, Task, Transaction
-from amends.stores.errors import StoreClosedError, UnsupportedError
-from amends.stores.memory.state import LogState, QueueState, State, TableState, Taken
+from amends.stores.contract import Bounds, Entry, Row, Transaction
+from amends.stores.errors import StoreClosedError
+from amends.stores.memory.queue import MemoryQueue
+from amends.stores.memory.state import State, checked_append
+from amends.stores.memory.transaction import MemoryTableWriter, MemoryTransaction
 from amends.stores.signal import Signal
 
 __all__ = ["MemoryStore", "open_memory"]
@@ -59,10 +54,11 @@ class MemoryStore:
         check_lease(lease, max_attempts)
         return MemoryQueue(self, check_name(name, "queue"), lease, max_attempts)
 
-    async def transaction(self, work: Callable[[Transaction], T]) -> T:
+    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         state = self.state()
+        state.undo.clear()
         try:
-            result = work(_MemoryTransaction(state))
+            result = work(MemoryTransaction(state))
         except BaseException:
             while state.undo:
                 state.undo.pop()()
@@ -114,7 +110,7 @@ class MemoryLog:
         self.name = name
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        seq = _checked_append(self._store.state().log(self.name), value, dedupe, last)
+        seq = checked_append(self._store.state().log(self.name), value, dedupe, last)
         self._store.changed()
         return seq
 
@@ -165,7 +161,7 @@ class MemoryTable:
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        number = _MemoryTableWriter(self._store.state().table(self.name)).put(
+        number = MemoryTableWriter(self._store.state().table(self.name)).put(
             key, value, revision=revision, expires_in=expires_in
         )
         self._store.changed()
@@ -187,174 +183,3 @@ class MemoryTable:
 
     async def drop(self) -> None:
         self._store.state().tables.pop(self.name, None)
-
-
-class MemoryQueue:
-    """See `contract.Queue`."""
-
-    def __init__(self, store: MemoryStore, name: str, lease: float, max_attempts: int | None) -> None:
-        self._store = store
-        self.name = name
-        self.lease = lease
-        self._max_attempts = max_attempts
-
-    def state(self) -> QueueState:
-        return self._store.state().queue(self.name)
-
-    def changed(self) -> None:
-        self._store.changed()
-
-    def steady(self) -> float:
-        return self._store.state().clock.steady()
-
-    async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
-        return await self.restore(value, key=key, delay=delay, attempts=0)
-
-    async def restore(
-        self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
-    ) -> bool:
-        put = _checked_put(self.state(), value, key, delay, attempts)
-        self.changed()
-        return put
-
-    async def take(self, *, wait: float | None = 0.0) -> MemoryLease | None:
-        end = None if wait is None else self.steady() + check_seconds(wait, "wait")
-        while True:
-            seen = self._store.signal.count
-            asked = self.steady()
-            found = self.state().take(self.lease, self._max_attempts)
-            if isinstance(found, Taken):
-                return MemoryLease(self, found, asked + self.lease)
-            left = None if end is None else end - asked
-            if left is not None and left <= 0:
-                return None
-            await self._store.signal.wait(
-                seen, min((x for x in (left, found) if x is not None), default=None)
-            )
-
-    async def size(self) -> QueueSize:
-        return self.state().size()
-
-    async def tasks(self) -> AsyncIterator[Task]:
-        for task in self.state().tasks():
-            yield task
-
-    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
-        return self.state().dead(check_limit(limit))
-
-    async def revive(self, id: str) -> bool:
-        revived = self.state().revive(id)
-        self.changed()
-        return revived
-
-    async def restore_dead(self, letter: DeadTask) -> None:
-        self.state().restore_dead(letter)
-
-    async def discard(self, id: str) -> bool:
-        return self.state().discard(id)
-
-    async def drop(self) -> None:
-        self._store.state().queues.pop(self.name, None)
-
-
-class MemoryLease:
-    """See `contract.Lease`."""
-
-    def __init__(self, queue: MemoryQueue, taken: Taken, until: float) -> None:
-        self._queue = queue
-        self._number = taken.number
-        self._until = until
-        self.id = str(taken.number)
-        self.key = taken.key
-        self.value = taken.value
-        self.attempt = taken.attempt
-        self.epoch = taken.epoch
-
-    @property
-    def expires_in(self) -> float:
-        return max(0.0, self._until - self._queue.steady())
-
-    async def extend(self) -> None:
-        until = self._queue.steady() + self._queue.lease
-        self._queue.state().extend(self._number, self.epoch, self._queue.lease)
-        self._until = until
-
-    async def done(self) -> None:
-        self._queue.state().done(self._number, self.epoch)
-        self._queue.changed()
-
-    async def give_back(self, *, delay: float = 0.0) -> None:
-        self._queue.state().give_back(self._number, self.epoch, check_seconds(delay, "delay"))
-        self._queue.changed()
-
-    async def bury(self, reason: str) -> None:
-        self._queue.state().bury(self._number, self.epoch, reason)
-        self._queue.changed()
-
-
-def _checked_append(state: LogState, value: bytes, dedupe: str | None, last: int | None) -> int:
-    if dedupe is not None:
-        check_key(dedupe, "dedupe id")
-    return state.append(check_value(value), dedupe=dedupe, last=last)
-
-
-def _checked_put(state: QueueState, value: bytes, key: str | None, delay: float, attempts: int) -> bool:
-    if key is not None:
-        check_key(key)
-    return state.restore(check_value(value), key=key, delay=check_seconds(delay, "delay"), attempts=attempts)
-
-
-class _MemoryLogWriter:
-    def __init__(self, state: LogState) -> None:
-        self._state = state
-
-    def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        return _checked_append(self._state, value, dedupe, last)
-
-
-class _MemoryTableWriter:
-    def __init__(self, state: TableState) -> None:
-        self._state = state
-
-    def get(self, key: str) -> Row | None:
-        return self._state.get(check_key(key))
-
-    def put(
-        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
-    ) -> int:
-        if expires_in is not None:
-            check_seconds(expires_in, "expires_in")
-        return self._state.put(check_key(key), check_value(value), revision=revision, expires_in=expires_in)
-
-    def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
-        return self.put(key, value, revision=0, expires_in=expires_in)
-
-    def delete(self, key: str, *, revision: int | None = None) -> bool:
-        return self._state.delete(check_key(key), revision=revision)
-
-
-class _MemoryQueueWriter:
-    def __init__(self, state: QueueState) -> None:
-        self._state = state
-
-    def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
-        return _checked_put(self._state, value, key, delay, 0)
-
-
-class _MemoryTransaction:
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def log(self, name: str) -> _MemoryLogWriter:
-        return _MemoryLogWriter(self._state.log(check_name(name, "log")))
-
-    def table(self, name: str) -> _MemoryTableWriter:
-        return _MemoryTableWriter(self._state.table(check_name(name, "table")))
-
-    def queue(self, name: str) -> _MemoryQueueWriter:
-        return _MemoryQueueWriter(self._state.queue(check_name(name, "queue")))
-
-    def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        raise UnsupportedError(
-            "a memory store has no SQL: open a sqlite: store to join your statements with it"
-        )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 from collections.abc import Callable
 from time import perf_counter
@@ -41,8 +42,12 @@ _SLOW = 0.02
 _SPARED = 1.0
 
 
-class Elsewhere(Exception):
-    """This is nothing for the event loop; the thread does it instead."""
+class Elsewhere(BaseException):
+    """
+    This is nothing for the event loop; the thread does it instead.
+
+    No `Exception`, because it passes through functions of the user's, who may handle those.
+    """
 
 
 class Rows(Generic[R]):
@@ -66,6 +71,7 @@ class Access:
         self, url: str, file: File, loops: sqlite3.Connection, writer: Writer, reader: Reader
     ) -> None:
         self._url = url
+        self.place = os.path.realpath(file.path)
         self.connection = loops
         self._file = file
         self._writer = writer
@@ -101,20 +107,20 @@ class Access:
         self._check_open()
         return self._reader.submit(work)
 
-    async def write(self, rows: Rows[R], ask: Callable[[R], T], *, size: int = 0, alone: bool = False) -> T:
+    async def write(self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False) -> T:
         """
-        Change something of `size` bytes, and return after its commit.
+        Change something, and return after its commit.
 
         `ask` must look before it writes, because it may share its transaction; `alone` says that it needs none: each of
         its statements stands for itself.
         """
         try:
-            return self.write_here(rows, ask, size=size, alone=alone)
+            return self.write_here(rows, ask, alone=alone)
         except Elsewhere:
             pass
         return await self.write_off_loop(rows.on(ask), alone=alone)
 
-    def write_here(self, rows: Rows[R], ask: Callable[[R], T], *, size: int = 0, alone: bool = False) -> T:
+    def write_here(self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False) -> T:
         """
         The same at once.
 
@@ -122,7 +128,7 @@ class Access:
             Elsewhere: nothing was done, because the loop might be kept waiting.
         """
         begin = perf_counter()
-        if not self._may_write(size, begin):
+        if not self._may_write(begin):
             raise Elsewhere
         try:
             answer = ask(rows.near) if alone else self._in_transaction(rows.near, ask)
@@ -164,11 +170,10 @@ class Access:
         if self.closed:
             raise StoreClosedError(self._url)
 
-    def _may_write(self, size: int, now: float) -> bool:
+    def _may_write(self, now: float) -> bool:
         return not (
             self._commits_wait
             or self._wrote_for > _LENT
-            or size > ROOM
             or self.closed
             or not self._writer.idle
             or now < self._spared_until

@@ -42,7 +42,7 @@ class LogRows:
     """
     One log's statements, inside whatever transaction the connection is in.
 
-    Above `room` bytes a page is not read.
+    Above `room` bytes a page is not read, and a value not written.
     """
 
     def __init__(self, connection: sqlite3.Connection, name: str, room: int = NO_BOUND) -> None:
@@ -51,7 +51,8 @@ class LogRows:
         self._room = room
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        value = check_value(value)
+        if len(value := check_value(value)) > self._room:
+            raise Elsewhere
         if dedupe is not None or last is not None:
             found = self._known(dedupe, last)
             if found is not None:
@@ -153,7 +154,6 @@ class SqliteLog:
         return await self._access.write(
             self._rows,
             lambda rows: rows.append(value, dedupe=dedupe, last=last),
-            size=len(value),
             alone=dedupe is None and last is None,
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadTask, QueueSize, Task
-from amends.stores.sqlite.access import Elsewhere, Rows
+from amends.stores.sqlite.access import ROOM, Elsewhere, Rows
 from amends.stores.sqlite.tasks import PAGE, QueueRows, Taken
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class SqliteQueue:
         return await self.access.write(
             self.rows,
             lambda rows: rows.restore(value, key=key, delay=delay, attempts=attempts),
-            size=len(value),
             alone=True,
         )
 
@@ -155,4 +154,7 @@ class SqliteLease:
         await self._change(lambda rows: rows.bury(self.number, self.epoch, reason))
 
     async def _change(self, ask: Callable[[QueueRows], None]) -> None:
-        await self.queue.access.write(self.queue.rows, ask, size=len(self.value), alone=True)
+        if len(self.value) > ROOM:
+            await self.queue.access.write_off_loop(self.queue.rows.on(ask), alone=True)
+        else:
+            await self.queue.access.write(self.queue.rows, ask, alone=True)

@@ -15,7 +15,7 @@ from amends.stores.arguments import check_lease, check_name
 from amends.stores.clock import Clock
 from amends.stores.contract import Transaction
 from amends.stores.signal import Signal
-from amends.stores.sqlite.access import Access
+from amends.stores.sqlite.access import Access, Elsewhere, Rows
 from amends.stores.sqlite.check import problems
 from amends.stores.sqlite.file import File, meaning
 from amends.stores.sqlite.log import SqliteLog
@@ -86,6 +86,8 @@ class SqliteStore:
             Writer(file, connections.writer, "amends-sqlite-write", self.signal.ring),
             Reader(file, connections.reader, "amends-sqlite-read"),
         )
+        place = self.access.place
+        self._transactions = Rows(self.access, lambda c, room: SqliteTransaction(c, clock, room, place))
         self._watch = Watch(connections.watch, self.signal)
         self.signal.wanted = self._watch.want
 
@@ -99,11 +101,13 @@ class SqliteStore:
         check_lease(lease, max_attempts)
         return SqliteQueue(self, check_name(name, "queue"), lease, max_attempts)
 
-    async def transaction(self, work: Callable[[Transaction], T]) -> T:
-        def run(connection: sqlite3.Connection) -> T:
-            return work(SqliteTransaction(connection, self.clock))
-
-        return await self.access.write_off_loop(run, isolated=True)
+    async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
+        if short:
+            try:
+                return self.access.write_here(self._transactions, work)
+            except Elsewhere:
+                pass
+        return await self.access.write_off_loop(self._transactions.on(work), isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
         def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:

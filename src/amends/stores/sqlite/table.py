@@ -40,7 +40,7 @@ class TableRows:
     """
     One table's statements, inside whatever transaction the connection is in.
 
-    Above `room` bytes a value is not read.
+    Values above `room` bytes are neither read nor written.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
@@ -65,7 +65,8 @@ class TableRows:
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        value = check_value(value)
+        if len(value := check_value(value)) > self._room:
+            raise Elsewhere
         check_key(key)
         if revision is not None and revision != (actual := self._revision(key)):
             raise self._conflict(key, revision, actual)
@@ -169,7 +170,6 @@ class SqliteTable:
         return await self._access.write(
             self._rows,
             lambda rows: rows.put(key, value, revision=revision, expires_in=expires_in),
-            size=len(value),
             alone=revision is None and expires_in is None,
         )
 

@@ -48,7 +48,7 @@ class QueueRows:
     """
     One queue's statements, inside whatever transaction the connection is in.
 
-    A task above `room` bytes is not taken.
+    A task above `room` bytes is neither taken nor put.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
@@ -61,13 +61,15 @@ class QueueRows:
         return self.restore(value, key=key, delay=delay, attempts=0)
 
     def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
+        if len(value := check_value(value)) > self._room:
+            raise Elsewhere
         if key is not None:
             check_key(key)
         due = self._clock.wall() + check_seconds(delay, "delay")
         cursor = self._connection.execute(
             "INSERT INTO amends_tasks (queue, state, at, attempts, epoch, key, value) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING",
-            (self._name, WAITING, due, attempts, attempts, key, check_value(value)),
+            (self._name, WAITING, due, attempts, attempts, key, value),
         )
         return cursor.rowcount == 1
 
@@ -136,7 +138,8 @@ class QueueRows:
 
     def _held(self, change: str, parameters: tuple[object, ...], number: int, epoch: int) -> None:
         cursor = self._connection.execute(
-            f"{change} WHERE id = ? AND epoch = ? AND state = ?", (*parameters, number, epoch, HELD)
+            f"{change} WHERE id = ? AND queue = ? AND epoch = ? AND state = ?",
+            (*parameters, number, self._name, epoch, HELD),
         )
         if cursor.rowcount != 1:
             raise LeaseLostError(self._name, str(number), epoch)

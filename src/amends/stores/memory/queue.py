@@ -1,0 +1,119 @@
+# ruff: noqa: D102  (what a method means is said once, in contract.py)
+"""The memory backend's queue: the plain state behind the awaitable contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from amends.stores.arguments import check_limit, check_seconds
+from amends.stores.contract import DeadTask, QueueSize, Task
+from amends.stores.memory.tasks import QueueState, Taken, checked_put
+
+if TYPE_CHECKING:
+    from amends.stores.memory.store import MemoryStore
+
+__all__ = ["MemoryLease", "MemoryQueue"]
+
+
+class MemoryQueue:
+    """See `contract.Queue`."""
+
+    def __init__(self, store: MemoryStore, name: str, lease: float, max_attempts: int | None) -> None:
+        self._store = store
+        self.name = name
+        self.lease = lease
+        self._max_attempts = max_attempts
+
+    def state(self) -> QueueState:
+        return self._store.state().queue(self.name)
+
+    def changed(self) -> None:
+        self._store.changed()
+
+    def steady(self) -> float:
+        return self._store.state().clock.steady()
+
+    async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
+        return await self.restore(value, key=key, delay=delay, attempts=0)
+
+    async def restore(
+        self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
+    ) -> bool:
+        put = checked_put(self.state(), value, key, delay, attempts)
+        self.changed()
+        return put
+
+    async def take(self, *, wait: float | None = 0.0) -> MemoryLease | None:
+        end = None if wait is None else self.steady() + check_seconds(wait, "wait")
+        while True:
+            seen = self._store.signal.count
+            asked = self.steady()
+            found = self.state().take(self.lease, self._max_attempts)
+            if isinstance(found, Taken):
+                return MemoryLease(self, found, asked + self.lease)
+            left = None if end is None else end - asked
+            if left is not None and left <= 0:
+                return None
+            await self._store.signal.wait(
+                seen, min((x for x in (left, found) if x is not None), default=None)
+            )
+
+    async def size(self) -> QueueSize:
+        return self.state().size()
+
+    async def tasks(self) -> AsyncIterator[Task]:
+        for task in self.state().tasks():
+            yield task
+
+    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
+        return self.state().dead(check_limit(limit))
+
+    async def revive(self, id: str) -> bool:
+        revived = self.state().revive(id)
+        self.changed()
+        return revived
+
+    async def restore_dead(self, letter: DeadTask) -> None:
+        self.state().restore_dead(letter)
+
+    async def discard(self, id: str) -> bool:
+        return self.state().discard(id)
+
+    async def drop(self) -> None:
+        self._store.state().queues.pop(self.name, None)
+
+
+class MemoryLease:
+    """See `contract.Lease`."""
+
+    def __init__(self, queue: MemoryQueue, taken: Taken, until: float) -> None:
+        self.queue = queue
+        self.number = taken.number
+        self._until = until
+        self.id = str(taken.number)
+        self.key = taken.key
+        self.value = taken.value
+        self.attempt = taken.attempt
+        self.epoch = taken.epoch
+
+    @property
+    def expires_in(self) -> float:
+        return max(0.0, self._until - self.queue.steady())
+
+    async def extend(self) -> None:
+        until = self.queue.steady() + self.queue.lease
+        self.queue.state().extend(self.number, self.epoch, self.queue.lease)
+        self._until = until
+
+    async def done(self) -> None:
+        self.queue.state().done(self.number, self.epoch)
+        self.queue.changed()
+
+    async def give_back(self, *, delay: float = 0.0) -> None:
+        self.queue.state().give_back(self.number, self.epoch, check_seconds(delay, "delay"))
+        self.queue.changed()
+
+    async def bury(self, reason: str) -> None:
+        self.queue.state().bury(self.number, self.epoch, reason)
+        self.queue.changed()
