@@ -1,0 +1,53 @@
+"""
+Agents and their orchestrator: the error contract of an agent system (S3), kept through crashes.
+
+    from amends.tasks import Agent, Orchestrator
+
+    cook = Agent("cooking-agent")
+
+    @cook.capability(read_only=True)
+    async def find_recipe(dish: str) -> dict: ...
+
+    async with Orchestrator([cook], store="sqlite:///tasks.db") as orchestrator:
+        response = await orchestrator.run("find_recipe", "ratatouille")
+
+Agents elsewhere are in `amends.tasks.remote`; spans in `amends.tasks.otel`; what it all means in docs/tasks.md.
+"""
+
+from __future__ import annotations
+
+from amends.tasks.agent import Agent, Capability
+from amends.tasks.context import Context
+from amends.tasks.documents import Metadata, Request, Response, Status
+from amends.tasks.fallbacks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
+from amends.tasks.messages import Catalogue
+from amends.tasks.orchestrator import Handle, Orchestrator, TaskNotFoundError
+from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
+from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook, set_hooks
+
+__all__ = [
+    "Agent",
+    "Capability",
+    "Catalogue",
+    "Context",
+    "Fallback",
+    "FallbackError",
+    "Handle",
+    "Metadata",
+    "Orchestrator",
+    "Request",
+    "Response",
+    "Status",
+    "Step",
+    "TaskEvent",
+    "TaskNotFoundError",
+    "add_hook",
+    "fan_out",
+    "graph",
+    "parse_fallbacks",
+    "read_fallbacks",
+    "remove_hook",
+    "result_of",
+    "sequence",
+    "set_hooks",
+]

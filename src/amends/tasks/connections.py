@@ -1,0 +1,215 @@
+"""
+The MCP servers an agent needs: connected when first asked for, and found out to be missing, never declared so.
+
+A connection is opened and closed by a task of its own, because the client's scopes must be left where they were entered; calls
+come from anywhere. One that breaks is dropped, and the next call opens it anew: a server that was missing and appears is found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.terms import Executed
+from amends.core.vocabulary import row_for
+from amends.errors.base import FaultError
+from amends.recovery.reading import failed_answer, fault_of
+
+__all__ = ["Connection", "Connections"]
+
+_CONNECT_SECONDS = 15.0
+
+
+class Connections:
+    """An agent's MCP servers by name."""
+
+    def __init__(self, agent: str, targets: Mapping[str, Any]) -> None:
+        self.agent = agent
+        self.targets = dict(targets)
+        self._held: dict[str, _Held] = {}
+
+    async def connected(self, name: str, capability: str) -> Connection:
+        """
+        A connection to a server.
+
+        Raises:
+            FaultError: MCP_NOT_CONNECTED, MCP_AUTH_FAILED or MCP_RATE_LIMITED, naming who needs it for what.
+        """
+        told = {"mcp": name, "requiredBy": self.agent, "capability": capability}
+        held = self._held.get(name)
+        if held is None or not held.alive:
+            held = self._held[name] = _Held(self.targets[name])
+        try:
+            client = await held.ready()
+        except Exception as exc:
+            self._held.pop(name, None)
+            raise FaultError.from_fault(_missing(fault_of(exc), told)) from exc
+        return Connection(client, told, partial(self.drop, name, held))
+
+    def drop(self, name: str, held: Any = None) -> None:
+        """Let go of a connection that broke; the next call opens a new one."""
+        if held is None or self._held.get(name) is held:
+            gone = self._held.pop(name, None)
+            if gone is not None:
+                gone.stop()
+
+    async def close(self) -> None:
+        """Close them all."""
+        held, self._held = list(self._held.values()), {}
+        for each in held:
+            each.stop()
+        for each in held:
+            await each.ended()
+
+
+class _Held:
+    """One open client and the task that holds it open."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[Any] = self._loop.create_future()
+        self._stop = asyncio.Event()
+        self._task = self._loop.create_task(self._hold())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be used, here."""
+        return not self._task.done() and self._loop is asyncio.get_running_loop()
+
+    async def ready(self) -> Any:
+        return await asyncio.wait_for(asyncio.shield(self._opened), _CONNECT_SECONDS)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def ended(self) -> None:
+        if self._loop is asyncio.get_running_loop():
+            await asyncio.wait([self._task], timeout=_CONNECT_SECONDS)
+
+    async def _hold(self) -> None:
+        try:
+            async with _client(self._target) as client:
+                self._opened.set_result(client)
+                await self._stop.wait()
+        except BaseException as exc:
+            if not self._opened.done():
+                known = exc if isinstance(exc, Exception) else ConnectionError("interrupted")
+                self._opened.set_exception(known)
+                self._opened.exception()  # heard, also when nobody waits any more
+            if not isinstance(exc, Exception):
+                raise
+
+
+def _client(target: Any) -> Any:
+    """An unopened client for whatever was given."""
+    if inspect.isfunction(target) or inspect.ismethod(target) or isinstance(target, partial):
+        return target()
+    from amends.bindings.mcp import Client
+
+    return Client(target)
+
+
+class Connection:
+    """
+    An open client: its methods, with failures in S3's words.
+
+    `await ctx.mcp["notion"].call_tool("create_page", {...})` returns what the client returns, or raises the MCP error.
+    """
+
+    def __init__(self, client: Any, told: dict[str, Any], broken: Callable[[], None]) -> None:
+        self.client = client
+        """The client itself, for what is not a call."""
+        self._told = told
+        self._broken = broken
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.client, name)
+        return partial(self._call, found) if inspect.iscoroutinefunction(found) else found
+
+    async def _call(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            answer = await method(*args, **kwargs)
+        except Exception as exc:
+            fault = fault_of(exc)
+            if any(_unreachable(part) for part in _parts(fault)):
+                self._broken()
+            raise FaultError.from_fault(_said(fault, self._told)) from exc
+        failed = (
+            failed_answer(answer) if getattr(answer, "is_error", getattr(answer, "isError", False)) else None
+        )
+        if failed is not None:
+            raise FaultError.from_fault(_said(failed, self._told))
+        return answer
+
+
+def _parts(fault: Fault) -> Iterator[Fault]:
+    yield fault
+    for part in fault.errors:
+        yield from _parts(part)
+
+
+def _unreachable(fault: Fault) -> bool:
+    return row_for(fault.vocabulary, fault.code, fault.status).everyday in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
+
+
+# The first of them that is among the parts of what happened.
+_WORDS = {
+    "UNAUTHENTICATED": "MCP_AUTH_FAILED",
+    "PERMISSION_DENIED": "MCP_AUTH_FAILED",
+    "RATE_LIMITED": "MCP_RATE_LIMITED",
+}
+
+
+def _word(fault: Fault) -> tuple[str | None, Fault]:
+    for part in _parts(fault):
+        word = _WORDS.get(row_for(part.vocabulary, part.code, part.status).everyday)
+        if word is not None:
+            return word, part
+    return None, fault
+
+
+def _missing(fault: Fault, told: dict[str, Any]) -> Fault:
+    """Why there is no connection. Nothing was asked of the server yet, so nothing happened."""
+    word, part = _word(fault)
+    if word is None:
+        shown = told["mcp"][:1].upper() + told["mcp"][1:]
+        return Fault(
+            code="MCP_NOT_CONNECTED",
+            vocabulary="task",
+            message=f"The {shown} MCP is not connected. Run setup to configure.",
+            details=dict(told),
+        )
+    return Fault(
+        code=word,
+        vocabulary="task",
+        message=row_for("task", word).message,
+        details=dict(told),
+        retry_after=part.retry_after,
+    )
+
+
+def _said(fault: Fault, told: dict[str, Any]) -> Fault:
+    """What a connected server said, in S3's words; its own code is kept in the details."""
+    if fault.vocabulary == "task":
+        return replace(fault, details={**told, **(fault.details or {})})
+    word, part = _word(fault)
+    if word is None and _unreachable(fault) and fault.executed is Executed.NO:
+        return _missing(fault, told)
+    code = word or "MCP_ERROR"
+    changes: dict[str, Any] = {} if word else {"recovery": fault.recovery, "executed": fault.executed}
+    return Fault(
+        code=code,
+        vocabulary="task",
+        message=fault.message if fault.origin is not None else row_for("task", code).message,
+        details={**told, "cause": {"vocabulary": part.vocabulary, "code": part.code}},
+        retry_after=part.retry_after,
+        suggestions=fault.suggestions,
+        **changes,
+    )

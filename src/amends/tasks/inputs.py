@@ -1,0 +1,86 @@
+"""
+Checking what an agent is asked with: the declared type in, one exact fault out.
+
+msgspec says what is wrong only in its text, which begins with one of few sentences of its own and ends with the path.
+Those two parts are read; what the sender wrote in between is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+from amends.foreign.validation import pointer
+
+__all__ = ["checker", "problem"]
+
+Check = Callable[[Any], Any]
+
+# The first that fits. A value of another kind is a wrong type; one of the right kind that is not allowed, a wrong value.
+_SENTENCES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Object missing required field `(?P<name>[^`]{1,256})`"), "MISSING_REQUIRED_FIELD"),
+    (re.compile(r"Object contains unknown field `(?P<name>[^`]{1,256})`"), "INVALID_FIELD_VALUE"),
+    (re.compile(r"Expected `[^`]*`, got `"), "INVALID_FIELD_TYPE"),
+    (re.compile(r"Expected `|Invalid |Integer value |Timestamp |Timezone|Duration"), "INVALID_FIELD_VALUE"),
+)
+_PATH = re.compile(
+    r" - at (?:`key` in )?`\$((?:\.[^`.\[\]]{1,128}|\[(?:\d{1,9}|\.\.\.)\]){0,64})`\Z", re.DOTALL
+)
+_STEP = re.compile(r"\.([^`.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def checker(kind: Any) -> Check | None:
+    """What turns a payload into `kind` or raises the fault; None where anything will do."""
+    if kind is Any or kind is None or kind is object:
+        return None
+
+    def check(payload: Any) -> Any:
+        try:
+            return msgspec.convert(payload, kind)
+        except msgspec.ValidationError as exc:
+            raise FaultError.from_fault(problem(exc)) from None
+
+    return check
+
+
+def problem(exc: msgspec.ValidationError) -> Fault:
+    """A failed conversion as a fault of S3's input group, with the JSON Pointer of the field at fault."""
+    text = str(exc)[:8192]
+    found = _PATH.search(text[-4096:])
+    steps = (
+        [name or ("*" if index == "..." else index) for name, index in _STEP.findall(found[1])]
+        if found
+        else []
+    )
+    code = "INVALID_INPUT"
+    for sentence, means in _SENTENCES:
+        match = sentence.match(text)
+        if match is not None:
+            code = means
+            name = match.groupdict().get("name")
+            if name is not None:
+                steps.append(name)
+            break
+    where = pointer(steps)
+    if where is None:
+        # The payload as a whole is at fault, not one of its fields.
+        return Fault(code="INVALID_INPUT", vocabulary="task", message=_words("INVALID_INPUT"))
+    last = where.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    return Fault(
+        code=code,
+        vocabulary="task",
+        message=_words(code),
+        field=where,
+        details={"name": last, "pointer": where},
+    )
+
+
+def _words(code: str) -> str:
+    from amends.core.vocabulary import row_for
+
+    return row_for("task", code).message

@@ -1,0 +1,354 @@
+"""
+A task as its log tells it: records folded one after the other. Pure: no clock, no store, no agents.
+
+The same fold gives a worker what is left to do, a caller the response, and a person the timeline. What was decided stands in the
+records, so a fold with other policies, or with none of the agents at hand, comes to the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.terms import Action, Recovery
+from amends.recovery.history import Attempt
+from amends.recovery.stepper import Stepper
+from amends.tasks import entries
+from amends.tasks.documents import ENDED, Metadata, Response, Status
+from amends.tasks.entries import Record
+from amends.tasks.plan import Step
+
+__all__ = ["StepState", "TaskState"]
+
+_NEW = Stepper()
+
+
+@dataclass(slots=True)
+class StepState:
+    """One step, or the undoing of one."""
+
+    plan: Step
+    state: str = "ready"
+    """ready · done · failed · asking · doubt"""
+    stepper: Stepper = _NEW
+    due: float = 0.0
+    """When it may be tried (again)."""
+    open: bool = False
+    """Whether a try was begun whose end is not known: only of steps that must not happen twice."""
+    result: Any = None
+    degraded: str | None = None
+    question: str | None = None
+    schema: dict[str, Any] | None = None
+    answers: list[Any] = field(default_factory=list)
+    effects: dict[str, Any] = field(default_factory=dict)
+    delegations: dict[str, Any] = field(default_factory=dict)
+    began: float | None = None
+    ended: float | None = None
+    round: int = 1
+    """Counts how often it was done anew after being undone: a new round is a new deed, with a new key."""
+    undo: StepState | None = None
+
+    def failed(self, record: entries.Failed) -> None:
+        """A try that failed, with the decision that was made about it then."""
+        before, fault, decision = self.stepper, record.fault, record.decision
+        retried = decision.action is Action.RETRY
+        wait = (decision.delay or 0.0) if retried else 0.0
+        state = replace(
+            before.state,
+            attempt=before.state.attempt + 1,
+            started=record.began if before.state.started is None else before.state.started,
+            waited=before.state.waited + wait,
+            below=before.state.below + max(0, (fault.attempt or 1) - 1),
+            uncertain=before.state.uncertain + (retried and fault.recovery is Recovery.UNCERTAIN),
+        )
+        attempt = Attempt(
+            number=state.attempt,
+            started=record.began,
+            duration=record.at - record.began,
+            fault=fault,
+            decision=decision,
+            wait=wait,
+        )
+        remedies = before.remedies | {record.remedy} if record.remedy else before.remedies
+        self.stepper = replace(
+            before,
+            state=state,
+            history=(*before.history, attempt),
+            fault=fault,
+            verdict=decision,
+            remedies=remedies,
+        )
+        self.open = False
+        self.ended = record.at
+        self.state = "ready" if retried else "failed"
+        self.due = record.at + wait
+
+    def finished(self, record: entries.Finished) -> None:
+        """Done, by the call itself or by a fallback after it failed."""
+        if record.degraded is None:
+            self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)
+        self.state, self.open = "done", False
+        self.result, self.degraded, self.ended = record.result, record.degraded, record.at
+
+    def again(self) -> None:
+        """As if never tried; what somebody answered or what was committed stays."""
+        if self.undo is not None and self.undo.state == "done":
+            self.round += 1
+            self.effects.clear()
+            self.delegations.clear()
+            self.answers.clear()
+        self.state, self.stepper, self.due, self.open, self.undo = "ready", _NEW, 0.0, False, None
+        self.result = self.degraded = self.ended = None
+
+    @property
+    def fault(self) -> Fault | None:
+        """The last failure, of a step that failed for good."""
+        return self.stepper.fault if self.state == "failed" else None
+
+
+class TaskState:
+    """Everything a task's log says about it."""
+
+    __slots__ = (
+        "began",
+        "cancelled",
+        "created",
+        "done",
+        "ended",
+        "fault",
+        "head",
+        "heard",
+        "held",
+        "release",
+        "status",
+        "steps",
+        "takeovers",
+        "undoing",
+        "updated",
+        "worker",
+    )
+
+    def __init__(self) -> None:
+        self.head = entries.Submitted(at=0.0, id="", type="", steps=())
+        self.status = Status.PENDING
+        self.created = self.updated = 0.0
+        self.began: float | None = None
+        self.ended: float | None = None
+        self.fault: Fault | None = None
+        """Why it failed, or why it is being undone."""
+        self.steps: dict[str, StepState] = {}
+        self.done: list[str] = []
+        """Steps and delegations in the order they were finished: undone in reverse."""
+        self.cancelled = False
+        self.undoing = False
+        self.held = False
+        """Whether a worker has said that it has it, and has not let go since."""
+        self.worker: str | None = None
+        self.takeovers = 0
+        """Workers that were lost with it since something was last finished."""
+        self.release = entries.Released(at=0.0)
+        self.heard = False
+        """Whether somebody outside has said something since it was last let go."""
+
+    def apply(self, records: Iterable[Record]) -> None:
+        """Fold records in."""
+        for record in records:
+            _FOLD[type(record)](self, record)
+            self.updated = record.at
+
+    # Each record ------------------------------------------------------------------------------------------------
+
+    def _submitted(self, record: entries.Submitted) -> None:
+        self.head, self.created = record, record.at
+        self.steps = {step.name: StepState(step) for step in record.steps}
+
+    def _taken(self, record: entries.Taken) -> None:
+        self.held, self.worker = True, record.worker
+        self.takeovers += record.takeover
+        self._going(record.at)
+
+    def _going(self, at: float) -> None:
+        self.held, self.heard = True, False
+        if self.status not in ENDED:
+            self.status = Status.IN_PROGRESS
+        if self.began is None:
+            self.began = at
+
+    def _of(self, step: str, undo: bool) -> StepState:
+        found = self.steps[step]
+        if not undo:
+            return found
+        if found.undo is None:
+            found.undo = StepState(found.plan)
+        return found.undo
+
+    def _started(self, record: entries.Started) -> None:
+        step = self._of(record.step, record.undo)
+        step.open, step.began = True, record.at if step.began is None else step.began
+        self._going(record.at)
+
+    def _failed(self, record: entries.Failed) -> None:
+        step = self._of(record.step, record.undo)
+        step.began = record.began if step.began is None else step.began
+        step.failed(record)
+        self._going(record.began)
+
+    def _finished(self, record: entries.Finished) -> None:
+        step = self._of(record.step, record.undo)
+        step.began = record.began if step.began is None else step.began
+        step.finished(record)
+        if not record.undo:
+            self.done.append(record.step)
+        self.takeovers = 0
+        self._going(record.began)
+
+    def _effect(self, record: entries.Effect) -> None:
+        self._of(record.step, record.undo).effects[record.name] = record.result
+        self._going(record.at)
+
+    def _delegated(self, record: entries.Delegated) -> None:
+        plan = Step(name=record.step, type=record.type, payload=record.payload, agent=record.agent)
+        parent = self.steps[record.step.partition(">")[0]]
+        parent.delegations[record.step] = record.result
+        self.steps[record.step] = StepState(
+            plan, "done", result=record.result, began=record.began, ended=record.at, round=parent.round
+        )
+        self.done.append(record.step)
+        self.takeovers = 0
+        self._going(record.began)
+
+    def _parked(self, record: entries.Parked) -> None:
+        step = self.steps[record.step]
+        step.due = record.until
+        step.stepper = step.stepper.waited(record.until - record.at)
+        self._going(record.at)
+
+    def _asked(self, record: entries.Asked) -> None:
+        step = self.steps[record.step]
+        step.state, step.question, step.schema, step.open = "asking", record.question, record.schema, False
+        self._going(record.at)
+
+    def _answered(self, record: entries.Answered) -> None:
+        step = self.steps[record.step]
+        step.answers.append(record.answer)
+        step.state, step.question, step.schema = "ready", None, None
+        self.heard = True
+
+    def _doubted(self, record: entries.Doubted) -> None:
+        step = self.steps[record.step]
+        step.state, step.open = "doubt", False
+        self._going(record.at)
+
+    def _verified(self, record: entries.Verified) -> None:
+        step = self.steps[record.step]
+        step.open = False
+        if record.happened:
+            step.state, step.result, step.ended = "done", record.result, record.at
+            self.done.append(record.step)
+        else:
+            step.state, step.due = "ready", record.at
+        self.heard = True
+
+    def _released(self, record: entries.Released) -> None:
+        self.held, self.worker, self.release, self.heard = False, None, record, False
+        if self.status not in ENDED:
+            waits = any(step.state in {"asking", "doubt"} for step in self.steps.values())
+            nothing_else = record.until is None and waits
+            self.status = Status.INPUT_REQUIRED if nothing_else else Status.IN_PROGRESS
+
+    def _cancelled(self, record: entries.Cancelled) -> None:
+        self.cancelled = self.heard = True
+
+    def _retried(self, record: entries.Retried) -> None:
+        for name, step in list(self.steps.items()):
+            undone = step.undo is not None and step.undo.state == "done"
+            if ">" in name:
+                if undone:
+                    del self.steps[name]
+            elif undone or step.state != "done":
+                step.again()
+            else:
+                step.undo = None
+        self.done = [name for name in self.done if name in self.steps and self.steps[name].state == "done"]
+        self.status, self.ended, self.fault = Status.PENDING, None, None
+        self.cancelled = self.undoing = self.held = False
+        self.release, self.takeovers, self.heard = entries.Released(at=record.at), 0, True
+
+    def _undoing(self, record: entries.Undoing) -> None:
+        self.undoing, self.fault = True, record.fault
+        self._going(record.at)
+
+    def _ended(self, record: entries.Ended) -> None:
+        self.status, self.fault, self.ended = Status(record.status), record.fault, record.at
+        self.held, self.worker = False, None
+        if self.began is None:
+            self.began = record.at
+
+    # What it comes to -------------------------------------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self.status in ENDED
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What the plan's finished steps gave."""
+        return {
+            step.name: self.steps[step.name].result
+            for step in self.head.steps
+            if self.steps[step.name].state == "done"
+        }
+
+    @property
+    def agent(self) -> str | None:
+        """Whose task it is: the one agent's, where there is one."""
+        agents = {step.agent for step in self.head.steps}
+        return self.head.agent or (agents.pop() if len(agents) == 1 else None)
+
+    def wanted(self) -> dict[str, Any] | None:
+        """The first thing somebody has to say before it can go on."""
+        for name, step in self.steps.items():
+            if step.state == "asking":
+                found: dict[str, Any] = {"step": name, "kind": "answer", "question": step.question}
+                return {**found, "schema": step.schema} if step.schema else found
+            if step.state == "doubt":
+                return {"step": name, "kind": "verify", "question": f"Did “{step.plan.type}” happen?"}
+        return None
+
+    def response(self) -> Response:
+        """S3's response, as of now."""
+        single = self.head.single
+        results = self.results
+        result: Any = None
+        if self.status is Status.COMPLETED:
+            result = next(iter(results.values()), None) if single else results
+        failures = None
+        if not single and self.status is Status.COMPLETED:
+            failures = {name: step.fault for name, step in self.steps.items() if step.fault is not None}
+        return Response(
+            id=self.head.id,
+            status=self.status,
+            result=result,
+            error=self.fault if self.status is Status.FAILED else None,
+            input=self.wanted() if self.status is Status.INPUT_REQUIRED else None,
+            failures=failures or None,
+            metadata=Metadata(
+                started=self.began,
+                completed=self.ended,
+                agent=self.agent,
+                degraded=self.status is Status.COMPLETED
+                and any(step.degraded is not None for step in self.steps.values()),
+            ),
+        )
+
+
+_FOLD: dict[type, Any] = {
+    getattr(entries, name.lstrip("_").capitalize()): getattr(TaskState, name)
+    for name in vars(TaskState)
+    if name.startswith("_") and name.lstrip("_").capitalize() in entries.__all__
+}

@@ -1,0 +1,61 @@
+"""
+Once in a while, one worker of all: forget tasks that ended long ago, and put back on the queue what fell off it.
+
+A store without transactions can lose a submitter between the log and the queue. Nobody was promised anything then, but a task
+that is listed should be done or say why not.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from amends.stores.contract import Store
+from amends.tasks.documents import ENDED, Status
+from amends.tasks.house import House
+from amends.tasks.journal import Journal, Listing, log_name, read
+
+__all__ = ["SWEEP", "forget", "sweep"]
+
+SWEEP = b"~sweep"
+"""The message that asks for it."""
+_STALE = 600.0
+"""Seconds without a change after which a task that is not over is looked at."""
+
+
+async def sweep(store: Store, house: House, keep: float | None) -> int:
+    """Do it; how many tasks were forgotten."""
+    now, forgotten = house.clock(), 0
+    async for row in store.table(house.space).scan():
+        try:
+            listed = msgspec.json.decode(row.value, type=Listing)
+        except msgspec.MsgspecError:
+            continue
+        if listed.status in ENDED:
+            if keep is not None and now - listed.updated > keep:
+                await forget(store, house.space, listed.id)
+                forgotten += 1
+        elif now - max(listed.updated, listed.due or 0.0) > _STALE:
+            await _look_at(store, house, listed)
+    return forgotten
+
+
+async def _look_at(store: Store, house: House, listed: Listing) -> None:
+    found = await read(store, house.space, listed.id)
+    if found is None:
+        await store.table(house.space).delete(listed.id)
+        return
+    state, last = found
+    if last != listed.seq:
+        await Journal(store, house.space, listed.id, state, last).list()
+    if not state.over and state.status is not Status.INPUT_REQUIRED:
+        # The key is taken where its message is still there: then this does nothing.
+        await store.queue(house.space).put(listed.id.encode(), key=listed.id)
+
+
+async def forget(store: Store, space: str, id: str) -> None:
+    """Remove everything about a task that is over."""
+    found = await read(store, space, id)
+    if found is not None and found[0].head.key is not None:
+        await store.table(f"{space}.keys").delete(found[0].head.key)
+    await store.log(log_name(space, id)).drop()
+    await store.table(space).delete(id)

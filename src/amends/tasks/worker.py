@@ -1,0 +1,344 @@
+"""
+Taking tasks off the queue and running them: any number of workers on one store share it.
+
+A message is only a hint that a task may have something to do; the task's log decides. So a message too many costs a look, a
+worker that dies is replaced when its lease ends, and one that wakes up late finds that its next append is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from amends.errors.base import FaultError
+from amends.stores.contract import Lease, Queue, Store
+from amends.stores.errors import LeaseLostError, StoreError
+from amends.tasks.documents import Status
+from amends.tasks.house import House
+from amends.tasks.journal import Fenced, Journal, read
+from amends.tasks.run import Run
+from amends.tasks.state import TaskState
+from amends.tasks.sweeping import SWEEP, sweep
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger("amends.tasks")
+
+_TICK = 0.25
+"""Seconds after which a run says that it is one, and between looks at the leases."""
+_LISTEN = 1.0
+"""Seconds between looks at what was said from outside, of runs that last."""
+_TAKES = 8
+"""Takes asked for at once when there is much to do: on a store that commits together, they cost one commit."""
+_ELSEWHERE = 0.5
+_ANNOUNCED = 30.0
+_PAUSE = 1.0
+
+
+class Worker:
+    """One process's hands."""
+
+    def __init__(
+        self,
+        house: House,
+        store: Store,
+        *,
+        lease: float,
+        concurrency: int,
+        keep: float | None,
+        sweep_every: float,
+        ended: Callable[[TaskState], None],
+    ) -> None:
+        self._house, self._store = house, store
+        self._lease, self._keep, self._sweep_every = lease, keep, sweep_every
+        self._ended = ended
+        self._queue: Queue = store.queue(house.space, lease=lease)
+        self._free = asyncio.Semaphore(concurrency)
+        self._concurrency = concurrency
+        self._runs: dict[asyncio.Task[None], Run | None] = {}
+        self._loops: list[asyncio.Task[None]] = []
+        self._ticking: asyncio.Task[None] | None = None
+        self.fresh: dict[str, tuple[TaskState, int]] = {}
+        """Tasks this process has just submitted: their first taker need not read what it wrote itself."""
+
+    # From outside -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take tasks from now on."""
+        self._loops = [asyncio.ensure_future(self._serve()), asyncio.ensure_future(self._announce())]
+
+    @property
+    def serving(self) -> bool:
+        """Whether it takes tasks."""
+        return bool(self._loops)
+
+    async def stop(self, grace: float) -> None:
+        """Take nothing more, let what runs finish for `grace` seconds, then give it back."""
+        loops, self._loops = self._loops, []
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        if self._runs and grace > 0:
+            await asyncio.wait(self._runs, timeout=grace)
+        for task in list(self._runs):
+            task.cancel()
+        if self._runs:
+            await asyncio.wait(list(self._runs))
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+
+    async def drain(self) -> int:
+        """Do everything that is due, and return how many messages that were."""
+        count = 0
+        while True:
+            lease = await self._queue.take()
+            if lease is None:
+                if not self._runs:
+                    return count
+                await asyncio.wait(self._runs, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            count += 1
+            await self._free.acquire()
+            self._spawn(lease)
+
+    async def hear(self, id: str) -> bool:
+        """Something was said to a task; whether it is being worked on here, and has heard."""
+        for run in list(self._runs.values()):
+            if run is not None and run.state.head.id == id:
+                with contextlib.suppress(Fenced, StoreError):
+                    await run.listen()
+                return True
+        return False
+
+    # Taking -----------------------------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        while True:
+            try:
+                if self._keep is not None:
+                    await self._queue.put(SWEEP, key="~sweep", delay=self._sweep_every)
+                while True:
+                    await self._free.acquire()
+                    try:
+                        lease = await self._queue.take(wait=None)
+                    except BaseException:
+                        self._free.release()
+                        raise
+                    assert lease is not None
+                    self._spawn(lease)
+                    await self._burst()
+            except StoreError:
+                # The store is away for a moment. What runs goes on or is fenced; we look again.
+                _log.warning("the store does not answer; looking again in %s s", _PAUSE, exc_info=True)
+                await asyncio.sleep(_PAUSE)
+
+    async def _burst(self) -> None:
+        """There was something: probably there is more."""
+        while True:
+            hands = 0
+            while hands < _TAKES and not self._free.locked():
+                await self._free.acquire()
+                hands += 1
+            if not hands:
+                return
+            taken = await asyncio.gather(*(self._queue.take() for _ in range(hands)), return_exceptions=True)
+            failed: BaseException | None = None
+            empty = False
+            for each in taken:
+                if isinstance(each, BaseException) or each is None:
+                    self._free.release()
+                    failed = each or failed
+                    empty = True
+                else:
+                    self._spawn(each)
+            if failed is not None:
+                raise failed
+            if empty:
+                return
+
+    def _spawn(self, lease: Lease) -> None:
+        task = asyncio.get_running_loop().create_task(self._handle(lease))
+        self._runs[task] = None
+        task.add_done_callback(self._done)
+        if self._ticking is None or self._ticking.done():
+            self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._runs.pop(task, None)
+        self._free.release()
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a worker's own mistake; the task will be taken again", exc_info=task.exception())
+
+    # One message ------------------------------------------------------------------------------------------------
+
+    async def _handle(self, lease: Lease) -> None:
+        try:
+            if lease.value == SWEEP:
+                await sweep(self._store, self._house, self._keep)
+                await lease.give_back(delay=self._sweep_every)
+            else:
+                await self._task(lease, lease.value.decode())
+        except Fenced:
+            # Another worker has it. Should that one die, this message brings it back.
+            with contextlib.suppress(StoreError):
+                await lease.give_back(delay=self._lease)
+        except LeaseLostError:
+            pass  # whoever has the message now will see
+        except StoreError:
+            _log.warning("the store does not answer; the task is taken up again later", exc_info=True)
+            with contextlib.suppress(StoreError):
+                await lease.give_back(delay=_PAUSE)
+
+    async def _task(self, lease: Lease, id: str) -> None:
+        store, house = self._store, self._house
+        fresh = self.fresh.pop(id, None) if lease.attempt == 1 else None
+        found = fresh or await read(store, house.space, id)
+        if found is None or not _wanted(found[0]):
+            await self._put_away(lease, id, found)
+            return
+        state, last = found
+        if await self._too_early(lease, state):
+            return
+        if await self._elsewhere(state):
+            await lease.give_back(delay=_ELSEWHERE)
+            return
+        run = Run(house, Journal(store, house.space, id, state, last), lease)
+        task = asyncio.current_task()
+        assert task is not None
+        self._runs[task] = run
+        try:
+            released = await run.go(takeover=_lost(lease, state))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(run))
+            raise
+        if run.state.over:
+            self._ended(run.state)
+        if released is None or released.until is None:
+            await lease.done()
+            if released is not None and run.state.status is Status.INPUT_REQUIRED:
+                self._ended(run.state)
+        else:
+            await lease.give_back(delay=max(0.0, released.until - house.clock()))
+
+    async def _put_away(self, lease: Lease, id: str, found: tuple[TaskState, int] | None) -> None:
+        """Nothing is left to do about it: see that the list says so, and let go of the message."""
+        if found is not None:
+            if not self._store.supports_transactions:
+                await Journal(self._store, self._house.space, id, *found).list()
+            self._ended(found[0])
+        await lease.done()
+
+    async def _too_early(self, lease: Lease, state: TaskState) -> bool:
+        """Whether this message has come before its time, or is one too many. It is dealt with then."""
+        release, now = state.release, self._house.clock()
+        if state.held:
+            # Somebody outside rang, and a worker has it: that one hears by itself.
+            extra = lease.key is not None and "!" in lease.key and lease.attempt == 1
+            if extra:
+                await lease.done()
+            return extra
+        if state.heard or release.until is None or release.until <= now:
+            return False
+        if release.lease == lease.id:
+            await lease.give_back(delay=release.until - now)
+        else:
+            await lease.done()
+        return True
+
+    async def _elsewhere(self, state: TaskState) -> bool:
+        """Whether this worker lacks an agent of the plan, and another one has it."""
+        lacking = []
+        for step in state.head.steps:
+            if state.steps[step.name].state != "done":
+                try:
+                    self._house.agent_for(step.type, step.agent)
+                except FaultError:
+                    lacking.append(step)
+        if not lacking:
+            return False
+        others = await announced(self._store, self._house.space)
+        return all(
+            any(
+                step.type in types
+                for offered in others
+                for name, types in offered.items()
+                if step.agent in {None, name}
+            )
+            for step in lacking
+        )
+
+    async def _let_go(self, run: Run) -> None:
+        """This worker stops: others may go on at once, unless something is in doubt."""
+        with contextlib.suppress(StoreError, Fenced):
+            if not any(step.open for step in run.state.steps.values()):
+                await run.release()
+                await run.lease.give_back()
+
+    # Keeping hold -----------------------------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        """While anything runs: extend leases, say that it runs, hear what is said."""
+        loop = asyncio.get_running_loop()
+        listened = loop.time()
+        while self._runs:
+            await asyncio.sleep(min(_TICK, self._lease / 4))
+            listening = loop.time() - listened >= _LISTEN
+            if listening:
+                listened = loop.time()
+            for task, run in list(self._runs.items()):
+                if run is not None and not task.done():
+                    await self._keep_hold(task, run, listening)
+
+    async def _keep_hold(self, task: asyncio.Task[None], run: Run, listening: bool) -> None:
+        try:
+            if run.lease.expires_in < self._lease * 0.6:
+                await run.lease.extend()
+            await run.declare()
+            if listening:
+                await run.listen()
+        except (LeaseLostError, Fenced):
+            task.cancel()
+        except StoreError:
+            _log.warning("the store does not answer; a lease may be lost", exc_info=True)
+
+    # Being known ------------------------------------------------------------------------------------------------
+
+    async def _announce(self) -> None:
+        """Tell the others, for as long as this worker lives, which agents it has."""
+        table = self._store.table(f"{self._house.space}.workers")
+        try:
+            while True:
+                offered = {name: sorted(agent.capabilities) for name, agent in self._house.agents.items()}
+                with contextlib.suppress(StoreError):
+                    await table.put(self._house.worker, msgspec.json.encode(offered), expires_in=_ANNOUNCED)
+                await asyncio.sleep(_ANNOUNCED / 3)
+        finally:
+            with contextlib.suppress(StoreError, asyncio.CancelledError):
+                await asyncio.shield(table.delete(self._house.worker))
+
+
+def _wanted(state: TaskState) -> bool:
+    """Whether there is anything a worker can do about it."""
+    return not state.over and (state.status is not Status.INPUT_REQUIRED or state.heard)
+
+
+def _lost(lease: Lease, state: TaskState) -> bool:
+    """Whether somebody had it and did not let go of it: then it has to be taken over."""
+    release = state.release
+    expected = release.take + 1 if release.lease == lease.id else 1
+    return state.held or lease.attempt != expected
+
+
+async def announced(store: Store, space: str) -> list[dict[str, list[str]]]:
+    """What the living workers of this store offer: capabilities by agent, of each worker."""
+    found: list[dict[str, Any]] = []
+    async for row in store.table(f"{space}.workers").scan():
+        with contextlib.suppress(msgspec.MsgspecError):
+            found.append(msgspec.json.decode(row.value, type=dict[str, list[str]]))
+    return found
