@@ -17,10 +17,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__: list[str] = []
+    from amends.arcp.client import Client, Event, Handle, Settings, connect
+
+__all__ = ["Client", "Event", "Handle", "Settings", "connect"]
 
 # Each name is loaded when it is first asked for.
-_HOMES: dict[str, str] = {}
+_HOMES = {
+    "Client": "client",
+    "Event": "client",
+    "Handle": "client",
+    "Settings": "client",
+    "connect": "client",
+}
 
 
 def __getattr__(name: str) -> Any:

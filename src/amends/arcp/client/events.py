@@ -1,0 +1,134 @@
+"""
+A job's events, kept for whoever iterates: several iterators, early or late, each from the first event kept.
+
+The buffer is bounded. While nobody iterates, the oldest events go. A slow iterator holds up the connection for a
+while (back-pressure), then it is told what it missed: never silently, and never for ever, because whoever iterates
+may be waiting for something else on the same connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future, get_running_loop
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from amends.errors.arcp import InternalError
+
+__all__ = ["Event", "Events"]
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something a job reported (section 8)."""
+
+    kind: str
+    """log, thought, tool_call, tool_result, status, metric, artifact_ref, delegate, progress, result_chunk, or one we
+    do not know."""
+    body: dict[str, Any] = {}
+    ts: str | None = None
+    job_id: str = ""
+    seq: int | None = None
+    """The session's number of it: without gaps, over all jobs of a session."""
+    run: int = 1
+    """Which run of the job, when it ran again under the same key."""
+
+
+class _Cursor:
+    __slots__ = ("at",)
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+class Events:
+    """The buffer of one job."""
+
+    __slots__ = ("_bytes", "_cursors", "_ended", "_items", "_limit", "_limit_bytes", "_waiters", "missed")
+
+    def __init__(self, limit: int, limit_bytes: int) -> None:
+        self._limit = limit
+        self._limit_bytes = limit_bytes
+        self._items: deque[tuple[Event, int]] = deque()
+        self._bytes = 0
+        self._cursors: list[_Cursor] = []
+        self._waiters: list[Future[None]] = []
+        self._ended = False
+        self.missed = 0
+        """Events that are no longer kept: the index of the first that is."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the next event would push out one that an iterator has not seen."""
+        if not self._cursors or (len(self._items) < self._limit and self._bytes < self._limit_bytes):
+            return False
+        return any(cursor.at == self.missed for cursor in self._cursors)
+
+    def put(self, event: Event, size: int) -> None:
+        """Keep an event; the oldest go where there is no room."""
+        self._items.append((event, size))
+        self._bytes += size
+        while len(self._items) > self._limit or (self._bytes > self._limit_bytes and len(self._items) > 1):
+            _, gone = self._items.popleft()
+            self._bytes -= gone
+            self.missed += 1
+        self._wake()
+
+    def end(self) -> None:
+        """No more events will come."""
+        self._ended = True
+        self._wake()
+
+    async def room(self, patience: float) -> None:
+        """Wait until a slow iterator has moved on, or patience is at an end."""
+        try:
+            async with asyncio.timeout(patience):
+                while self.crowded and not self._ended:
+                    await self._change()
+        except TimeoutError:
+            pass
+
+    async def read(self) -> AsyncIterator[Event]:
+        """The events, from the first that is kept."""
+        cursor = _Cursor(self.missed)
+        self._cursors.append(cursor)
+        try:
+            while True:
+                ahead = cursor.at - self.missed
+                if ahead < 0:
+                    raise InternalError(
+                        "Events came faster than they were read",
+                        retryable=False,
+                        details={"reason": "slow_reader", "missed": -ahead},
+                    )
+                if ahead < len(self._items):
+                    event = self._items[ahead][0]
+                    cursor.at += 1
+                    self._wake()
+                    yield event
+                elif self._ended:
+                    return
+                else:
+                    await self._change()
+        finally:
+            self._cursors.remove(cursor)
+            self._wake()
+
+    async def _change(self) -> None:
+        waiter: Future[None] = get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def _wake(self) -> None:
+        if not self._waiters:
+            return
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

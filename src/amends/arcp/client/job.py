@@ -1,0 +1,144 @@
+"""One job as this client knows it. Handles of the same job share it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.arcp.client.assembly import Assembly
+from amends.arcp.client.events import Event, Events
+from amends.arcp.client.failures import received, spoilt
+from amends.arcp.client.outcome import Outcome
+from amends.arcp.client.settings import Settings
+from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
+from amends.arcp.wire import messages as m
+from amends.core.fault import Fault
+
+__all__ = ["Job"]
+
+# Words peers have for success; nothing said counts as success, because job.result is how a success is reported.
+_SUCCESS = frozenset({None, "success", "succeeded", "completed", "ok"})
+_NOTHING: Any = object()
+
+
+class Job:
+    """What is known of a job, and whoever waits for more."""
+
+    __slots__ = (
+        "_chunks",
+        "_events",
+        "_settings",
+        "job_id",
+        "last_seq",
+        "outcome",
+        "result",
+        "run",
+        "trace_id",
+    )
+
+    def __init__(self, job_id: str, trace_id: str | None, settings: Settings) -> None:
+        self.job_id = job_id
+        self.trace_id = trace_id
+        self.run = 1
+        self.last_seq = 0
+        self.result: m.Result | None = None
+        self.outcome = Outcome()
+        self._events: Events | None = None
+        self._settings = settings
+        self._chunks: Assembly | None = None
+
+    @property
+    def events(self) -> Events:
+        """The events kept. Made when the first comes or somebody asks: most jobs only have an end."""
+        if self._events is None:
+            self._events = Events(self._settings.buffer, self._settings.buffer_bytes)
+            if self.outcome.finished:
+                self._events.end()
+        return self._events
+
+    def take(self, message: Envelope) -> bool:
+        """Whether a message of this job is new. Numbers rise; what came before a resumption comes once."""
+        seq = message.event_seq
+        if seq is None:
+            return True
+        if seq <= self.last_seq:
+            return False
+        self.last_seq = seq
+        return True
+
+    def event(self, message: Envelope, size: int) -> None:
+        """Keep an event. One that cannot be read is passed over: only its number matters then."""
+        payload = read_payload(message)
+        if isinstance(payload, Malformed):
+            return
+        body = payload.body or {}
+        if payload.run is not None and payload.run != self.run:
+            self.run = payload.run
+            self._chunks = None
+        if payload.kind == "result_chunk":
+            if self._chunks is None:
+                self._chunks = Assembly(self._settings.max_result)
+            self._chunks.add(body)
+        event = Event(payload.kind, body, payload.ts, self.job_id, message.event_seq, self.run)
+        self.events.put(event, size)
+
+    def finish(self, message: Envelope) -> None:
+        """Take the job's end: `job.result` or `job.error`."""
+        if message.type == "job.error":
+            payload = payload_of(message)
+            self._note_run(payload)
+            self.fail(received("job.error", payload, message.trace_id or self.trace_id))
+            return
+        result = read_payload(message)
+        if isinstance(result, Malformed):
+            # A member of a wrong type must not cost the result.
+            payload = payload_of(message) or {}
+            result = m.Result(
+                final_status=_text(payload.get("final_status")),
+                status=_text(payload.get("status")),
+                result=payload.get("result"),
+                result_id=_text(payload.get("result_id")),
+                summary=_text(payload.get("summary")),
+                error=payload.get("error"),
+            )
+        self.result = result
+        if result.run is not None:
+            self.run = result.run
+        status = result.final_status if result.final_status is not None else result.status
+        if status not in _SUCCESS or (status is None and result.error is not None):
+            payload = payload_of(message)
+            if status is None and payload is not None:
+                payload = {**payload, "final_status": "error"}
+            self.fail(received("job.result", payload, message.trace_id or self.trace_id))
+            return
+        value = result.result if result.result_id is None else self._assembled(result)
+        if value is not _NOTHING:
+            self.outcome.succeed(value)
+            self._end_events()
+
+    def _assembled(self, result: m.Result) -> Any:
+        chunks = self._chunks or Assembly(self._settings.max_result)
+        self._chunks = None
+        value = chunks.whole(result.result_id or "", result.result_size)
+        if value is None:
+            self.fail(spoilt(chunks.spoilt or "missing", self.trace_id, result_id=result.result_id))
+            return _NOTHING
+        return value
+
+    def _note_run(self, payload: dict[str, Any] | None) -> None:
+        run = payload.get("run") if payload else None
+        if run.__class__ is int:
+            self.run = run
+
+    def fail(self, fault: Fault) -> None:
+        """The job failed, or nothing more will be heard of it."""
+        if not self.outcome.finished:
+            self.outcome.fail(fault)
+            self._end_events()
+
+    def _end_events(self) -> None:
+        if self._events is not None:
+            self._events.end()
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

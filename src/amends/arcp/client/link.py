@@ -1,0 +1,450 @@
+"""
+A session over connections that come and go.
+
+One task reads. When the connection is lost, or falls silent, or skips an event, the same task goes back to the session
+on a new one, within the runtime's window and our policy; what comes then is exactly what is missing. When that
+cannot be, everything that waits is told why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import random
+from typing import Any, Protocol
+
+from amends.arcp.client.failures import error_of, lost, received, window_over
+from amends.arcp.client.handshake import Dial, Opened, open_session
+from amends.arcp.client.settings import Settings
+from amends.arcp.transports.connection import Connection, ConnectionLost
+from amends.arcp.wire import Envelope, Malformed, envelope, negotiated, now_text, payload_of, read, write
+from amends.arcp.wire import messages as m
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+
+__all__ = ["Link", "Receiver"]
+
+_WINDOW = 600.0
+"""Seconds, where the welcome names no window: v1.0's example."""
+_ACK_EVERY = 256
+_ACK_WITHIN = 0.25
+"""An acknowledgement at most this often (6.5), or after so many events, so that a fast runtime need not stop."""
+_GARBAGE = 16
+"""Frames in a row that are no messages, before the connection counts as broken."""
+_GOODBYE = 2.0
+
+
+class Receiver(Protocol):
+    """What a link tells its owner."""
+
+    def arrived(self, message: Envelope, size: int) -> Any:
+        """A message; something to await where the connection has to be held up."""
+
+    def refused(self, fault: Fault, payload: dict[str, Any]) -> None:
+        """A `session.error`: some request may be meant."""
+
+    def resumed(self) -> None:
+        """The session goes on, on another connection: ask again what was not answered."""
+
+    def ended(self, fault: Fault) -> None:
+        """Nothing more will come."""
+
+
+class Link:
+    """The session."""
+
+    def __init__(self, dial: Dial, token: str | None, settings: Settings, receiver: Receiver) -> None:
+        self._dial = dial
+        self._token = token
+        self._settings = settings
+        self._receiver = receiver
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._open = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._closing = False
+        self._said_goodbye = asyncio.Event()
+        self._session_error: Fault | None = None
+        self._outbox: list[bytes] = []
+        self._flushing = False
+        self._writers: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ack_timer: asyncio.TimerHandle | None = None
+        self._heard = self._spoke = 0.0
+        self._silent = False
+        self._acked = 0
+        self._gap_at = -1
+        self._resume_token: str | None = None
+        self._window = _WINDOW
+        self.fault: Fault | None = None
+        """Why the session is over, once it is."""
+        self.session_id = ""
+        self.features: frozenset[str] = frozenset()
+        self.welcome = m.Welcome()
+        self.last_seq = 0
+        """The highest number up to which every event has come."""
+
+    # -- opening and closing
+
+    async def open(self) -> None:
+        """
+        Open the session.
+
+        Raises:
+            FaultError: what the runtime refused with, or HEARTBEAT_LOST.
+
+        """
+        opened = await open_session(self._dial, self._token, self._settings)
+        self._adopt(opened)
+        for message, size in opened.early:
+            await self._handle(message, size)
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Leave the session in good order; its jobs go on."""
+        self._closing = True
+        task, connection = self._task, self._connection
+        if self.fault is None and self._open.is_set() and connection is not None:
+            try:
+                async with asyncio.timeout(_GOODBYE):
+                    await connection.send(write(self.message("session.close", m.Bye("client_shutdown"))))
+                    await self._said_goodbye.wait()
+            except (TimeoutError, ConnectionLost):
+                pass
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._stop_timers()
+        for writer in self._writers:
+            writer.cancel()
+        await asyncio.gather(*self._writers, return_exceptions=True)
+        if connection is not None:
+            await connection.close()
+        if self.fault is None:
+            self._end(lost("closed"))
+
+    async def ready(self, within: float) -> None:
+        """
+        Wait until messages can be sent.
+
+        Raises:
+            FaultError: when the session is over, or not back in time.
+
+        """
+        if not self._open.is_set():
+            try:
+                async with asyncio.timeout(within):
+                    await self._open.wait()
+            except TimeoutError:
+                raise error_of(lost("disconnected")) from None
+        # An end opens the door too, for whoever waits at it.
+        if self.fault is not None:
+            raise error_of(self.fault)
+
+    async def resume(self) -> None:
+        """
+        Go on with the session on a new connection, now.
+
+        Raises:
+            FaultError: when that cannot be.
+
+        """
+        if self.fault is not None:
+            raise error_of(self.fault)
+        if self._open.is_set():
+            # The reading task has to see that this connection is over before anybody waits for the next.
+            self._drop()
+        self._hurry.set()
+        await self.ready(self._window + self._settings.connect_timeout)
+
+    # -- sending
+
+    def message(
+        self, type: str, payload: Any, *, job_id: str | None = None, trace_id: str | None = None
+    ) -> Envelope:
+        """A message of this session."""
+        return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
+
+    def post(self, message: Envelope) -> None:
+        """Send a message with whatever else this turn of the loop sends. What a lost connection took is asked again."""
+        self._outbox.append(write(message))
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        frames, self._outbox = self._outbox, []
+        connection = self._connection
+        self._spoke = self._loop.time()
+        if connection is None or connection.post(frames):
+            self._flushing = False
+            return
+        writer = asyncio.create_task(self._write(connection, frames))
+        self._writers.add(writer)
+        writer.add_done_callback(self._writers.discard)
+
+    async def _write(self, connection: Connection, frames: list[bytes]) -> None:
+        try:
+            while frames:
+                await connection.send_all(frames)
+                frames, self._outbox = self._outbox, []
+        except ConnectionLost:
+            # The reader sees it too, and goes back to the session.
+            self._outbox = []
+        finally:
+            self._flushing = False
+
+    # -- reading
+
+    async def _run(self) -> None:
+        fault: Fault | None = None
+        try:
+            while fault is None:
+                await self._read()
+                if self._closing:
+                    return
+                fault = self._session_error or await self._return()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may be left waiting
+            _log(error)
+            fault = lost("disconnected")
+        finally:
+            if fault is None and not self._closing:
+                fault = lost("disconnected")
+        if fault is not None:
+            self._end(fault)
+
+    async def _read(self) -> None:
+        """Hand on what comes, until the connection is over."""
+        connection = self._connection
+        garbage = 0
+        while connection is not None and connection is self._connection:
+            frame = await connection.receive()
+            if frame is None:
+                break
+            self._heard = self._loop.time()
+            message = read(frame)
+            if isinstance(message, Malformed):
+                garbage += 1
+                if garbage >= _GARBAGE:
+                    break
+                continue
+            garbage = 0
+            if not await self._handle(message, len(frame)):
+                break
+        self._open.clear()
+        self._stop_timers()
+        self._connection = None
+        if connection is not None:
+            await connection.close()
+
+    async def _handle(self, message: Envelope, size: int) -> bool:
+        """Take one message; False when the connection is of no use any more."""
+        control = _CONTROL.get(message.type)
+        if control is not None:
+            control(self, message)
+            return True
+        self._session_error = None
+        seq = message.event_seq
+        if seq is not None:
+            if seq > self.last_seq + 1:
+                return self._gap()
+            if seq > self.last_seq:
+                self.last_seq = seq
+                self._note_progress()
+        wait = self._receiver.arrived(message, size)
+        if wait is not None:
+            await wait
+        return True
+
+    def _gap(self) -> bool:
+        """
+        Events are missing (8.3): go back to the session for them, once.
+
+        A runtime that has them replays them. One that skips them again does not have them any more.
+        """
+        if self._gap_at == self.last_seq:
+            self._session_error = window_over(reason="gap", after=self.last_seq)
+        self._gap_at = self.last_seq
+        return False
+
+    # -- what is said about the session itself
+
+    def _pinged(self, message: Envelope) -> None:
+        self._session_error = None
+        payload = payload_of(message) or {}
+        nonce = payload.get("nonce")
+        pong = m.Pong(nonce if isinstance(nonce, str) else "", now_text())
+        self.post(self.message("session.pong", pong))
+
+    def _ponged(self, message: Envelope) -> None:
+        """It was heard: the session goes on, whatever was said before."""
+        self._session_error = None
+
+    def _bid_goodbye(self, message: Envelope) -> None:
+        """The runtime leaves. Ours was answered, or it goes down: another node may have the session."""
+        self._said_goodbye.set()
+
+    def _errored(self, message: Envelope) -> None:
+        """
+        S5: fatal, the transport closes after it. A published runtime refuses requests with it and goes on.
+
+        So it ends the session only if the connection ends with it; and a request that was waiting is refused.
+        """
+        payload = payload_of(message)
+        fault = received("session.error", payload, message.trace_id)
+        if self._closing:
+            self._said_goodbye.set()
+        self._receiver.refused(fault, payload or {})
+        self._session_error = fault
+
+    # -- going back
+
+    async def _return(self) -> Fault | None:
+        """Go back to the session; the fault when that cannot be."""
+        reason = "silent" if self._silent else "gap" if self._gap_at == self.last_seq else "disconnected"
+        if self._resume_token is None:
+            return lost(reason)
+        policy = self._settings.resuming
+        began = self._loop.time()
+        patience = self._window
+        if policy.max_wait is not None and self._settings.auto_resume:
+            patience = min(patience, policy.max_wait)
+        last = lost(reason)
+        tries = 0
+        while True:
+            tries += 1
+            left = patience - (self._loop.time() - began)
+            if left <= 0:
+                return window_over(reason=reason) if patience >= self._window else last
+            if policy.attempts is not None and tries > policy.attempts:
+                return last
+            wait = policy.backoff.jitter(policy.backoff.wait(tries), random())  # noqa: S311 - jitter
+            called = await self._pause(min(left, wait) if self._settings.auto_resume else left)
+            if not called and not self._settings.auto_resume:
+                return window_over(reason=reason)
+            resume = m.Resume(self.session_id, self._resume_token, self.last_seq)
+            try:
+                opened = await open_session(self._dial, self._token, self._settings, resume)
+            except FaultError as error:
+                # Nobody there: try again. Refused: that is final.
+                if error.fault.origin is None or error.fault.origin.path != "connection":
+                    return error.fault
+                last = error.fault
+                continue
+            if opened.session_id != self.session_id:
+                # It opened another session instead: what we wait for is not in it.
+                await opened.connection.close()
+                return window_over(reason="forgotten")
+            self._adopt(opened)
+            # At once: what is asked from now on is not in doubt.
+            self._receiver.resumed()
+            for message, size in opened.early:
+                if not await self._handle(message, size):
+                    break
+            return None
+
+    async def _pause(self, delay: float) -> bool:
+        """Wait before a try; whether somebody called `resume`, which ends the wait."""
+        try:
+            async with asyncio.timeout(delay):
+                await self._hurry.wait()
+        except TimeoutError:
+            return False
+        self._hurry.clear()
+        return True
+
+    def _adopt(self, opened: Opened) -> None:
+        welcome = opened.welcome
+        self._connection = opened.connection
+        self._resume_token = welcome.resume_token or None
+        if welcome.resume_window_sec is not None and welcome.resume_window_sec >= 0:
+            self._window = welcome.resume_window_sec
+        capabilities = welcome.capabilities or m.Capabilities()
+        self.welcome = welcome
+        self.session_id = opened.session_id
+        self.features = negotiated(self._settings.features, capabilities.features or ())
+        self._silent = False
+        self._session_error = None
+        self._heard = self._spoke = self._loop.time()
+        self._outbox = []
+        self._open.set()
+        self._beat_in(self._interval)
+
+    def _drop(self) -> None:
+        """Be done with this connection."""
+        connection, self._connection = self._connection, None
+        self._open.clear()
+        if connection is not None:
+            closer = asyncio.create_task(connection.close())
+            self._writers.add(closer)
+            closer.add_done_callback(self._writers.discard)
+
+    def _end(self, fault: Fault) -> None:
+        self.fault = fault
+        self._stop_timers()
+        self._open.set()
+        self._receiver.ended(fault)
+
+    # -- heartbeats and acknowledgements
+
+    @property
+    def _interval(self) -> float | None:
+        seconds = self.welcome.heartbeat_interval_sec
+        return seconds if "heartbeat" in self.features and seconds is not None and seconds > 0 else None
+
+    def _beat_in(self, interval: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        # Looked at twice per interval, so that a loss is noticed before half of a third one has passed.
+        self._timer = self._loop.call_later(interval / 2, self._beat) if interval is not None else None
+
+    def _beat(self) -> None:
+        interval = self._interval
+        if interval is None or not self._open.is_set():
+            return
+        now = self._loop.time()
+        if now - self._heard >= 2 * interval:
+            self._silent = True
+            self._drop()
+            return
+        if now - self._heard >= interval / 2 or now - self._spoke >= interval / 2:
+            ping = self.message("session.ping", None)
+            ping.payload = m.Ping(ping.id, now_text())
+            self.post(ping)
+        self._beat_in(interval)
+
+    def _note_progress(self) -> None:
+        if self._ack_timer is None:
+            if "ack" in self.features:
+                self._ack_timer = self._loop.call_later(_ACK_WITHIN, self._acknowledge)
+        elif self.last_seq - self._acked >= _ACK_EVERY:
+            self._ack_timer.cancel()
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        self._ack_timer = None
+        if self._open.is_set() and self.fault is None:
+            self._acked = self.last_seq
+            self.post(self.message("session.ack", m.Ack(self.last_seq)))
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._ack_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._ack_timer = None
+
+
+_CONTROL: dict[str, Callable[[Link, Envelope], None]] = {
+    "session.ping": Link._pinged,  # noqa: SLF001 - the table of its own methods
+    "session.pong": Link._ponged,  # noqa: SLF001
+    "session.bye": Link._bid_goodbye,  # noqa: SLF001
+    "session.closed": Link._bid_goodbye,  # noqa: SLF001
+    "session.error": Link._errored,  # noqa: SLF001
+}
+
+
+def _log(error: Exception) -> None:
+    from logging import getLogger
+
+    getLogger("amends.arcp").error("the client's connection failed: %s", type(error).__name__, exc_info=error)
