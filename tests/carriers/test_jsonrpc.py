@@ -53,6 +53,18 @@ def test_an_array_of_data_as_in_a2a_1_0():
     assert read(response(data)).fault.code == "RATE_LIMITED"
 
 
+def test_typed_objects_keep_it_in_their_metadata():
+    """What the SDK of A2A 1.0 makes of an error's data: an ErrorInfo; over REST in an array called details."""
+    info = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "X",
+        "metadata": {"adcp_error": ERROR},
+    }
+    assert read(response([{"metadata": "x"}, info])).fault.code == "RATE_LIMITED"
+    assert read({"error": {"code": 429, "status": "x", "details": [info]}}).fault.code == "RATE_LIMITED"
+    assert read(response(info)) == FAILED
+
+
 @pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}])
 def test_the_first_truthy_value_decides(invalid):
     """Design 4: where it is invalid none is found."""

@@ -7,6 +7,7 @@ The number is never needed for reading: `data.adcp_error` speaks. For writing, t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from amends.carriers.layers import KEY, envelope_error, truthy
@@ -49,12 +50,30 @@ def read(response: Any) -> Reading:
     if error.__class__ is not dict:
         return FAILED
     executed = Executed.NO if _number(error.get("code")) in _NOT_RUN else None
-    data = error.get("data")
-    # A2A 1.0 sends an array of typed objects where everybody else sends one object.
-    for item in data if data.__class__ is list else (data,):
-        if item.__class__ is dict and truthy(item.get(KEY)):
+    for item in _objects(error):
+        if truthy(item.get(KEY)):
             return envelope_error(item[KEY], _ORIGIN, executed)
     return FAILED
+
+
+def _objects(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """
+    Where the structured error may be: `data`, one object.
+
+    A2A 1.0 sends an array of typed objects there, whose own words are in `metadata`; over REST the array is called
+    `details`.
+    """
+    data = error.get("data")
+    if data.__class__ is dict:
+        yield data
+        return
+    for typed in (data, error.get("details")):
+        for item in typed if typed.__class__ is list else ():
+            if item.__class__ is dict:
+                yield item
+                metadata = item.get("metadata")
+                if metadata.__class__ is dict:
+                    yield metadata
 
 
 def _number(value: Any) -> int | None:

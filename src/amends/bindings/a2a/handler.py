@@ -1,0 +1,81 @@
+"""
+A request handler whose failures show nothing of what is inside.
+
+The SDK answers an exception of a task store or a push sender with its text. Here it is a JSON-RPC error in our own words,
+with the AdCP error in its data, and the exception goes to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.utils.errors import A2AError
+
+from amends.bindings.a2a.telling import protocol_error, refusal, said, trace_of
+from amends.carriers.layers import KEY
+
+__all__ = ["GuardedHandler"]
+
+
+def _failure(exc: Exception, context: Any, name: str) -> A2AError:
+    """What to answer instead of an exception."""
+    if isinstance(exc, A2AError) and isinstance(exc.data, dict) and exc.data.keys() == {KEY}:
+        # A guarded executor's own.
+        return exc
+    error = protocol_error(exc)
+    if error is not None:
+        return error
+    return refusal(said(exc, trace_of(context), name))
+
+
+def _call(name: str) -> Any:
+    """A method that answers once."""
+
+    async def method(self: GuardedHandler, params: Any, context: Any) -> Any:
+        try:
+            return await getattr(self._handler, name)(params, context)
+        except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
+            raise _failure(exc, context, name) from None
+
+    method.__name__ = name
+    return method
+
+
+def _stream(name: str) -> Any:
+    """A method that answers with events."""
+
+    async def method(self: GuardedHandler, params: Any, context: Any) -> AsyncGenerator[Any]:
+        try:
+            async with aclosing(getattr(self._handler, name)(params, context)) as events:
+                async for event in events:
+                    yield event
+        except Exception as exc:  # noqa: BLE001
+            raise _failure(exc, context, name) from None
+
+    method.__name__ = name
+    return method
+
+
+class GuardedHandler(RequestHandler):
+    """The same handler; what it raises is a protocol error."""
+
+    def __init__(self, handler: RequestHandler) -> None:
+        self._handler = handler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handler, name)
+
+    on_get_task = _call("on_get_task")
+    on_list_tasks = _call("on_list_tasks")
+    on_cancel_task = _call("on_cancel_task")
+    on_message_send = _call("on_message_send")
+    on_message_send_stream = _stream("on_message_send_stream")
+    on_subscribe_to_task = _stream("on_subscribe_to_task")
+    on_create_task_push_notification_config = _call("on_create_task_push_notification_config")
+    on_get_task_push_notification_config = _call("on_get_task_push_notification_config")
+    on_list_task_push_notification_configs = _call("on_list_task_push_notification_configs")
+    on_delete_task_push_notification_config = _call("on_delete_task_push_notification_config")
+    on_get_extended_agent_card = _call("on_get_extended_agent_card")

@@ -1,0 +1,191 @@
+"""
+Agents on the loopback: the SDK's own server and client, over every path the protocol has.
+
+A path is how both sides speak: JSON-RPC or REST, protocol 1.0 or 0.3, answering once or streaming.
+"""
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple
+from uuid import uuid4
+
+import httpx
+from a2a.client import ClientConfig, ClientFactory
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from google.protobuf.json_format import MessageToDict
+from starlette.applications import Starlette
+
+from tests.http.serving import serve
+
+
+class Path(NamedTuple):
+    binding: str
+    version: str
+    streaming: bool
+
+    def __str__(self):
+        return f"{self.binding}-{self.version}-{'stream' if self.streaming else 'once'}"
+
+
+CONTEXT = httpx.create_ssl_context()
+"""Made once: it is most of what an HTTP client costs."""
+
+
+def http_client(**options):
+    return httpx.AsyncClient(timeout=20, verify=CONTEXT, **options)
+
+
+PATHS = [
+    Path(binding, version, streaming)
+    for binding in ("JSONRPC", "HTTP+JSON")
+    for version in ("1.0", "0.3")
+    for streaming in (False, True)
+]
+
+
+def card(base="http://agent.invalid", path=PATHS[0]):
+    """What a server says of itself; 0.3's REST paths begin with /v1 by themselves."""
+    return AgentCard(
+        name="agent",
+        description="An agent",
+        version="1",
+        capabilities=AgentCapabilities(streaming=True),
+        default_input_modes=["text"],
+        default_output_modes=["text"],
+        supported_interfaces=[
+            AgentInterface(
+                url=f"{base}/rpc" if path.binding == "JSONRPC" else base,
+                protocol_binding=path.binding,
+                protocol_version=path.version,
+            )
+        ],
+    )
+
+
+class Agent(AgentExecutor):
+    """Does what it is given as a function of (context, updater)."""
+
+    def __init__(self, work, *, opening=True, stop=None):
+        self.work, self.opening, self.stop = work, opening, stop
+        self.calls = 0
+
+    async def execute(self, context, event_queue):
+        self.calls += 1
+        if self.opening and context.current_task is None:
+            task = Task(
+                id=context.task_id,
+                context_id=context.context_id,
+                status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED),
+                history=[context.message],
+            )
+            await event_queue.enqueue_event(task)
+        await self.work(context, TaskUpdater(event_queue, context.task_id, context.context_id))
+
+    async def cancel(self, context, event_queue):
+        if self.stop is None:
+            raise NotImplementedError
+        await self.stop(context, TaskUpdater(event_queue, context.task_id, context.context_id))
+
+
+async def works(context, updater):
+    """A task that goes well."""
+    await updater.start_work()
+    await updater.add_artifact([Part(text="done")], artifact_id="result")
+    await updater.complete()
+
+
+def failing(error):
+    """Work that raises."""
+
+    async def work(context, updater):
+        raise error
+
+    return work
+
+
+def application(executor, *, wrap=lambda handler: handler, store=None, **options):
+    """Every route of the SDK for one executor."""
+    handler = wrap(DefaultRequestHandler(executor, store or InMemoryTaskStore(), card(), **options))
+    return Starlette(
+        routes=[
+            *create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True),
+            *create_rest_routes(handler, enable_v0_3_compat=True),
+        ]
+    )
+
+
+class Store(InMemoryTaskStore):
+    """The SDK's store in memory; it fails where it is told to."""
+
+    error = None
+
+    async def get(self, *args, **kwargs):
+        if self.error is not None:
+            raise self.error
+        return await super().get(*args, **kwargs)
+
+
+class Desk:
+    """A server that is up for a whole module, and whose agent does what the test at hand wants."""
+
+    def __init__(self, base, agent, store):
+        self.base, self.agent, self.store = base, agent, store
+
+    def does(self, work, *, opening=True, stop=None):
+        self.agent.work, self.agent.opening, self.agent.stop = work, opening, stop
+        self.agent.calls, self.store.error = 0, None
+        return self
+
+    def client(self, path):
+        return plain_client(self.base, path)
+
+
+@contextmanager
+def desk_server(guarded):
+    """A desk whose parts went through `guarded`."""
+    agent, store = Agent(works), Store()
+    with agent_server(guarded(agent), wrap=guarded, store=store) as base:
+        yield Desk(base, agent, store)
+
+
+@contextmanager
+def agent_server(executor, **options):
+    """The address of a real server."""
+    with serve(application(executor, **options), timeout_graceful_shutdown=1) as base:
+        yield base
+
+
+def config(path, **options):
+    return ClientConfig(streaming=path.streaming, supported_protocol_bindings=[path.binding], **options)
+
+
+@asynccontextmanager
+async def plain_client(base, path):
+    """The SDK's own client, with the HTTP client it sends through."""
+    async with http_client() as http:
+        yield ClientFactory(config(path, httpx_client=http)).create(card(base, path))
+
+
+def request(text="hi", **more):
+    return SendMessageRequest(
+        message=Message(role=Role.ROLE_USER, message_id=str(uuid4()), parts=[Part(text=text)], **more)
+    )
+
+
+async def events_of(client, sent=None):
+    """Every event of a message, as plain values."""
+    return [MessageToDict(event) async for event in client.send_message(sent or request())]
