@@ -12,6 +12,7 @@ import pytest
 
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
+from amends.stores.nats import errands
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -305,3 +306,47 @@ def test_headers_hold_any_text():
         assert from_header(as_header(text)) == text
         assert as_header(text).isascii()
         assert as_header(text).isprintable()
+
+
+async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nats_server, monkeypatch):
+    """Nobody waits for the removal of a task without a key; it is seen to all the same."""
+    monkeypatch.setattr(errands, "_PATIENCE", 0.05)
+    async with await stores.open(f"{nats_server.url}/errands") as store:
+        queue = store.queue("q", lease=60)
+        link = queue.link
+        send, lost = link.send, []
+
+        async def lose_the_first(subject, payload, reply, headers):
+            if payload == b"+ACK" and not lost:
+                lost.append(subject)
+                return True
+            return await send(subject, payload, reply, headers)
+
+        monkeypatch.setattr(link, "send", lose_the_first)
+        await queue.put(b"x")
+        await (await queue.take(wait=5)).done()
+        assert lost
+        # Finished is finished, for everybody who looks on, before the message is gone.
+        assert (await queue.size()).ready == (await queue.size()).leased == 0
+        async with asyncio.timeout(10):
+            while (await queue.streams.info("queue", "q"))["state"]["messages"]:
+                await asyncio.sleep(0.02)
+            while any(isinstance(answers, errands._Errand) for answers in link.open.values()):
+                await asyncio.sleep(0.02)
+
+
+async def test_an_errand_is_given_up_after_the_time_a_request_has(nats_server, monkeypatch):
+    monkeypatch.setattr(errands, "_PATIENCE", 0.05)
+    async with await stores.open(f"{nats_server.url}/errands-2?timeout=0.3") as store:
+        link = store.queue("q").link
+
+        async def lose(*_):
+            return True
+
+        monkeypatch.setattr(link, "send", lose)
+        await link.errands.run("nobody", b"")
+        assert link.open
+        async with asyncio.timeout(10):
+            while link.open:
+                await asyncio.sleep(0.02)
+        monkeypatch.undo()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from amends.stores.nats.link import Link
 
-__all__ = ["Answers", "Inbox"]
+__all__ = ["Answers", "Inbox", "header"]
 
 
 class Answers:
@@ -65,3 +65,9 @@ class Inbox:
             self.answers.wake()
         elif message.reply.startswith("$JS.ACK."):
             await self.link.tell(message.reply, b"-NAK")
+
+
+def header(message: Msg, name: str) -> str | None:
+    """A header's value, or None."""
+    headers = message.headers
+    return headers.get(name) if headers else None

@@ -10,6 +10,7 @@ a claim is the server's time stamp of its record.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,8 +23,9 @@ __all__ = ["Claim", "Claims", "State", "parsed"]
 
 State = Literal["held", "free", "dying", "done"]
 
-# A finished task's record guards against a server that, killed, forgets that the task was removed.
-_DONE_KEPT = "1h"
+# A finished task's record guards against a server that, killed, forgets that the task was removed, and against a removal
+# that was lost on the way: the task is then given again after its lease, so the record outlives that.
+_DONE_KEPT = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,9 @@ class Claim:
 class Claims:
     """The records of one queue's tasks."""
 
-    def __init__(self, streams: Streams, queue: str) -> None:
+    def __init__(self, streams: Streams, queue: str, lease: float) -> None:
         self._streams = streams
+        self._done_kept = f"{_DONE_KEPT + 2 * math.ceil(lease)}s"
         self.below = f".lease.{token(queue)}"
 
     async def read(self, task: int) -> Claim | None:
@@ -78,7 +81,7 @@ class Claims:
         # No message id: the condition already lets it through only once, and the nonce tells whose it was.
         headers = {"Nats-Expected-Last-Subject-Sequence": str(before)}
         if state == "done":
-            headers["Nats-TTL"] = _DONE_KEPT
+            headers["Nats-TTL"] = self._done_kept
         tries: list[int] = []
         try:
             return await self._streams.publish(

@@ -18,7 +18,6 @@ import json
 import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import (
@@ -29,21 +28,23 @@ from amends.stores.errors import (
     StoreUnavailableError,
     ValueTooLargeError,
 )
-from amends.stores.nats.answers import Answers, Inbox
+from amends.stores.nats.answers import Answers, header
+from amends.stores.nats.clock import ServerClock
+from amends.stores.nats.deliveries import Deliveries
+from amends.stores.nats.errands import Errands
 from amends.stores.nats.refusal import ApiError, NobodyThereError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-__all__ = ["Link", "header", "moment"]
+__all__ = ["Link"]
 
 # In flight at once; callers beyond it wait their turn. Enough to fill a pipe, too few to fill a memory.
 _IN_FLIGHT = 1024
 # After this long without an answer a request is sent again: a server that lost its leader drops requests silently.
 _PATIENCE = 2.0
 _PAUSE = 0.05
-_CLOCK_AGE = 30.0
 
 
 class Link:
@@ -54,15 +55,16 @@ class Link:
         self.timeout = timeout
         self.closed = False
         self._client: Client | None = None
-        self._open: dict[str, Answers] = {}
-        self._idle: list[Inbox] = []
-        self._tokens = itertools.count()
-        self._inbox = f"_INBOX.{uuid.uuid4().hex}"
-        self._up = asyncio.Event()
+        self.open: dict[str, Answers] = {}
+        self.deliveries = Deliveries(self)
+        self.errands = Errands(self)
+        self.tokens = itertools.count()
+        self.inbox = f"_INBOX.{uuid.uuid4().hex}"
+        self.up = asyncio.Event()
         self._room = asyncio.Semaphore(_IN_FLIGHT)
         self.mark = f"~{uuid.uuid4().hex[:16]}"
         self._ids = itertools.count()
-        self._clock: tuple[float, float] | None = None
+        self.clock = ServerClock()
 
     @classmethod
     async def to(cls, servers: list[str], shown: str, timeout: float, options: Mapping[str, Any]) -> Link:  # noqa: ASYNC109  (of every request, not of this call)
@@ -92,8 +94,8 @@ class Link:
             raise StoreUnavailableError(
                 f"no NATS server answers at {shown}: start one, or correct the address"
             ) from error
-        await link._client.subscribe(f"{link._inbox}.*", cb=link._arrived)
-        link._up.set()
+        await link._client.subscribe(f"{link.inbox}.*", cb=link._arrived)
+        link.up.set()
         return link
 
     # -- the connection's own life
@@ -102,22 +104,23 @@ class Link:
         """What goes wrong shows in the request it went wrong for."""
 
     async def _went_down(self) -> None:
-        self._up.clear()
-        for answers in self._open.values():
+        self.up.clear()
+        for answers in self.open.values():
             answers.broken = True
             answers.wake()
 
     async def _came_up(self) -> None:
-        self._clock = None  # another server of a cluster, another clock
-        self._up.set()
+        self.clock.forget()  # another server of a cluster, another clock
+        self.up.set()
 
     async def close(self) -> None:
         """Let go; whoever waits is told."""
         self.closed = True
-        for answers in self._open.values():
+        self.errands.stop()
+        for answers in self.open.values():
             answers.broken = True
             answers.wake()
-        self._up.set()
+        self.up.set()
         if self._client is not None and not self._client.is_closed:
             with contextlib.suppress(Exception):
                 await self._client.flush(1)
@@ -131,7 +134,7 @@ class Link:
         return self._client
 
     async def _arrived(self, message: Msg) -> None:
-        answers = self._open.get(message.subject[len(self._inbox) + 1 :])
+        answers = self.open.get(message.subject[len(self.inbox) + 1 :])
         if answers is not None:
             answers.arrived.append(message)
             answers.wake()
@@ -168,26 +171,26 @@ class Link:
         sent = False
         async with self._room:
             while True:
-                if sent or not self._up.is_set() or self.closed:
-                    await self._until_up(end, "maybe" if sent else "no")
-                token = str(next(self._tokens))
-                answers = self._open[token] = Answers()
+                if sent or not self.up.is_set() or self.closed:
+                    await self.until_up(end, "maybe" if sent else "no")
+                token = str(next(self.tokens))
+                answers = self.open[token] = Answers()
                 try:
                     if tries is not None:
                         tries.append(1)
-                    if not await self._send(subject, payload, f"{self._inbox}.{token}", headers):
+                    if not await self.send(subject, payload, f"{self.inbox}.{token}", headers):
                         continue
                     sent = True
                     left = end - time.monotonic()
                     message = await answers.next(min(left, _PATIENCE))
                 finally:
-                    del self._open[token]
+                    del self.open[token]
                 if message is not None:
                     if header(message, "Status") == "503" and not message.data:
                         raise NobodyThereError(subject)
                     return message
 
-    async def _send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
+    async def send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
         """Whether it went out; not when the connection is just being lost."""
         import nats.errors
 
@@ -207,108 +210,34 @@ class Link:
             return False
         return True
 
-    async def _until_up(self, end: float, executed: Executed) -> None:
+    async def until_up(self, end: float, executed: Executed = "no") -> None:
+        """Wait for the connection; past `end`, say whether what was asked may have happened."""
         left = end - time.monotonic()
-        if not self._up.is_set() and left > 0:
+        if not self.up.is_set() and left > 0:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._up.wait(), left)
+                await asyncio.wait_for(self.up.wait(), left)
         if self.closed:
             raise StoreClosedError(self.shown)
         if end - time.monotonic() <= 0:
-            state = "does not answer" if self._up.is_set() else "cannot be reached"
+            state = "does not answer" if self.up.is_set() else "cannot be reached"
             raise StoreUnavailableError(f"{self.shown} {state} for {self.timeout:g} s: try again", executed)
 
     async def stream(
         self, subject: str, payload: bytes, *, patience: float = _PATIENCE
     ) -> AsyncGenerator[Msg, None]:
         """All answers to one request, until the caller has enough, none comes for `patience`, or the connection breaks."""
-        await self._until_up(time.monotonic() + self.timeout, "no")
-        token = str(next(self._tokens))
-        answers = self._open[token] = Answers()
+        await self.until_up(time.monotonic() + self.timeout, "no")
+        token = str(next(self.tokens))
+        answers = self.open[token] = Answers()
         try:
-            if not await self._send(subject, payload, f"{self._inbox}.{token}", None):
+            if not await self.send(subject, payload, f"{self.inbox}.{token}", None):
                 return
             while (message := await answers.next(patience)) is not None:
                 yield message
             if self.closed:
                 raise StoreClosedError(self.shown)
         finally:
-            del self._open[token]
-
-    async def deliveries(
-        self, subject: str, payload: bytes, batch: int, *, patience: float, expires: float
-    ) -> AsyncGenerator[Msg, None]:
-        """
-        Up to `batch` deliveries of a consumer, for one pull request; heartbeats only prove that it lives.
-
-        What arrives after the caller has gone is handed back.
-        """
-        await self._until_up(time.monotonic() + self.timeout, "no")
-        inbox = await self._borrow()
-        answers = inbox.answers = self._open[inbox.subject] = Answers()
-        complete = False
-        try:
-            if not await self._send(subject, payload, inbox.subject, None):
-                return
-            while not complete and (message := await answers.next(patience)) is not None:
-                status = header(message, "Status")
-                if status is None:
-                    batch -= 1
-                    complete = batch == 0
-                    yield message
-                elif status != "100":
-                    complete = True
-            if self.closed:
-                raise StoreClosedError(self.shown)
-        finally:
-            await self._give_back(inbox, answers, expires, complete=complete)
-
-    async def delivery(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Msg | None:
-        """
-        One delivery of a consumer, or None when there is none; `deliveries` without its machinery, for takes.
-
-        Raises:
-            NobodyThereError: there is no such consumer.
-        """
-        if not self._up.is_set() or self.closed:
-            await self._until_up(time.monotonic() + self.timeout, "no")
-        inbox = await self._borrow()
-        answers = inbox.answers = self._open[inbox.subject] = Answers()
-        complete = False
-        try:
-            if not await self._send(subject, payload, inbox.subject, None):
-                return None
-            while (message := await answers.next(patience)) is not None:
-                status = header(message, "Status")
-                if status == "100":
-                    continue
-                complete = True
-                if status == "503":
-                    raise NobodyThereError(subject)
-                return message if status is None else None
-            if self.closed:
-                raise StoreClosedError(self.shown)
-            return None
-        finally:
-            await self._give_back(inbox, answers, expires, complete=complete)
-
-    async def _give_back(self, inbox: Inbox, answers: Answers, expires: float, *, complete: bool) -> None:
-        del self._open[inbox.subject]
-        inbox.answers = None
-        for message in answers.arrived:
-            await inbox.arrived(message)
-        if complete:
-            self._idle.append(inbox)
-        elif not self.closed:
-            # The request still stands at the server: keep the inbox until it has run out.
-            asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
-
-    async def _borrow(self) -> Inbox:
-        if self._idle:
-            return self._idle.pop()
-        inbox = Inbox(self, f"{self._inbox}d.{next(self._tokens)}")
-        inbox.subscription = await self.client.subscribe(inbox.subject, cb=inbox.arrived)
-        return inbox
+            del self.open[token]
 
     async def api(self, name: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
@@ -348,7 +277,7 @@ class Link:
             else:
                 answer = json.loads(message.data)
                 if "ts" in answer:
-                    self._set_clock(answer["ts"])
+                    self.clock.hear(answer["ts"])
             error = answer.get("error")
             if error is None:
                 return answer
@@ -365,41 +294,14 @@ class Link:
                 )
             await asyncio.sleep(_PAUSE)
 
-    # -- the server's time
-
-    def _set_clock(self, stamp: str) -> None:
-        """
-        The stamp was made before now: that bounds the server's clock from below, and the largest bound is the best.
-
-        From below, because a lease or a delay must never be taken for over too early; a slow answer only makes it late.
-        """
-        now = time.monotonic()
-        bound = moment(stamp) - now
-        if self._clock is None or now - self._clock[1] > _CLOCK_AGE:
-            self._clock = (bound, now)
-        else:
-            self._clock = (max(bound, self._clock[0]), self._clock[1])
-
     async def server_time(self, stream: str) -> float:
         """
-        The server's clock (or a little less), read every half minute and carried on by this process's steady one.
+        Seconds since 1970 by the server's clock.
 
-        So leases and expiries are judged by the clock that stamped them, and nobody's own wall clock matters.
+        Raises:
+            StoreError: the server is too old to tell.
         """
-        if self._clock is None or time.monotonic() - self._clock[1] > _CLOCK_AGE:
-            self._clock = None
-            await self.api(f"STREAM.INFO.{stream}")
-        if self._clock is None:
+        now = await self.clock.now(lambda: self.api(f"STREAM.INFO.{stream}"))
+        if now is None:
             raise StoreError(f"{self.shown} does not tell the time: nats-server 2.11 or newer is needed")
-        return self._clock[0] + time.monotonic()
-
-
-def header(message: Msg, name: str) -> str | None:
-    """A header's value, or None."""
-    headers = message.headers
-    return headers.get(name) if headers else None
-
-
-def moment(stamp: str) -> float:
-    """Seconds since 1970 of a server's time stamp."""
-    return datetime.fromisoformat(stamp).timestamp()
+        return now

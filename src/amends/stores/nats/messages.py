@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import StoreUnavailableError
-from amends.stores.nats.link import header, moment
+from amends.stores.nats.answers import header
+from amends.stores.nats.clock import moment
 from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import Streams
 
@@ -97,7 +98,7 @@ async def pull(
     """The next messages of a consumer, waiting `expires` for them (None: not at all); ends when there are no more."""
     request, patience = _request(batch, expires)
     async with aclosing(
-        streams.link.deliveries(
+        streams.link.deliveries.many(
             _next(stream, consumer), request, batch, patience=patience, expires=expires or 1.0
         )
     ) as messages:
@@ -108,7 +109,7 @@ async def pull(
 async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
     """The next message of a consumer, waiting `expires` for it (None: not at all)."""
     request, patience = _request(1, expires)
-    return await streams.link.delivery(
+    return await streams.link.deliveries.one(
         _next(stream, consumer), request, patience=patience, expires=expires or 1.0
     )
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadTask, QueueSize, Task
-from amends.stores.errors import LeaseLostError
-from amends.stores.nats.claims import Claim, Claims, State, parsed
+from amends.stores.nats.claims import Claim, Claims, parsed
 from amends.stores.nats.dead import DeadLetters
+from amends.stores.nats.lease import KEY, NatsLease
 from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one, sweep
 from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import STATE, Streams
@@ -28,9 +28,9 @@ from amends.stores.nats.subjects import as_header, from_header, token
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-__all__ = ["NatsLease", "NatsQueue"]
+__all__ = ["NatsQueue"]
 
-_ID, _KEY, _DELAY, _ATTEMPTS = "Nats-Msg-Id", "Amends-Key", "Amends-Delay-Ms", "Amends-Attempts"
+_ID, _DELAY, _ATTEMPTS = "Nats-Msg-Id", "Amends-Delay-Ms", "Amends-Attempts"
 _WORKERS = "workers"
 _LONGEST_WAIT = 30.0
 _PAUSE = 0.02
@@ -45,7 +45,7 @@ class NatsQueue:
         self.link = streams.link
         self.name = name
         self.lease = lease
-        self.claims = Claims(streams, name)
+        self.claims = Claims(streams, name, lease)
         self._max_attempts = max_attempts
         self._letters = DeadLetters(streams, name)
         self._ready = False
@@ -64,7 +64,7 @@ class NatsQueue:
         if attempts:
             headers[_ATTEMPTS] = str(attempts)
         if key is not None:
-            headers[_KEY] = as_header(check_key(key))
+            headers[KEY] = as_header(check_key(key))
         below = f".{_key_token(key)}" if key is not None else f".n.{token or headers[_ID]}"
         tries: list[int] = []
         try:
@@ -213,7 +213,7 @@ class NatsQueue:
         self, task: int, revision: int, attempts: int, message: Msg, reason: str
     ) -> None:
         """From "dying" on it is only carried through, by whoever gets the hint next if need be."""
-        key = (message.headers or {}).get(_KEY)
+        key = (message.headers or {}).get(KEY)
         await self._letters.add(str(task), message.data, key, attempts, reason)
         await self.claims.change(task, revision, "done", attempts)
         await self.acknowledge(message.reply)
@@ -241,7 +241,7 @@ class NatsQueue:
 
     async def tasks(self) -> AsyncIterator[Task]:
         async for stored, claim in self._all():
-            key = stored.headers.get(_KEY)
+            key = stored.headers.get(KEY)
             now = await self._now()
             early = max(0.0, await self._early(dict(stored.headers), stored.time))
             leased = claim is not None and claim.state == "held" and claim.wait(now) > 0
@@ -301,54 +301,3 @@ class NatsQueue:
 
 def _key_token(key: str) -> str:
     return f"k.{token(key)}"
-
-
-class NatsLease:
-    """See `contract.Lease`."""
-
-    def __init__(
-        self, queue: NatsQueue, message: Msg, task: int, attempt: int, revision: int, until: float
-    ) -> None:
-        self._queue = queue
-        self._message = message
-        self._task = task
-        self._revision = revision
-        self._until = until
-        key = (message.headers or {}).get(_KEY)
-        self.id = str(task)
-        self.key = None if key is None else from_header(key)
-        self.value: bytes = message.data
-        self.attempt = attempt
-        self.epoch = revision
-
-    @property
-    def expires_in(self) -> float:
-        return max(0.0, self._until - time.monotonic())
-
-    async def extend(self) -> None:
-        until = time.monotonic() + self._queue.lease
-        self._revision = await self._change("held", seconds=self._queue.lease)
-        self._until = until
-        # The hint is put off too; were this lost, the next worker would get it and find the claim.
-        await self._queue.link.tell(self._message.reply, b"+WPI")
-
-    async def done(self) -> None:
-        await self._change("done")
-        await self._queue.acknowledge(self._message.reply)
-
-    async def give_back(self, *, delay: float = 0.0) -> None:
-        await self._change("free", seconds=check_seconds(delay, "delay"))
-        body = json.dumps({"delay": int(delay * 1e9)}).encode() if delay else b""
-        await self._queue.link.tell(self._message.reply, b"-NAK " + body if body else b"-NAK")
-
-    async def bury(self, reason: str) -> None:
-        revision = await self._change("dying", reason=reason)
-        await self._queue.finish_burying(self._task, revision, self.attempt, self._message, reason)
-
-    async def _change(self, state: State, *, seconds: float = 0.0, reason: str = "") -> int:
-        revision = await self._queue.claims.change(
-            self._task, self._revision, state, self.attempt, seconds=seconds, reason=reason
-        )
-        if revision is None:
-            raise LeaseLostError(self._queue.name, self.id, self.epoch)
-        return revision

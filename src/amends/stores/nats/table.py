@@ -46,7 +46,9 @@ class NatsTable:
         left = None
         if _EXPIRES in stored.headers:
             now = await self._streams.link.server_time(self._streams.stream("table", self.name))
-            left = stored.time + int(stored.headers[_EXPIRES]) / 1000 - now
+            # Our idea of the server's time may be behind it: never more than was asked for.
+            whole = int(stored.headers[_EXPIRES]) / 1000
+            left = min(whole, stored.time + whole - now)
             if left <= 0:
                 return None
         return Row(from_header(stored.headers[_KEY]), stored.data, stored.seq, left)
