@@ -36,6 +36,7 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
 
     name: str
     versions: tuple[str, ...]
+    repeatable: tuple[str, ...] = ()
 
 
 def parsed(reference: str) -> tuple[str, str | None]:
@@ -94,7 +95,14 @@ class Agents:
 
     def offers(self) -> tuple[Offer, ...]:
         """What this node tells the others."""
-        return tuple(Offer(name, self._ordered(name)) for name in self._versions)
+        return tuple(
+            Offer(
+                name,
+                self._ordered(name),
+                tuple(version for version, agent in versions.items() if agent.repeatable),
+            )
+            for name, versions in self._versions.items()
+        )
 
     def _ordered(self, name: str) -> tuple[str, ...]:
         first = self._defaults.get(name)

@@ -9,7 +9,7 @@ from hmac import compare_digest
 
 __all__ = ["Authenticate", "authenticator"]
 
-Authenticate = Callable[[str], str | None | Awaitable[str | None]]
+Authenticate = Callable[[str], str | Awaitable[str | None] | None]
 """Takes a bearer token, gives the principal it stands for, or None. May be a coroutine function."""
 
 

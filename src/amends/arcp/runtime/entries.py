@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from amends.arcp.runtime.agents import Offer
+
 __all__ = [
     "ACTIVE",
     "CANCELS",
@@ -44,10 +46,12 @@ ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
 CONTROL = "arcp.control"
 
-Kind = Literal["accepted", "queued", "started", "event", "result", "error"]
+Kind = Literal["accepted", "queued", "requeued", "started", "child", "event", "result", "error"]
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
 """The entries a client sees, and as which message; the others are the runtime's own."""
+
+_TERMINAL = frozenset({"result", "error"})
 
 encode = msgspec.json.Encoder().encode
 
@@ -113,7 +117,12 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def ended(self) -> bool:
         """Whether the run is over."""
-        return self.kind in {"result", "error"}
+        return self.kind in _TERMINAL
+
+    @property
+    def again(self) -> bool:
+        """Whether a run that was begun waits to be begun once more."""
+        return self.kind == "requeued"
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -176,7 +185,7 @@ class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     name: str
     started: float
-    agents: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    agents: tuple[Offer, ...] = ()
 
 
 class Control(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -102,6 +102,10 @@ class Ledger:
             if found and found[0].seq == last:
                 return last, _read_mark(found[0].value)
 
+    async def forgotten(self, job_id: str) -> bool:
+        """Whether nothing is kept of a job."""
+        return not (await self.store.log(job_log(job_id)).bounds()).last
+
     async def entries(self, job_id: str, start: int) -> list[Entry]:
         """A page of a job's log; empty at its end, and where there is none."""
         try:
@@ -224,7 +228,7 @@ class Ledger:
 
         """
         last, before = tail
-        mark = Mark("queued", before.run, before.epoch + 1, "", time.time())
+        mark = Mark("requeued", before.run, before.epoch + 1, "", time.time())
         steps = Steps()
         steps.append(job_log(order.job_id), encode(mark), last=last)
         self._activate(steps, order, mark)

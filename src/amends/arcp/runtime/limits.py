@@ -45,6 +45,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long an agent may clean up after it was told to stop. Then the job has ended, whatever the agent does."""
     events_per_job: int = 100_000
     """Events of one job; it fails beyond them."""
+    event_bytes: int = _MIB
+    """One event."""
     result_bytes: int = _MIB
     """A result returned whole; larger ones are streamed."""
     chunk_bytes: int = 256 * 1024

@@ -52,7 +52,7 @@ class Steps:
 
         """
         if store.supports_transactions:
-            await store.transaction(self._together)
+            await store.transaction(self._together, short=True)
         else:
             await self._one_by_one(store)
 

@@ -1,0 +1,347 @@
+"""
+From a submission to a job: what is asked for is checked, written down, told, and begun.
+
+With a key, a submission may mean a job that is there already (section 7.2, design section 8): while that runs, the
+session joins it; after a success, or a failure that a retry would not change, it is told the outcome; after one that a
+retry may change, the job runs again under its id. Who is first is decided by the store, so it does not matter
+through which node, process or session two submissions come.
+"""
+
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from amends.arcp.leases import Budget, Lease
+from amends.arcp.leases import read as read_lease
+from amends.arcp.runtime.agents import Agent, parsed, resolve
+from amends.arcp.runtime.entries import KEYS, Mark, Order, key_name
+from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
+from amends.arcp.runtime.job import Job
+from amends.arcp.runtime.ledger import conflicting, repeatable
+from amends.arcp.runtime.runner import run
+from amends.arcp.wire import Envelope, Malformed, new_id, read_payload, text_of
+from amends.arcp.wire.messages import Accepted, Submit
+from amends.errors.arcp import InternalError, InvalidRequestError
+from amends.stores import ConflictError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.node import Node
+    from amends.arcp.runtime.session import Session
+
+__all__ = ["accepted_payload", "begin", "place", "spent", "submit", "trace_of"]
+
+_TRIES = 16
+_LONGEST_KEY = 256
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+async def submit(session: Session, message: Envelope) -> None:
+    """
+    Serve a `job.submit` to the end of the job it leads to, where that runs here.
+
+    Raises:
+        ARCPError: it leads to none.
+
+    """
+    node = session.node
+    request = read_payload(message)
+    if isinstance(request, Malformed):
+        raise InvalidRequestError(request.reason)
+    order = await _ordered(node, session, message, request)
+    if order.key is not None and await _join(session, message, order):
+        return
+    count = node.active.get(session.principal, 0)
+    if count >= node.limits.jobs_per_principal:
+        raise InternalError(
+            "Too many jobs of this principal have not ended",
+            retryable=False,
+            details={"limit": "jobs_per_principal", "value": node.limits.jobs_per_principal},
+        )
+    credentials = await _provisioned(session, order)
+    for _ in range(_TRIES):
+        try:
+            job = await place(node, order)
+        except ConflictError:
+            # Somebody was faster with the same key; or the key came to its end just now.
+            if await _join(session, message, order):
+                if credentials is not None and node.credentials is not None:
+                    await node.credentials.revoke(order.job_id)
+                return
+            continue
+        feed = Feed(session, order.job_id, order.trace, 2, SUBMITTED)
+        if job is not None:
+            job.credentials = credentials
+        _tell(session, message, order, feed, waiting=job is None, credentials=credentials)
+        if job is not None:
+            await run(job)
+        return
+    raise InternalError("The key is contended: submit again")
+
+
+async def place(node: Node, order: Order, *, child: bool = False) -> Job | None:
+    """
+    Write a job down: begun here where there is room (a delegated one needs none: its parent waits for it), else queued.
+
+    Raises:
+        ConflictError: its key is taken.
+
+    """
+    agent = _here(node, order.agent)
+    here = agent is not None and (node.has_room(order.agent) or (child and not node.draining))
+    node.accepted(order.principal)
+    if here:
+        node.reserve()
+    try:
+        await node.ledger.accept(order, here=here)
+    except BaseException:
+        node.uncount(order.principal)
+        if here:
+            node.release()
+        raise
+    if here and agent is not None:
+        return begin(node, order, agent, Mark("accepted", 1, 1, node.id, order.created), 1)
+    node.uncount(order.principal)
+    _queued(node, order)
+    return None
+
+
+def begin(node: Node, order: Order, agent: Agent, mark: Mark, last: int) -> Job:
+    """A run that was written down, and has its place."""
+    job = Job(node, order, agent, run=mark.run, epoch=mark.epoch, last=last)
+    node.begun(job)
+    return job
+
+
+def _queued(node: Node, order: Order) -> None:
+    node.backlog.add(order.agent)
+    node.wanted.set()
+
+
+def _here(node: Node, reference: str) -> Agent | None:
+    name, _, version = reference.partition("@")
+    return node.agents.get(name, version)
+
+
+# -- what is asked for
+
+
+async def _ordered(node: Node, session: Session, message: Envelope, request: Submit) -> Order:
+    name, version = parsed(request.agent)
+    agent = node.agents.default(name) if version is None else node.agents.get(name, version)
+    if agent is not None:
+        reference, can_repeat = agent.ref, agent.repeatable
+    else:
+        name, version = resolve(request.agent, await node.known())
+        reference, can_repeat = f"{name}@{version}", await node.repeatable(name, version)
+    key = request.idempotency_key
+    if key is not None and not 0 < len(key) <= _LONGEST_KEY:
+        raise InvalidRequestError("A key has 1 to 256 characters", details={"field": "idempotency_key"})
+    limit = request.max_runtime_sec
+    if limit is not None and not 0 < limit < float("inf"):
+        raise InvalidRequestError("max_runtime_sec is more than 0", details={"field": "max_runtime_sec"})
+    now = time.time()
+    lease = _lease(request, now, keyed=key is not None)
+    return Order(
+        job_id=new_id("job"),
+        principal=session.principal,
+        session=session.id,
+        agent=reference,
+        created=now,
+        trace=trace_of(message.trace_id),
+        input=request.input,
+        grants=lease.grants,
+        expires_at=lease.expires_at,
+        key=None if key is None else key_name(session.principal, key),
+        fingerprint="" if key is None else _fingerprint(request),
+        max_runtime=limit,
+        repeatable=can_repeat,
+    )
+
+
+def _lease(request: Submit, now: float, *, keyed: bool) -> Lease:
+    if not request.lease_request and not request.lease_constraints:
+        return Lease()
+    # With a key it may be a repetition of what was accepted long ago: whether the end has passed is asked when a job
+    # would begin.
+    return read_lease(request.lease_request, request.lease_constraints, now=0.0 if keyed else now)
+
+
+def _fingerprint(request: Submit) -> str:
+    """What makes two submissions the same: everything that is asked for, nothing about who asks when."""
+    asked = (
+        request.agent,
+        request.input,
+        request.lease_request or {},
+        request.lease_constraints or {},
+        request.max_runtime_sec,
+    )
+    return sha256(_sorted(asked)).hexdigest()
+
+
+def trace_of(given: str | None) -> str:
+    """
+    The 32 digits of a trace id, from a trace id or a `traceparent`; a new one where there is none.
+
+    >>> trace_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    '4bf92f3577b34da6a3ce929d0e0e4736'
+    """
+    if given:
+        parts = given.split("-")
+        found = parts[1] if len(parts) >= 4 else given
+        if len(found) == 32 and _hexadecimal(found) and found != "0" * 32:
+            return found
+    return token_hex(16)
+
+
+def _hexadecimal(text: str) -> bool:
+    return all(digit in "0123456789abcdef" for digit in text)
+
+
+# -- what is there already
+
+
+async def _join(session: Session, message: Envelope, order: Order) -> bool:
+    """Lead a submission to the job its key stands for; False when there is none."""
+    node = session.node
+    ledger = node.ledger
+    for _ in range(_TRIES):
+        row = await ledger.key(str(order.key))
+        if row is None:
+            _must_begin(order)
+            return False
+        if row.fingerprint != order.fingerprint:
+            raise conflicting(row)
+        first, tail = await ledger.order(row.job_id), await ledger.tail(row.job_id)
+        if first is None or tail is None:
+            # The job was forgotten before its key.
+            await node.store.table(KEYS).delete(str(order.key))
+            continue
+        last, mark = tail
+        if not mark.ended:
+            if not mark.node and not node.store.supports_transactions:
+                await ledger.put_in_queue(first)
+            feed = Feed(session, row.job_id, first.trace, last + 1, SUBMITTED)
+            running = node.jobs.get(row.job_id)
+            _tell(
+                session,
+                message,
+                first,
+                feed,
+                waiting=not mark.node,
+                credentials=None if running is None else running.credentials,
+            )
+            return True
+        if not repeatable(mark):
+            start = await _outcome(session, row.job_id, last, mark)
+            _tell(session, message, first, Feed(session, row.job_id, first.trace, start, SUBMITTED | OUTCOME))
+            return True
+        agent = _here(node, first.agent)
+        here = agent is not None and node.has_room(first.agent)
+        if here:
+            node.reserve()
+        try:
+            mark = await ledger.again(first, tail, here=here)
+        except ConflictError:
+            if here:
+                node.release()
+            continue
+        feed = Feed(session, row.job_id, first.trace, last + 2, SUBMITTED)
+        if here and agent is not None:
+            node.accepted(first.principal)
+            job = begin(node, first, agent, mark, last + 1)
+            job.budget = await spent(node, first)
+            job.credentials = await _provisioned(session, first)
+            _tell(session, message, first, feed, credentials=job.credentials)
+            await run(job)
+        else:
+            _queued(node, first)
+            _tell(session, message, first, feed, waiting=True)
+        return True
+    raise InternalError("The key is contended: submit again")
+
+
+async def _provisioned(session: Session, order: Order) -> list[dict[str, Any]] | None:
+    node = session.node
+    if node.credentials is None or "provisioned_credentials" not in session.features:
+        return None
+    return await node.credentials.issue(order)
+
+
+def _must_begin(order: Order) -> None:
+    if order.expires_at is not None and order.expires_at <= order.created:
+        raise InvalidRequestError(
+            "A lease ends at a time to come", details={"field": "lease_constraints.expires_at"}
+        )
+
+
+async def _outcome(session: Session, job_id: str, last: int, mark: Mark) -> int:
+    """Where the outcome of a job begins in its log: at its end, or where the chunks of its result may be."""
+    if mark.kind != "result" or "result_id" not in msgspec.json.decode(mark.payload):
+        return last
+    if mark.run > 1:
+        async for number, found in session.node.ledger.history(job_id):
+            if found.run == mark.run:
+                return number
+    return 1
+
+
+async def spent(node: Node, order: Order) -> Budget:
+    """What its runs so far have left of a job's budget: what is spent is spent."""
+    budget = Lease(order.grants).budget
+    if budget.left:
+        async for _, mark in node.ledger.history(order.job_id):
+            if mark.kind == "event" and b'"metric"' in bytes(mark.payload)[:32]:
+                body = msgspec.json.decode(mark.payload).get("body") or {}
+                name = body.get("name", "")
+                if name.startswith("cost.") and name != "cost.budget.remaining":
+                    budget = budget.spend(body.get("unit"), body.get("value"))
+    return budget
+
+
+# -- what is told
+
+
+def _tell(
+    session: Session,
+    message: Envelope,
+    order: Order,
+    feed: Feed,
+    *,
+    waiting: bool = False,
+    credentials: list[dict[str, Any]] | None = None,
+) -> None:
+    """Listen, then say what was accepted, then bring what happens."""
+    session.attach(feed)
+    session.say(
+        "job.accepted",
+        accepted_payload(order, message.id, credentials),
+        trace=order.trace,
+        job_id=order.job_id,
+    )
+    if not session.closing:
+        feed.begin(session.node, waiting=waiting)
+
+
+def accepted_payload(
+    order: Order, request_id: str | None, credentials: list[dict[str, Any]] | None = None
+) -> Accepted:
+    """`job.accepted`; the same for every submission that leads to this job, but for the request it answers."""
+    lease = Lease(order.grants, order.expires_at)
+    return Accepted(
+        order.job_id,
+        order.agent,
+        lease.wire(),
+        lease.constraints(),
+        lease.budget.counters() or None if order.grants else None,
+        credentials,
+        text_of(order.created),
+        order.trace,
+        order.parent,
+        order.delegate,
+        request_id,
+    )

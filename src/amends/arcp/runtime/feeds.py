@@ -1,0 +1,113 @@
+"""
+A session listening to a job: from which entry of the job's log on, and who brings the entries.
+
+While the job runs on this node its commits bring them (*live*), without a task in between. What was written before, or
+is written by another node, is read from the log by a task that hands over to the commits where it meets them. A job
+that waits in the queue of a store nobody shares needs neither: it starts here or nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from amends.arcp.runtime.entries import FRAME_TYPES, Mark, job_log
+from amends.arcp.runtime.ledger import read_mark
+from amends.stores import StoreError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.node import Node
+    from amends.arcp.runtime.session import Session
+
+__all__ = ["OUTCOME", "SUBMITTED", "Feed"]
+
+SUBMITTED = 1
+"""The session asked for the job (or repeated its key), and may cancel it."""
+OUTCOME = 2
+"""Only the end of the run is wanted, with the chunks its result consists of: a repeated key."""
+
+_FASTEST, _SLOWEST = 0.02, 0.5
+
+
+class Feed:
+    """One session's hold on one job's events."""
+
+    __slots__ = ("_task", "job_id", "live", "mode", "next", "numbered", "session", "trace")
+
+    def __init__(self, session: Session, job_id: str, trace: str, start: int, mode: int) -> None:
+        self.session = session
+        self.job_id = job_id
+        self.trace = trace
+        self.next = start
+        """The next entry to be brought."""
+        self.numbered = start
+        """The first entry that has no number in the session yet."""
+        self.mode = mode
+        self.live = False
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, node: Node, *, waiting: bool = False) -> None:
+        """Bring what is there, then what comes; `waiting`: the job is known to stand in its queue."""
+        job = node.jobs.get(self.job_id)
+        if job is not None and job.last + 1 == self.next:
+            self.live = True
+            job.feeds.append(self)
+        elif job is None and waiting and node.alone:
+            node.idle.setdefault(self.job_id, []).append(self)
+        else:
+            self._task = node.spawn(self._follow(node))
+
+    def push(self, first: int, marks: Sequence[Mark]) -> None:
+        """Entries from number `first` on, in order."""
+        self.next = first + len(marks)
+        session = self.session
+        for number, mark in enumerate(marks, first):
+            if mark.kind in FRAME_TYPES and (not self.mode & OUTCOME or _belongs_to_outcome(mark)):
+                session.event(self, number, mark)
+            elif mark.kind == "child" and self.mode == SUBMITTED:
+                session.adopt(mark.payload)
+
+    def stop(self, node: Node) -> None:
+        """No more."""
+        if self.live:
+            self.live = False
+            job = node.jobs.get(self.job_id)
+            if job is not None and self in job.feeds:
+                job.feeds.remove(self)
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _follow(self, node: Node) -> None:
+        pause = _FASTEST
+        while True:
+            try:
+                page = await node.ledger.entries(self.job_id, self.next)
+            except StoreError:
+                page = []
+            for entry in page:
+                mark = read_mark(entry.value)
+                self.push(entry.seq, (mark,))
+                if mark.ended and self.session.feeds.get(self.job_id) is not self:
+                    # The session has taken it off its list: that was the end it waited for.
+                    return
+                await self.session.room()
+            job = node.jobs.get(self.job_id)
+            if job is not None and job.last + 1 == self.next:
+                self._task = None
+                self.live = True
+                job.feeds.append(self)
+                return
+            if page:
+                pause = _FASTEST
+                continue
+            if pause >= _SLOWEST and await node.ledger.forgotten(self.job_id):
+                self.session.detach(self.job_id)
+                return
+            await node.changed(job_log(self.job_id), self.next, pause)
+            pause = min(pause * 2, _SLOWEST)
+
+
+def _belongs_to_outcome(mark: Mark) -> bool:
+    return mark.kind != "event" or b'"kind":"result_chunk"' in bytes(mark.payload)[:64]

@@ -1,0 +1,197 @@
+"""
+What has to be seen to now and then: being alive, jobs of dead nodes, words from other nodes, and forgetting.
+
+A job that was running when its node died is run again only if its agent was registered as `repeatable`. Any other may
+have had its effect: its run ends with INTERNAL_ERROR and `in_doubt`, its key answers so, and nobody runs it blindly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from amends.arcp.runtime.cancel import cancel_children, cancellation
+from amends.arcp.runtime.entries import ACTIVE, CONTROL, SESSIONS, Control, Mark, Order, Summary, session_log
+from amends.arcp.runtime.node import Ended
+from amends.arcp.runtime.runner import error_payload, keep, status_of
+from amends.errors.arcp import ARCPError, InternalError
+from amends.stores import ConflictError, StoreError, TrimmedError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.node import Node
+
+__all__ = ["evict", "in_doubt", "inherit", "listen", "tend"]
+
+_log = logging.getLogger("amends.arcp")
+_read_control = msgspec.json.Decoder(Control).decode
+_AT_ONCE = 64
+_WORDS_KEPT = 1_000
+
+
+def in_doubt(why: str) -> InternalError:
+    """The end of a run that may have had its effect."""
+    return InternalError(why, details={"in_doubt": True, "executed": "maybe"})
+
+
+async def tend(node: Node) -> None:
+    """See to everything, three times per lease."""
+    said = node.loop.time()
+    while True:
+        try:
+            await node.announce()
+            late, said = node.loop.time() - said > node.limits.node_lease, node.loop.time()
+            if late:
+                await _still_mine(node)
+            await node.sessions.expire()
+            await evict(node)
+            if not node.alone:
+                await node.meet()
+                await _bury(node)
+            if node.credentials is not None:
+                await node.credentials.settle()
+        except StoreError:
+            _log.warning("the store does not answer")
+        await asyncio.sleep(node.limits.node_lease / 3)
+
+
+# -- jobs of nodes that are gone
+
+
+async def _still_mine(node: Node) -> None:
+    """This node was away for longer than its lease: whatever was taken over in the meantime is let go."""
+    for job in list(node.jobs.values()):
+        tail = await node.ledger.tail(job.order.job_id)
+        if tail is None or (tail[1].epoch, tail[1].node) != (job.epoch, node.id):
+            job.lost()
+
+
+async def _bury(node: Node) -> None:
+    alive = {node.id, *node.peers}
+    rows = [(owner, row) async for owner, row in node.ledger.active()]
+    for owner, row in rows:
+        if owner and owner not in alive:
+            with suppress(ConflictError):
+                await _take_over(node, owner, row)
+        elif not owner and time.time() - row.created > node.limits.node_lease:
+            # Where there are no transactions, a crash may have come between the row and the queue.
+            await _take_over(node, owner, row)
+
+
+async def _take_over(node: Node, owner: str, row: Summary) -> None:
+    order, tail = await node.ledger.order(row.job_id), await node.ledger.tail(row.job_id)
+    stale = f"{owner or '-'}/{row.job_id}"
+    if order is None or tail is None:
+        await node.store.table(ACTIVE).delete(stale)
+        return
+    mark = tail[1]
+    if mark.ended:
+        await node.ledger.mend(order, tail, status_of(mark.kind, mark.payload), owner)
+        keep(node, Ended(order.job_id, order.principal, order.key, mark.at))
+    elif mark.node != owner:
+        await node.store.table(ACTIVE).delete(stale)
+    elif not owner:
+        if not node.store.supports_transactions:
+            await node.ledger.put_in_queue(order)
+    elif await node.ledger.cancelled(order.job_id):
+        await end_for(node, order, tail, cancellation(None))
+    elif order.repeatable:
+        _log.warning("job %s of a dead node is put back into its queue", order.job_id)
+        await node.ledger.requeue(order, tail)
+        node.backlog.add(order.agent)
+        node.wanted.set()
+    else:
+        _log.warning("job %s of a dead node is in doubt (trace %s)", order.job_id, order.trace)
+        await end_for(
+            node, order, tail, in_doubt("The node that ran the job is gone; it may have had its effect")
+        )
+
+
+async def end_for(node: Node, order: Order, tail: tuple[int, Mark], error: ARCPError) -> None:
+    """End a run whose node cannot."""
+    last, before = tail
+    payload, status = error_payload(error.fault, before.run, node.limits.event_bytes)
+    mark = Mark("error", before.run, before.epoch + 1, node.id, time.time(), msgspec.Raw(payload))
+    await node.ledger.end(order, [mark], last, status, before.node)
+    keep(node, Ended(order.job_id, order.principal, order.key, mark.at))
+    children = [row.job_id async for _, row in node.ledger.active() if row.parent == order.job_id]
+    await cancel_children(node, children)
+    if node.credentials is not None:
+        node.spawn(node.credentials.revoke(order.job_id))
+
+
+# -- words from other nodes
+
+
+async def listen(node: Node, every: float) -> None:
+    """Hear what other nodes ask of this one's jobs."""
+    log = node.store.log(CONTROL)
+    place = 0
+    while True:
+        try:
+            if not place:
+                place = (await log.bounds()).last + 1
+            for entry in await log.read(place):
+                place = entry.seq + 1
+                word = _read_control(entry.value)
+                job = node.jobs.get(word.cancel)
+                if job is not None:
+                    job.stop(cancellation(word.reason))
+                if entry.seq % _WORDS_KEPT == 0:
+                    await log.trim(entry.seq - _WORDS_KEPT)
+        except TrimmedError as trimmed:
+            place = trimmed.first
+        except StoreError:
+            _log.warning("other nodes cannot be heard: the store fails")
+            await asyncio.sleep(1.0)
+        await asyncio.sleep(every)
+
+
+# -- forgetting
+
+
+async def evict(node: Node) -> None:
+    """Forget ended jobs that are too old or too many."""
+    limits = node.limits
+    if node.evicting:
+        return
+    node.evicting = True
+    try:
+        for ended, most, age in (
+            (node.ended, limits.finished, limits.finished_for),
+            (node.keyed, limits.keyed, limits.key_window),
+        ):
+            while ended and (len(ended) > most or ended[0].at + age < time.time()):
+                batch = [
+                    ended.popleft()
+                    for _ in range(min(_AT_ONCE, max(1, len(ended) - most)))
+                    if len(ended) > most or ended[0].at + age < time.time()
+                ]
+                await asyncio.gather(*(_forget(node, one) for one in batch))
+    finally:
+        node.evicting = False
+
+
+async def _forget(node: Node, ended: Ended) -> None:
+    # It may run again under its key, or have done so: then it is not this end that counts.
+    tail = await node.ledger.tail(ended.job_id)
+    if tail is None or (tail[1].ended and tail[1].at <= ended.at):
+        await node.ledger.forget(ended.job_id, ended.principal, ended.key)
+
+
+async def inherit(node: Node) -> None:
+    """Take on what earlier nodes have left to be forgotten: ended jobs, and logs of sessions that are gone."""
+    rows = [row async for row in node.ledger.ended()]
+    for row in sorted(rows, key=lambda row: row.ended):
+        keep(node, Ended(row.job_id, row.principal, row.key, row.ended))
+    prefix = session_log("")
+    for name in (await node.store.names())["logs"]:
+        if (
+            name.startswith(prefix)
+            and await node.store.table(SESSIONS).get(name.removeprefix(prefix)) is None
+        ):
+            await node.store.log(name).drop()

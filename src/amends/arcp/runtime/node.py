@@ -1,0 +1,243 @@
+"""One node: what its parts share. Everything that other nodes must see stands in the store, never here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from amends.arcp.runtime.agents import Agents, Offer, merged
+from amends.arcp.runtime.entries import NODES, NodeRow, encode
+from amends.arcp.runtime.job import RUNNING, Job
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.sessions import Sessions
+from amends.arcp.wire import new_id
+from amends.stores import Store, StoreError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.credentials import Issued
+    from amends.arcp.runtime.feeds import Feed
+    from amends.arcp.runtime.session import Session
+
+__all__ = ["Ended", "Node"]
+
+_log = logging.getLogger("amends.arcp")
+_FRESH = 1.0
+_read_node = msgspec.json.Decoder(NodeRow).decode
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """A job that has ended here, and is kept for a while."""
+
+    job_id: str
+    principal: str
+    key: str | None
+    at: float
+
+
+class Node:
+    """The shared state of a running runtime."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        name: str,
+        agents: Agents,
+        limits: Limits,
+        alone: bool,
+        authenticate: Callable[[str], Awaitable[str | None]],
+        may_observe: Callable[[str, str], bool | Awaitable[bool]] | None,
+        credentials: Issued | None,
+    ) -> None:
+        self.store = store
+        self.name = name
+        self.id = new_id("node")
+        self.agents = agents
+        self.limits = limits
+        self.alone = alone
+        """Nobody else has this store: nothing needs to be looked for there."""
+        self.prompt = store.url.startswith("memory:")
+        """Writes are done when they are begun."""
+        self.authenticate = authenticate
+        self.may_observe = may_observe
+        self.credentials = credentials
+        self.loop = asyncio.get_running_loop()
+        self.started = time.time()
+        self.ledger = Ledger(store, self.id, limits)
+        self.sessions = Sessions(self)
+        self.jobs: dict[str, Job] = {}
+        self.backlog: set[str] = set()
+        """Agents whose queues are known to hold something."""
+        self.wanted = asyncio.Event()
+        """Something can be taken from a queue."""
+        self.ended: deque[Ended] = deque()
+        self.keyed: deque[Ended] = deque()
+        self.running = 0
+        self.draining = False
+        self.strangers = 0
+        self.active: dict[str, int] = {}
+        """Jobs of each principal that were accepted here and have not ended."""
+        self.peers: dict[str, tuple[Offer, ...]] = {}
+        """The other nodes that are alive, and what they can run."""
+        self.closed = False
+        self.evicting = False
+        self._peers_at = 0.0
+        self.idle: dict[str, list[Feed]] = {}
+        """Who listens to jobs that wait in the queue of a store nobody else has: they can only begin here."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- tasks
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Have something done beside; what it raises is logged."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a part of the runtime failed", exc_info=error)
+
+    def promptly(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done now, where the store makes nobody wait; else beside."""
+        if not self.prompt:
+            self.spawn(work)
+            return
+        try:
+            work.send(None)
+        except StopIteration:
+            return
+        raise RuntimeError("a memory store made somebody wait")
+
+    @property
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """What is under way."""
+        return self._tasks
+
+    # -- agents
+
+    def offers(self) -> dict[str, tuple[str, ...]]:
+        """What all nodes together can run, as far as this one has heard."""
+        return merged([self.agents.offers(), *self.peers.values()])
+
+    async def known(self) -> dict[str, tuple[str, ...]]:
+        """The same, heard anew where it may be out of date."""
+        if not self.alone and self.loop.time() - self._peers_at > _FRESH:
+            await self.meet()
+        return self.offers()
+
+    async def meet(self) -> None:
+        """Hear which other nodes are alive."""
+        found: dict[str, tuple[Offer, ...]] = {}
+        async for row in self.store.table(NODES).scan():
+            if row.key != self.id:
+                found[row.key] = _read_node(row.value).agents
+        self.peers = found
+        self._peers_at = self.loop.time()
+
+    async def announce(self) -> None:
+        """Say that this node is alive, and what it can run."""
+        row = NodeRow(name=self.name, started=self.started, agents=self.agents.offers())
+        await self.store.table(NODES).put(self.id, encode(row), expires_in=self.limits.node_lease)
+
+    async def repeatable(self, name: str, version: str) -> bool:
+        """Whether an agent may be run again after a crash, as whoever has it says."""
+        agent = self.agents.get(name, version)
+        if agent is not None:
+            return agent.repeatable
+        offers = [offer for peer in self.peers.values() for offer in peer if offer.name == name]
+        having = [offer for offer in offers if version in offer.versions]
+        return bool(having) and all(version in offer.repeatable for offer in having)
+
+    # -- jobs
+
+    def has_room(self, agent: str) -> bool:
+        """Whether a job can begin here at once, past nobody who waits longer."""
+        return self.running < self.limits.running and not self.draining and agent not in self.backlog
+
+    def accepted(self, principal: str) -> None:
+        """Count a job."""
+        self.active[principal] = self.active.get(principal, 0) + 1
+
+    def uncount(self, principal: str) -> None:
+        """Count it no more."""
+        left = self.active.get(principal, 0) - 1
+        if left > 0:
+            self.active[principal] = left
+        else:
+            self.active.pop(principal, None)
+
+    def reserve(self) -> None:
+        """Take one of the places for running jobs."""
+        self.running += 1
+
+    def release(self) -> None:
+        """Give it back."""
+        self.running -= 1
+        if self.backlog:
+            self.wanted.set()
+
+    def begun(self, job: Job) -> None:
+        """A job that has its place runs here from now on."""
+        self.jobs[job.order.job_id] = job
+        self.bring(job.order.job_id)
+
+    def gone(self, job: Job) -> None:
+        """It does so no more."""
+        if self.jobs.get(job.order.job_id) is job:
+            del self.jobs[job.order.job_id]
+            self.release()
+            feeds, job.feeds = job.feeds, []
+            for feed in feeds:
+                # It goes on elsewhere, and so does whoever listens.
+                feed.live = False
+                feed.begin(self)
+
+    def bring(self, job_id: str) -> None:
+        """Something has happened to a job that waited: whoever listens is told."""
+        for feed in self.idle.pop(job_id, ()):
+            if feed.session.feeds.get(job_id) is feed:
+                feed.begin(self)
+
+    def abandon(self, job: Job) -> None:
+        """An agent that was told to stop has not: its job ends without it."""
+        if job.phase is RUNNING:
+            from amends.arcp.runtime.runner import conclude
+
+            self.spawn(conclude(job, job.stopping))
+
+    async def trace(self, job_id: str) -> str:
+        """The trace a job belongs to."""
+        job = self.jobs.get(job_id)
+        if job is not None:
+            return job.order.trace
+        order = await self.ledger.order(job_id)
+        return "" if order is None else order.trace
+
+    async def changed(self, log: str, start: int, pause: float) -> None:
+        """Wait until a log may have entry `start`; where the store has no bell of its own, for a pause."""
+        await asyncio.sleep(pause)
+
+    # -- sessions
+
+    async def drop(self, session: Session) -> None:
+        """Part a session from its connection; it can be resumed."""
+        if session.closing:
+            return
+        session.stop()
+        try:
+            await self.sessions.leave(session)
+        except StoreError:
+            _log.warning("session %s could not be written down as left", session.id)
+        if session.writer is not None and session.writer is not asyncio.current_task():
+            session.writer.cancel()
+        await session.connection.close(1001, "")

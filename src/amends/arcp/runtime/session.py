@@ -1,0 +1,346 @@
+"""
+A session with a connection: what it is sent, in one order, numbered before it leaves.
+
+One task per session takes what has come together, writes the order of its events into the session's log, then sends.
+So whoever resumes the session, on whatever node, gets the same events under the same numbers. The events themselves
+stand in the jobs' logs; the session's log points there. What waits here is bounded: beyond `buffered` agents are
+slowed and requests wait; a reader that takes nothing at all loses its connection, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, encode, session_log
+from amends.arcp.runtime.feeds import SUBMITTED, Feed
+from amends.arcp.transports import Connection, ConnectionLost
+from amends.arcp.wire import VERSION, Envelope, message_id, write
+from amends.arcp.wire.messages import Accepted
+from amends.stores import ConflictError, StoreError
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime.node import Node
+
+__all__ = ["Session", "snapshot"]
+
+_log = logging.getLogger("amends.arcp")
+
+_SNAPSHOT_EVERY = 128
+"""Entries of a session's log between two that the log can be trimmed to."""
+
+_DROPPED_KINDS = {"progress": b'{"kind":"progress"', "result_chunk": b'{"kind":"result_chunk"'}
+"""Events nobody may be sent who did not name their feature (6.2)."""
+
+
+class _Attached(NamedTuple):
+    """In the order of things to be sent: from here on the job is listened to."""
+
+    job_id: str
+    start: int
+    mode: int
+
+
+class Session:
+    """One session while it has a connection on this node."""
+
+    __slots__ = (
+        "_bytes",
+        "_flushes",
+        "_flying",
+        "_kept_from",
+        "_log",
+        "_log_end",
+        "_queue",
+        "_refused_kinds",
+        "_rooms",
+        "_since_snapshot",
+        "_snapshots",
+        "_wake",
+        "acked",
+        "closing",
+        "connection",
+        "features",
+        "feeds",
+        "heard",
+        "id",
+        "next_event",
+        "node",
+        "pinged",
+        "principal",
+        "revision",
+        "row",
+        "sending",
+        "sent",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        node: Node,
+        id: str,
+        principal: str,
+        features: frozenset[str],
+        connection: Connection,
+        *,
+        next_event: int = 1,
+        log_end: int = 0,
+    ) -> None:
+        self.node = node
+        self.id = id
+        self.principal = principal
+        self.features = features
+        self.connection = connection
+        self.next_event = next_event
+        self.feeds: dict[str, Feed] = {}
+        self.acked = 0
+        self.closing = False
+        self.row: Any = None
+        self.revision = 0
+        self.heard = self.sent = self.pinged = node.loop.time()
+        self.sending: float | None = None
+        """Since when a message waits to be taken."""
+        self.writer: asyncio.Task[None] | None = None
+        self._log = node.store.log(session_log(id))
+        self._log_end = log_end
+        self._queue: list[Any] = []
+        self._bytes = 0
+        self._flying = 0
+        self._wake: asyncio.Future[None] | None = None
+        self._rooms: list[asyncio.Future[None]] = []
+        self._flushes: list[asyncio.Future[None]] = []
+        self._snapshots: list[tuple[int, int]] = [(next_event, log_end)] if log_end else []
+        self._since_snapshot = 0
+        self._kept_from = 0
+        self._refused_kinds = tuple(
+            start for feature, start in _DROPPED_KINDS.items() if feature not in features
+        )
+
+    # -- what is to be sent
+
+    def post(self, frame: bytes) -> None:
+        """Send a message that has no number."""
+        if self.closing:
+            return
+        self._queue.append(frame)
+        self._bytes += len(frame)
+        self._ring()
+
+    def say(self, type: str, payload: Any, *, job_id: str | None = None, trace: str | None = None) -> None:
+        """The same, made here."""
+        self.post(write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload)))
+
+    def event(self, feed: Feed, number: int, mark: Mark) -> None:
+        """Send an entry of a job's log, under the session's next number."""
+        if mark.kind == "event":
+            if self._refused_kinds and bytes(mark.payload).startswith(self._refused_kinds):
+                return
+        else:
+            self.feeds.pop(feed.job_id, None)
+            feed.stop(self.node)
+        self._queue.append((feed, number, mark))
+        self._bytes += len(mark.payload)
+        self._ring()
+
+    def attach(self, feed: Feed) -> None:
+        """Listen to a job from now on."""
+        if self.closing:
+            return
+        old = self.feeds.get(feed.job_id)
+        if old is not None:
+            old.stop(self.node)
+        self.feeds[feed.job_id] = feed
+        self._queue.append(_Attached(feed.job_id, feed.numbered, feed.mode))
+        self._ring()
+
+    def adopt(self, accepted: bytes) -> None:
+        """A job this session asked for has delegated: the session listens to the other one too (10.1)."""
+        child = msgspec.json.decode(accepted, type=Accepted)
+        if not self.closing and child.job_id not in self.feeds:
+            feed = Feed(self, child.job_id, child.trace_id or "", 2, SUBMITTED)
+            self.attach(feed)
+            self.say("job.accepted", msgspec.Raw(accepted), job_id=child.job_id, trace=child.trace_id)
+            feed.begin(self.node)
+
+    def detach(self, job_id: str) -> None:
+        """Listen to it no more."""
+        feed = self.feeds.pop(job_id, None)
+        if feed is not None:
+            feed.stop(self.node)
+            self._queue.append(job_id)
+            self._ring()
+
+    # -- how much waits
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits for the connection than should."""
+        limits = self.node.limits
+        return len(self._queue) + self._flying >= limits.buffered or self._bytes >= limits.buffered_bytes
+
+    async def room(self) -> None:
+        """Wait until there is room, or nobody to wait for."""
+        while self.full and not self.closing:
+            waiter = self.node.loop.create_future()
+            self._rooms.append(waiter)
+            await waiter
+
+    async def flushed(self, within: float = 5.0) -> None:
+        """Wait until everything that was to be sent has been, but not for ever."""
+        if self._queue or self._flying:
+            waiter = self.node.loop.create_future()
+            self._flushes.append(waiter)
+            await asyncio.wait([waiter], timeout=within)
+
+    def _ring(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _make_room(self) -> None:
+        rooms, self._rooms = self._rooms, []
+        _release(rooms)
+
+    # -- sending it
+
+    async def write(self) -> None:
+        """Number, write down and send what comes, until the connection is gone or another node has the session."""
+        try:
+            while not self.closing:
+                if not self._queue:
+                    self._wake = self.node.loop.create_future()
+                    await self._wake
+                    self._wake = None
+                    continue
+                items, self._queue = self._queue, []
+                self._bytes = 0
+                await self._number(items)
+                await self.send(self._frames(items))
+                if self._since_snapshot >= _SNAPSHOT_EVERY:
+                    await self._trim()
+                if self._rooms:
+                    self._make_room()
+                if self._flushes and not self._queue:
+                    flushes, self._flushes = self._flushes, []
+                    _release(flushes)
+        except ConnectionLost:
+            pass
+        except ConflictError:
+            _log.info("session %s goes on at another connection", self.id)
+        except StoreError:
+            _log.exception("session %s loses its connection: the store fails", self.id)
+        finally:
+            await self.node.drop(self)
+
+    async def send(self, frames: list[bytes]) -> None:
+        """Hand frames to the connection; the heartbeat sees to it that this does not last for ever."""
+        if not frames:
+            return
+        self.sending = self.node.loop.time()
+        self._flying = len(frames)
+        try:
+            if len(frames) == 1:
+                await self.connection.send(frames[0])
+            else:
+                await self.connection.send_all(frames)
+        finally:
+            self._flying = 0
+            self.sent = self.node.loop.time()
+            self.sending = None
+
+    async def _number(self, items: list[Any]) -> None:
+        """Write down the order of what is about to be sent."""
+        events: list[tuple[str, int, bool]] = []
+        attached: list[tuple[str, int, int]] = []
+        detached: list[str] = []
+        number = self.next_event
+        for item in items:
+            kind: type = item.__class__
+            if kind is tuple:
+                feed, entry, mark = item
+                events.append((feed.job_id, entry, mark.kind != "event"))
+                feed.numbered = entry + 1
+            elif kind is _Attached or kind is str:
+                if events or (kind is str and attached):
+                    # An entry is read in this order: who no longer listens, who does, what was said.
+                    await self._note(Batch(number, tuple(events), tuple(attached), tuple(detached)))
+                    number += len(events)
+                    events, attached, detached = [], [], []
+                if kind is str:
+                    detached.append(item)
+                else:
+                    attached.append(item)
+        if events or attached or detached:
+            await self._note(Batch(number, tuple(events), tuple(attached), tuple(detached)))
+
+    async def _note(self, entry: Batch) -> None:
+        self._log_end = await self._log.append(encode(entry), last=self._log_end)
+        self._since_snapshot += 1
+
+    def _frames(self, items: list[Any]) -> list[bytes]:
+        frames: list[bytes] = []
+        for item in items:
+            if item.__class__ is bytes:
+                frames.append(item)
+            elif item.__class__ is tuple:
+                feed, _, mark = item
+                frames.append(self.framed(feed.job_id, feed.trace, mark, self.next_event))
+                self.next_event += 1
+        return frames
+
+    def framed(self, job_id: str, trace: str, mark: Mark, number: int) -> bytes:
+        """An entry of a job's log as this session is sent it."""
+        return write(
+            Envelope(
+                VERSION, message_id(), FRAME_TYPES[mark.kind], self.id, trace, job_id, number, mark.payload
+            )
+        )
+
+    # -- forgetting what nobody will ask for
+
+    def acknowledge(self, number: int) -> None:
+        """The client has processed everything up to this number."""
+        if self.acked < number < self.next_event:
+            self.acked = number
+
+    async def _trim(self) -> None:
+        """Write a snapshot, and forget what lies before the newest one that leaves enough to replay."""
+        # What waits to be numbered counts as not sent, also of jobs whose end is among it.
+        waiting = [item[0] for item in self._queue if item.__class__ is tuple]
+        entry = Batch(self.next_event, feeds=snapshot([*self.feeds.values(), *waiting]))
+        self._log_end = await self._log.append(encode(entry), last=self._log_end)
+        self._snapshots.append((self.next_event, self._log_end))
+        self._since_snapshot = 0
+        needed = max(self.acked + 1, self.next_event - self.node.limits.events_kept)
+        found = bisect_right(self._snapshots, (needed, 1 << 62)) - 1
+        if found > 0 or (found == 0 and self._snapshots[0][1] > self._kept_from):
+            self._kept_from = self._snapshots[found][1]
+            del self._snapshots[:found]
+            await self._log.trim(self._kept_from)
+
+    def stop(self) -> None:
+        """The connection is over: listen to nothing, and hold nobody up."""
+        self.closing = True
+        for feed in self.feeds.values():
+            feed.stop(self.node)
+        self.feeds.clear()
+        self._queue.clear()
+        self._bytes = 0
+        self._make_room()
+        _release(self._flushes)
+        self._ring()
+
+
+def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def snapshot(feeds: Iterable[Feed]) -> tuple[tuple[str, int, int], ...]:
+    """Where each job goes on."""
+    return tuple({feed.job_id: (feed.job_id, feed.numbered, feed.mode) for feed in feeds}.values())
