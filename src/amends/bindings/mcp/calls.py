@@ -17,10 +17,12 @@ from amends.recovery.pumps import adrive, failed_first
 from amends.recovery.scope import SCOPE, time_left
 from amends.recovery.upstream import Upstream
 
-__all__ = ["ERRORS", "READING", "Calls", "learned"]
+__all__ = ["CONNECTING", "ERRORS", "READING", "Calls", "Passed", "learned", "unpassed"]
 
 READING = Operation(name="read", read_only=True)
 """Listings, resources, prompts, completions: the protocol says they change nothing."""
+
+CONNECTING = Operation(name="connect", read_only=True)
 
 ERRORS = ("raise", "return")
 KEY = "idempotency_key"
@@ -36,6 +38,22 @@ def learned(tools: Any) -> dict[str, tuple[Operation, bool]]:
         keyed = isinstance(properties, dict) and KEY in properties
         found[tool.name] = Operation.of_tool(tool.annotations, name=f"tools/call {tool.name}"), keyed
     return found
+
+
+class Passed:
+    """An exception that is the application's business, on its way past recovery."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def unpassed(result: Any) -> Any:
+    """A result, or what was on its way past recovery, raised."""
+    if result.__class__ is Passed:
+        raise result.error
+    return result
 
 
 class Calls:

@@ -21,18 +21,15 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult
-from msgspec.structs import replace as changed
 
 import mcp
-from amends.bindings.mcp.calls import READING, Calls, learned
+from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, learned, unpassed
 from amends.bindings.mcp.link import Link
-from amends.bindings.mcp.reading import error_of, failed_result, leaf, untouched
+from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
 from amends.bindings.mcp.watch import Watch
 from amends.bindings.mcp.witness import Witness
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.core.terms import Executed, Recovery
-from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.recovery.clock import CLOCK
 from amends.recovery.policies import ADCP
@@ -42,15 +39,6 @@ __all__ = ["Client"]
 
 _PAGES = 20
 """Pages of a listing that are read for annotations: one that never ends cannot hold a call up."""
-
-
-class _Passed:
-    """An exception that is the application's business, on its way past recovery."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
 
 
 class _Fresh:
@@ -146,7 +134,7 @@ class Client(mcp.Client):
         async def attempt(left: float | None) -> None:
             await self._connected(left)
 
-        await self._calls.run(attempt, _CONNECT)
+        await self._calls.run(attempt, CONNECTING)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -168,7 +156,7 @@ class Client(mcp.Client):
                 return link
             if link is not None:
                 if not self._renewable:
-                    raise _nothing_sent(ConnectionResetError())
+                    raise not_connected(ConnectionResetError())
                 self._link = None
                 await link.close()
             return await self._connect_anew(within)
@@ -181,13 +169,13 @@ class Client(mcp.Client):
             await link.opened(limit)
         except Exception as exc:
             self._entered = False
-            raise _nothing_sent(exc) from exc
+            raise not_connected(exc) from exc
         self._link = link
         return link
 
     def _deaf(self) -> bool:
         """Whether the SDK knows already that nobody listens: a call now would fail without having been sent."""
-        return bool(getattr(getattr(self._session, "_dispatcher", None), "_closed", False))
+        return getattr(getattr(self._session, "_dispatcher", None), "_closed", False) is True
 
     # -------------------------------------------------------------------------------------------------- calling
 
@@ -250,7 +238,7 @@ class Client(mcp.Client):
                 raise failed_result(result)
             return result
 
-        found: CallToolResult = _unpassed(
+        found: CallToolResult = unpassed(
             await calls.run(attempt, operation, policy=policy, errors=errors, first=first)
         )
         return found
@@ -319,7 +307,7 @@ class Client(mcp.Client):
         async def attempt(left: float | None) -> Any:
             return await self._sent(lambda: call(*args, **options), left)
 
-        return _unpassed(await self._calls.run(attempt, READING))
+        return unpassed(await self._calls.run(attempt, READING))
 
     async def _sent(self, call: Callable[[], Awaitable[Any]], left: float | None) -> Any:
         """One attempt, on a connection that stands."""
@@ -327,7 +315,7 @@ class Client(mcp.Client):
         try:
             return await self._limited(call(), left, link)
         except MCPError as exc:
-            return _Passed(exc)
+            return Passed(exc)
 
     async def _limited(self, call: Awaitable[Any], left: float | None, link: Link) -> Any:
         """
@@ -338,20 +326,19 @@ class Client(mcp.Client):
             MCPError: what is the application's business.
 
         """
-        limited = None if left is None else self._watch.begin(left)
-        cancelled = False
+        task = None if left is None else self._watch.begin(left)
+        cancelled = over = False
         try:
             return await call
         except asyncio.CancelledError:
             cancelled = True
-            if limited is None or not limited.expired:
-                raise
         except Exception as exc:
             if untouched(exc):
                 raise
             raise self._failed(exc, link) from exc
         finally:
-            over = limited is not None and limited.end(cancelled=cancelled)
+            if task is not None:
+                over = self._watch.end(task, cancelled=cancelled)
         if not over:
             raise asyncio.CancelledError
         raise self._failed(TimeoutError(), link)
@@ -362,38 +349,6 @@ class Client(mcp.Client):
         if again or (not self._http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED):
             link.lost = True
         return error
-
-
-_CONNECT = changed(READING, name="connect")
-
-
-def _nothing_sent(exc: Exception) -> FaultError:
-    """A connection that never stood: whatever happened, the call did not; and what was missing was no tool."""
-    error, _ = error_of(exc)
-    fault = changed(error.fault, executed=Executed.NO)
-    if fault.vocabulary == EVERYDAY and fault.code not in _CONNECTING:
-        # A command that is not there, or may not be run, is not there the next time either.
-        lasting = isinstance(leaf(exc), FileNotFoundError | PermissionError)
-        fault = changed(
-            fault,
-            code="SERVICE_UNAVAILABLE",
-            message=row_for(EVERYDAY, "SERVICE_UNAVAILABLE").message,
-            recovery=Recovery.TERMINAL if lasting else Recovery.TRANSIENT,
-            details=None,
-        )
-    found = FaultError.from_fault(fault)
-    found.__cause__ = exc
-    return found
-
-
-_CONNECTING = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "UNAUTHENTICATED"})
-"""What a connection may fail with; anything else is a way of not being there."""
-
-
-def _unpassed(result: Any) -> Any:
-    if result.__class__ is _Passed:
-        raise result.error
-    return result
 
 
 @contextlib.asynccontextmanager

@@ -23,7 +23,17 @@ from amends.foreign.classes import names
 from amends.foreign.touch import attribute
 from amends.serving.failures import fault_for, ours
 
-__all__ = ["Tell", "Told", "from_peer", "left_out_arguments", "told", "unknown", "unwrapped"]
+__all__ = [
+    "Tell",
+    "Told",
+    "from_peer",
+    "is_missing",
+    "left_out_arguments",
+    "raised_in",
+    "told",
+    "unknown",
+    "unwrapped",
+]
 
 Tell = Callable[[BaseException], Fault]
 """An exception nobody wrote for the caller as the caller hears it, in AdCP's words."""
@@ -67,10 +77,10 @@ def unwrapped(exc: BaseException) -> BaseException:
 
 def _quotes(exc: BaseException) -> bool:
     """The SDK wraps what a prompt raises in a ValueError, twice."""
-    return type(exc) is ValueError and _raised_in(exc).startswith("mcp.server.mcpserver.")
+    return type(exc) is ValueError and raised_in(exc).startswith("mcp.server.mcpserver.")
 
 
-def _raised_in(exc: BaseException) -> str:
+def raised_in(exc: BaseException) -> str:
     """The module that raised it."""
     trace = attribute(exc, "__traceback__")
     name = ""
@@ -128,6 +138,11 @@ def from_peer(exc: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+def is_missing(exc: BaseException) -> bool:
+    """Whether a framework says that what was named is not there."""
+    return _is(exc, _MISSING)
 
 
 def _is(exc: BaseException, known: frozenset[str]) -> bool:

@@ -31,7 +31,7 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.serving.failures import fault_for
 
-__all__ = ["Guard", "guard"]
+__all__ = ["TOOL", "Guard", "Missing", "guard"]
 
 S = TypeVar("S")
 

@@ -16,16 +16,18 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from amends.bindings.mcp.answering import TRACE
+from amends.bindings.mcp.failures import raised_in
 from amends.bindings.mcp.witness import failure_in, transport_fault
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.layers import KEY
 from amends.carriers.mcp import read as read_result
 from amends.core.fault import Fault, Origin
 from amends.core.terms import Executed, Recovery
+from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import adcp
 from amends.errors.base import FaultError
 
-__all__ = ["error_of", "failed_result", "leaf", "untouched"]
+__all__ = ["error_of", "failed_result", "leaf", "not_connected", "untouched"]
 
 _TEXT = 4096
 _PARTS = 100
@@ -114,12 +116,43 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
         if said is not None:
             return said, False
         if exc.code in _UNREADABLE:
-            return transport_fault(ConnectionResetError()), False
+            return _lost(), False
     elif isinstance(exc, ValidationError):
         # An answer that is no MCP.
-        return transport_fault(ConnectionResetError()), False
+        return _lost(), False
     elif isinstance(exc, RuntimeError):
-        # The tool ran, and what it gave does not keep to its own output schema.
-        fault = transport_fault(exc)
-        return replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES), False
+        if raised_in(exc) == "mcp.client.session":
+            # The tool ran, and what it gave does not keep to its own output schema.
+            fault = transport_fault(exc)
+            return replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES), False
+        # FastMCP's word for a session that ended, or never began.
+        cause = exc.__cause__
+        return _fault(leaf(cause)) if isinstance(cause, Exception) else (_lost(), False)
     return transport_fault(exc), False
+
+
+def _lost() -> Fault:
+    return transport_fault(ConnectionResetError())
+
+
+def not_connected(exc: Exception) -> FaultError:
+    """A connection that never stood: whatever happened, the call did not; and what was missing was no tool."""
+    error, _ = error_of(exc)
+    fault = replace(error.fault, executed=Executed.NO)
+    if fault.vocabulary == EVERYDAY and fault.code not in _CONNECTING:
+        # A command that is not there, or may not be run, is not there the next time either.
+        lasting = isinstance(leaf(exc), FileNotFoundError | PermissionError)
+        fault = replace(
+            fault,
+            code="SERVICE_UNAVAILABLE",
+            message=row_for(EVERYDAY, "SERVICE_UNAVAILABLE").message,
+            recovery=Recovery.TERMINAL if lasting else Recovery.TRANSIENT,
+            details=None,
+        )
+    found = FaultError.from_fault(fault)
+    found.__cause__ = exc
+    return found
+
+
+_CONNECTING = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "UNAUTHENTICATED"})
+"""What a connection may fail with; anything else is a way of not being there."""

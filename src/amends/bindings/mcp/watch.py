@@ -10,58 +10,39 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["Limited", "Watch"]
-
-
-class Limited:
-    """One call and its limit. Use as `limited = watch.begin(seconds)`, then `limited.end(cancelled)` in any case."""
-
-    __slots__ = ("_cancelling", "_task", "_watch", "expired", "until")
-
-    def __init__(self, watch: Watch, task: asyncio.Task[Any], until: float) -> None:
-        self._watch, self._task, self.until = watch, task, until
-        self._cancelling = task.cancelling()
-        self.expired = False
-
-    def end(self, *, cancelled: bool = False) -> bool:
-        """The call is over. Whether it was our cancellation that ended it, and nobody else's beside."""
-        self._watch.running.discard(self)
-        if not self.expired:
-            return False
-        return self._task.uncancel() <= self._cancelling and cancelled
-
-    def expire(self) -> None:
-        """Its time is over."""
-        self.expired = True
-        self._task.cancel()
+__all__ = ["Watch"]
 
 
 class Watch:
-    """The limits of one client's calls."""
+    """The limits of one client's calls, by the task each is made in: a task makes one at a time."""
 
-    __slots__ = ("_due", "_timer", "running")
+    __slots__ = ("_due", "_expired", "_running", "_timer")
 
     def __init__(self) -> None:
-        self.running: set[Limited] = set()
+        self._running: dict[asyncio.Task[Any], float] = {}
+        self._expired: dict[asyncio.Task[Any], int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
 
-    def begin(self, seconds: float) -> Limited:
-        """The limit of a call that begins now, in the current task."""
+    def begin(self, seconds: float) -> asyncio.Task[Any] | None:
+        """Limit what the current task does from now on; None where a limit around it is at work already."""
         task = asyncio.current_task()
         assert task is not None
+        if task in self._running:
+            return None
         loop = task.get_loop()
         until = loop.time() + seconds
-        limited = Limited(self, task, until)
-        self.running.add(limited)
+        self._running[task] = until
         if self._timer is None or until < self._due:
             self._set(loop, until)
-        return limited
+        return task
 
-    def _set(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self.stop()
-        self._due = due
-        self._timer = loop.call_at(due, self._look, loop)
+    def end(self, task: asyncio.Task[Any], *, cancelled: bool) -> bool:
+        """It is over. Whether the limit ended it, and nobody else's cancellation beside."""
+        del self._running[task]
+        if not self._expired or task not in self._expired:
+            return False
+        return task.uncancel() <= self._expired.pop(task) and cancelled
 
     def stop(self) -> None:
         """Set no timer any more."""
@@ -69,11 +50,20 @@ class Watch:
             self._timer.cancel()
             self._timer = None
 
+    def _set(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self.stop()
+        self._due = due
+        self._timer = loop.call_at(due, self._look, loop)
+
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
-        for limited in [each for each in self.running if each.until <= now and not each.expired]:
-            limited.expire()
-        left = [each.until for each in self.running if not each.expired]
+        left = []
+        for task, until in self._running.items():
+            if until > now:
+                left.append(until)
+            elif task not in self._expired:
+                self._expired[task] = task.cancelling()
+                task.cancel()
         if left:
             self._set(loop, min(left))

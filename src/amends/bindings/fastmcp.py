@@ -1,0 +1,265 @@
+"""
+FastMCP, both sides.
+
+    from amends.bindings.fastmcp import guard
+
+    guard(server)                       # a FastMCP server: every failure leaves as S4 says
+
+    from amends.bindings.fastmcp import Client
+
+    async with Client(url) as client:   # in place of fastmcp.Client
+        await client.call_tool("buy", {"id": 7})
+
+For a client class of your own, put `Recovering` in front of its bases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+try:
+    import fastmcp
+except ImportError as missing:
+    raise ImportError("amends.bindings.fastmcp needs an extra: pip install 'amends[fastmcp]'") from missing
+
+from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.exceptions import ToolError
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, learned, unpassed
+from amends.bindings.mcp.failures import Tell, is_missing, unknown
+from amends.bindings.mcp.guarding import Guard, Missing
+from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.witness import Witness
+from amends.core.fault import Fault
+from amends.core.operation import Operation
+from amends.core.policy import Policy
+from amends.errors.base import FaultError
+from amends.recovery.policies import ADCP
+from amends.recovery.upstream import Upstream
+from amends.serving.failures import fault_for
+
+if TYPE_CHECKING:
+    from fastmcp.client.client import CallToolResult
+
+__all__ = ["Client", "Recovering", "guard"]
+
+S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
+
+
+def guard(server: S, *, show: bool = True, tell: Tell = fault_for) -> S:
+    """
+    The same FastMCP server, guarded: one call, before or after its tools are registered.
+
+    Args:
+        server: the server; what is mounted below it is guarded with it.
+        show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is for
+            the caller.
+        tell: what foreign exceptions say.
+
+    """
+    if not isinstance(server, fastmcp.FastMCP):
+        raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
+    found = Guard(server._mcp_server, show=show, tell=tell)  # noqa: SLF001 - there is no public name for it
+    if found.install():
+        found.seam(server, "call_tool", missing=_missing("tool"), failed=ToolError)
+        found.seam(server, "read_resource")
+        found.seam(server, "render_prompt", missing=_missing("prompt"))
+    return server
+
+
+def _missing(what: str) -> Missing:
+    async def missing(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
+        return unknown(what) if is_missing(exc) else None
+
+    return missing
+
+
+class Recovering:
+    """
+    For classes derived from `fastmcp.Client`: calls recover, and raise typed errors.
+
+    `call_tool_mcp` recovers and returns the result as it came; `call_tool` raises the typed error of one that failed, or
+    returns it with `raise_on_error=False`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        policy: Policy = ADCP,
+        upstream: Upstream | None = None,
+        refresh: Callable[..., Any] | None = None,
+        verify: Callable[..., Any] | None = None,
+        limit: float | None = 300.0,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            args: the client's own.
+            policy: how far recovery may go; its `deadline` bounds each call, whatever the server does.
+            upstream: what is shared with the other callers of the same server.
+            refresh: renews credentials after they were refused, as in `recover`.
+            verify: looks whether a call that may have happened did, as in `recover`; a result is an MCP one.
+            limit: seconds one attempt may take where the policy does not say less.
+            options: the client's own.
+
+        """
+        super().__init__(*args, **options)
+        self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)
+        transport = getattr(self, "transport", None)
+        if isinstance(transport, StreamableHttpTransport):
+            transport.httpx_client_factory = _witnessing(transport)
+
+    async def __aenter__(self) -> Any:
+        """Connect, with recovery."""
+        enter = super().__aenter__  # type: ignore[misc]
+
+        async def attempt(left: float | None) -> Any:
+            try:
+                async with asyncio.timeout(left):
+                    return await enter()
+            except Exception as exc:
+                raise not_connected(exc) from exc
+
+        return await self._calls.run(attempt, CONNECTING)
+
+    async def call_tool_mcp(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *args: Any,
+        operation: Operation | None = None,
+        policy: Policy | None = None,
+        **options: Any,
+    ) -> Any:
+        """As the client's own, with recovery: the last result, also one that failed."""
+        return await self._called("return", name, arguments, args, options, operation, policy)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        version: str | None = None,
+        timeout: Any = None,  # noqa: ASYNC109 - the client's own word
+        progress_handler: Any = None,
+        raise_on_error: bool = True,
+        meta: dict[str, Any] | None = None,
+        operation: Operation | None = None,
+        policy: Policy | None = None,
+    ) -> CallToolResult:
+        """
+        As the client's own, with recovery.
+
+        Raises:
+            FaultError: the typed error.
+
+        """
+        asked = dict(meta) if meta else {}
+        if version is not None:
+            asked["fastmcp"] = {**asked.get("fastmcp", {}), "version": version}
+        options = {"timeout": timeout, "progress_handler": progress_handler, "meta": asked or None}
+        errors = "raise" if raise_on_error else "return"
+        result = await self._called(errors, name, arguments or {}, (), options, operation, policy)
+        found: CallToolResult = await self._parse_call_tool_result(name, result)  # type: ignore[attr-defined]
+        return found
+
+    async def _called(
+        self,
+        errors: str,
+        name: str,
+        arguments: dict[str, Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        operation: Operation | None,
+        policy: Policy | None,
+    ) -> Any:
+        """The result of a tool as it came, in the end."""
+        if operation is None:
+            operation = self._calls.known(name, arguments) or await self._learned(name, arguments, policy)
+
+        async def attempt(left: float | None) -> Any:
+            result = await self._on_a_session("call_tool_mcp", left, name, arguments, *args, **options)
+            if getattr(result, "is_error", False):
+                raise failed_result(result)
+            return result
+
+        return unpassed(await self._calls.run(attempt, operation, policy=policy, errors=errors))
+
+    async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
+        async def attempt(left: float | None) -> Any:
+            return await self._on_a_session("list_tools", left)
+
+        found = await self._calls.run(attempt, READING, policy=policy)
+        if isinstance(found, list):
+            self._calls.tools = learned(found)
+        self._calls.listed = True
+        return self._calls.known(name, arguments) or Operation(name=name)
+
+    async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:
+        """As the client's own, with recovery."""
+        return await self._read("read_resource_mcp", *args, **options)
+
+    async def get_prompt_mcp(self, *args: Any, **options: Any) -> Any:
+        """As the client's own, with recovery."""
+        return await self._read("get_prompt_mcp", *args, **options)
+
+    async def _read(self, method: str, *args: Any, **options: Any) -> Any:
+        async def attempt(left: float | None) -> Any:
+            return await self._on_a_session(method, left, *args, **options)
+
+        return unpassed(await self._calls.run(attempt, READING))
+
+    async def _on_a_session(self, method: str, left: float | None, *args: Any, **options: Any) -> Any:
+        """One attempt: on the client's session, or where that has died on a fresh one for this call alone."""
+        if self._died():
+            fresh: Any = self.new()  # type: ignore[attr-defined]
+            call = getattr(super(Recovering, fresh), method)
+
+            async def once() -> Any:
+                async with fresh:
+                    return await call(*args, **options)
+
+            return await _limited(once(), left)
+        return await _limited(getattr(super(), method)(*args, **options), left)
+
+    def _died(self) -> bool:
+        """Whether the session ended by itself while the client is in use."""
+        state = self._session_state  # type: ignore[attr-defined]
+        task = state.session_task
+        if task is None:
+            return False
+        dispatcher = getattr(state.session, "_dispatcher", None)
+        return task.done() or getattr(dispatcher, "_closed", False) is True
+
+
+async def _limited(call: Awaitable[Any], left: float | None) -> Any:
+    """One attempt, within its time. Raises FaultError."""
+    try:
+        async with asyncio.timeout(left):
+            return await call
+    except FaultError:
+        raise
+    except Exception as exc:
+        if untouched(exc):
+            return Passed(exc)
+        raise error_of(exc)[0] from exc
+
+
+def _witnessing(transport: StreamableHttpTransport) -> Any:
+    """A factory of HTTP clients that are seen through: of those the transport would have had."""
+    make = transport.httpx_client_factory or transport._make_verify_factory()  # noqa: SLF001
+
+    def witnessed(**options: Any) -> Any:
+        if make is None:
+            options.pop("follow_redirects", None)
+            return Witness(create_mcp_http_client(**options))
+        return Witness(make(**options))
+
+    return witnessed
+
+
+class Client(Recovering, fastmcp.Client[Any]):
+    """In place of `fastmcp.Client`: the same arguments, and those of `Recovering`."""
