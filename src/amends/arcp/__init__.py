@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from amends.arcp.client import Client, Event, Handle, Settings, connect
+    from amends.arcp.runtime import Context, Credential, CredentialProvider, Grant, Limits, Runtime
 
-__all__ = ["Client", "Event", "Handle", "Settings", "connect"]
+__all__ = [
+    "Client",
+    "Context",
+    "Credential",
+    "CredentialProvider",
+    "Event",
+    "Grant",
+    "Handle",
+    "Limits",
+    "Runtime",
+    "Settings",
+    "connect",
+]
 
 # Each name is loaded when it is first asked for.
 _HOMES = {
@@ -28,6 +41,12 @@ _HOMES = {
     "Handle": "client",
     "Settings": "client",
     "connect": "client",
+    "Context": "runtime",
+    "Credential": "runtime",
+    "CredentialProvider": "runtime",
+    "Grant": "runtime",
+    "Limits": "runtime",
+    "Runtime": "runtime",
 }
 
 
