@@ -1,0 +1,191 @@
+"""The agents of the runtime's tests: each does one thing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from amends import errors as everyday
+from amends.arcp import errors
+from amends.errors import FaultError
+
+
+async def echo(input, ctx):
+    """Returns what it is given."""
+    return input
+
+
+async def raising(input, ctx):
+    """Raises an ARCP error of a code, with details."""
+    raise errors.ARCPError(
+        input["code"], "as raised", details=input.get("details"), retryable=input.get("retryable")
+    )
+
+
+async def everyday_error(input, ctx):
+    """Raises an error of another vocabulary."""
+    raise everyday.RateLimitedError("slow down", retry_after=3)
+
+
+async def crashing(input, ctx):
+    """Raises what no client may read."""
+    raise ValueError("password=hunter2")
+
+
+async def exiting(input, ctx):
+    """Tries to take the process along."""
+    raise SystemExit(3)
+
+
+async def waiting(input, ctx):
+    """Waits until it is told to stop."""
+    await ctx.status("waiting")
+    await asyncio.Event().wait()
+
+
+async def stubborn(input, ctx):
+    """Does not listen when it is told to stop."""
+    await ctx.status("waiting")
+    until = time.monotonic() + input["seconds"]
+    while time.monotonic() < until:
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            await ctx.log("no")
+    await ctx.log("late")
+    return "too late"
+
+
+async def swallowing(input, ctx):
+    """Takes being told to stop for a reason to be done."""
+    try:
+        await ctx.status("waiting")
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        return "as if nothing had happened"
+
+
+async def talking(input, ctx):
+    """Says something of every kind."""
+    await ctx.log("a line", level="warn")
+    await ctx.thought("hm")
+    await ctx.status("working", "on it")
+    await ctx.metric("rows", 3, "rows", {"table": "t"})
+    await ctx.progress(1, 2, units="files", message="half")
+    await ctx.artifact("arcp://a", "text/plain", byte_size=3, sha256="00")
+    await ctx.event("x-vendor.note", {"n": 1})
+    call = await ctx.tool_call("search", {"q": 1})
+    await ctx.tool_result(call, {"hits": 2})
+    return {"run": ctx.run, "trace": ctx.trace, "agent": ctx.agent, "principal": ctx.principal}
+
+
+async def counting(input, ctx):
+    """Emits numbered lines, pausing when asked."""
+    for number in range(input["count"]):
+        await ctx.log(f"{number} {'x' * input.get('size', 0)}")
+        if input.get("pause") is not None:
+            await asyncio.sleep(input["pause"])
+    return input["count"]
+
+
+async def streaming(input, ctx):
+    """Streams what it is given, as text or bytes."""
+    async with ctx.result_chunks() as result:
+        for piece in input["pieces"]:
+            await result.write(piece.encode() if input.get("binary") else piece)
+    return "a summary"
+
+
+async def yielding(input, ctx):
+    """Streams by yielding."""
+    for piece in input["pieces"]:
+        yield piece
+
+
+async def trying(input, ctx):
+    """Asks for authority, and goes on without."""
+    refused = []
+    for capability, target in input["wants"]:
+        try:
+            ctx.authorize(capability, target)
+        except FaultError as error:
+            refused.append(error.code)
+    return refused
+
+
+async def calling(input, ctx):
+    """Calls a tool that fails: the job goes on (R7)."""
+    call = await ctx.tool_call("fetch", {"url": "u"}, call_id="c1")
+    await ctx.tool_result(
+        call, error=errors.InvalidRequestError("404 from upstream", details={"status": 404, "url": "u"})
+    )
+    await ctx.tool_result("c2", error={"code": "NOT_OURS", "message": "m", "retryable": True})
+    return "alive"
+
+
+async def spending(input, ctx):
+    """Spends, then asks to do more."""
+    for amount in input["amounts"]:
+        await ctx.metric("cost.inference", amount, "USD")
+    ctx.authorize("tool.call", "search")
+    return ctx.budget
+
+
+async def expiring(input, ctx):
+    """Works beyond the end of its lease, and does not care."""
+    while True:
+        try:
+            ctx.authorize("fs.read", "/w/a")
+        except errors.LeaseExpiredError:
+            return "unimpressed"
+        await asyncio.sleep(0.02)
+
+
+async def delegating(input, ctx):
+    """Hands its work on, and says what came of it."""
+    try:
+        result = await ctx.delegate(
+            input["agent"], input.get("input"), lease=input.get("lease"), expires_at=input.get("expires_at")
+        )
+    except FaultError as error:
+        return {"code": error.code, "details": error.details, "budget": ctx.budget}
+    return {"result": result if not isinstance(result, bytes) else result.decode(), "budget": ctx.budget}
+
+
+async def flaky(input, ctx):
+    """Fails with a code for so many runs."""
+    if ctx.run <= input["fails"]:
+        raise errors.ARCPError(
+            input.get("code", "INTERNAL_ERROR"), f"run {ctx.run}", details={"run": ctx.run}
+        )
+    await ctx.log(f"run {ctx.run}")
+    return {"run": ctx.run}
+
+
+AGENTS = {
+    "echo": echo,
+    "raising": raising,
+    "everyday": everyday_error,
+    "crashing": crashing,
+    "exiting": exiting,
+    "waiting": waiting,
+    "stubborn": stubborn,
+    "swallowing": swallowing,
+    "talking": talking,
+    "counting": counting,
+    "streaming": streaming,
+    "yielding": yielding,
+    "trying": trying,
+    "calling": calling,
+    "spending": spending,
+    "expiring": expiring,
+    "delegating": delegating,
+    "flaky": flaky,
+}
+
+
+def register(runtime, **more):
+    """All of them."""
+    for name, function in AGENTS.items():
+        runtime.register_agent(name, function, **more)
+    return runtime

@@ -1,0 +1,43 @@
+"""Runtimes on every embedded store, ended with their tests."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import AsyncExitStack
+
+import pytest
+
+from amends.arcp import Limits, Runtime
+from tests.arcp.agents import register
+from tests.arcp.raw import TOKENS
+
+# What is written survives the process all the same; only a power cut asks for more, and every commit would pay for it.
+SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_url(request, tmp_path):
+    """A store that several runtimes can share."""
+    return f"memory:{uuid.uuid4().hex}" if request.param == "memory" else SQLITE.format(tmp_path)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return SQLITE.format(tmp_path)
+
+
+@pytest.fixture
+async def begin():
+    """Starts runtimes with all test agents; without a store, in memory alone."""
+    async with AsyncExitStack() as stack:
+
+        async def start(store=None, *, limits=None, agents=True, **options):
+            settings = {"drain": 0.0, "cancel_grace": 0.2, "node_lease": 30.0, **(limits or {})}
+            options.setdefault("tokens", None if "authenticate" in options else TOKENS)
+            runtime = Runtime(store, limits=Limits(**settings), **options)
+            if agents:
+                register(runtime)
+            await stack.enter_async_context(runtime)
+            return runtime
+
+        yield start
