@@ -10,7 +10,8 @@ import pytest
 from amends import stores
 from tests.stores.servers import NatsServer
 
-BACKENDS = ("memory", "sqlite", "nats")
+# SQLite twice: with fsync its threads write, without the event loop does.
+BACKENDS = ("memory", "sqlite", "sqlite-normal", "nats")
 _numbers = itertools.count()
 
 
@@ -32,8 +33,8 @@ def url(backend, tmp_path, request):
     """A URL nobody else uses; opening it twice gives two handles on one store."""
     if backend == "memory":
         return f"memory:{uuid.uuid4().hex}"
-    if backend == "sqlite":
-        return f"sqlite:///{tmp_path}/store.db"
+    if backend.startswith("sqlite"):
+        return f"sqlite:///{tmp_path}/store.db{'?synchronous=normal' * (backend != 'sqlite')}"
     server = request.getfixturevalue("nats_server")
     return f"{server.url}/t{next(_numbers)}"
 

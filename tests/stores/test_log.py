@@ -162,7 +162,7 @@ async def test_a_slow_follower_misses_nothing_and_holds_up_nobody(store, other):
         async for entry in other.log("l").follow(1):
             seen.append(entry.seq)
             if entry.seq % 100 == 0:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.02)
             if entry.seq == 2000:
                 return
 

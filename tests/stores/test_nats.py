@@ -194,8 +194,8 @@ async def killing(tmp_path, times, seed):
 
 
 async def test_a_server_killed_and_restarted(tmp_path):
-    """Six kills here, a hundred in the soak run."""
-    await killing(tmp_path, 6, 3)
+    """Four kills here, a hundred in the soak run."""
+    await killing(tmp_path, 4, 3)
 
 
 @pytest.mark.soak
@@ -268,11 +268,11 @@ async def test_a_cluster_that_loses_a_node(tmp_path):
 
         async def lose_nodes():
             for node in cluster.nodes[:2]:
-                await asyncio.sleep(1)
+                await asyncio.sleep(0.5)
                 await asyncio.to_thread(node.kill)
                 await asyncio.sleep(1)
                 await asyncio.to_thread(node.start)
-                await asyncio.sleep(1)
+                await asyncio.sleep(0.5)
 
         await Work(url, lease=3.0).run(lose_nodes)
     finally:
