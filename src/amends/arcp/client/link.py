@@ -32,6 +32,8 @@ _ACK_WITHIN = 0.25
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
+_TURN = 64
+"""Messages taken before others on the loop get their turn."""
 
 
 class Receiver(Protocol):
@@ -108,9 +110,9 @@ class Link:
         if self.fault is None and self._open.is_set() and connection is not None:
             try:
                 async with asyncio.timeout(_GOODBYE):
-                    await connection.send(write(self.message("session.close", m.Bye("client_shutdown"))))
+                    self.post(self.message("session.close", m.Bye("client_shutdown")))
                     await self._said_goodbye.wait()
-            except (TimeoutError, ConnectionLost):
+            except TimeoutError:
                 pass
         if task is not None:
             task.cancel()
@@ -217,7 +219,7 @@ class Link:
     async def _read(self) -> None:
         """Hand on what comes, until the connection is over."""
         connection = self._connection
-        garbage = 0
+        garbage = in_a_row = 0
         while connection is not None and connection is self._connection:
             frame = await connection.receive()
             if frame is None:
@@ -232,7 +234,12 @@ class Link:
             garbage = 0
             if not await self._handle(message, len(frame)):
                 break
+            in_a_row += 1
+            if in_a_row % _TURN == 0:
+                # A flood must not keep those from running who would read it.
+                await asyncio.sleep(0)
         self._open.clear()
+        self._said_goodbye.set()
         self._stop_timers()
         self._connection = None
         if connection is not None:
