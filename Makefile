@@ -25,7 +25,7 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not soak" -n $(WORKERS) --dist worksteal
 
-soak: $(VENV)/.dev
+soak: $(VENV)/.dev $(VENV)/.tools
 	$(BIN)/python -m pytest -q -m soak --timeout=3600
 
 bench: $(VENV)/.bench
@@ -56,6 +56,10 @@ $(VENV)/.try: $(VENV)/bin/python pyproject.toml
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@ $(VENV)/.try
+
+$(VENV)/.tools: $(VENV)/bin/python scripts/fetch_tools.py
+	$(BIN)/python scripts/fetch_tools.py $(VENV)/tools
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[docs]'

@@ -34,6 +34,7 @@ def test_a_failure_leaves_as_it_left():
     assert done.stderr.count(b"next in") == 2
     assert b"after 3 runs" in done.stderr
     assert amends_run("--", "sh", "-c", "kill -TERM $$").returncode == 143
+    assert amends_run("--", "sh", "-c", "kill -36 $$").returncode == 164
     assert amends_run("--", "sh", "-c", f"echo '{LIMITED}'").returncode == 9
     assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 7
 

@@ -3,15 +3,18 @@
 import asyncio
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from amends import FaultError, Policy
 from amends.process import Feed, arun, run
+from amends.process.ending import HeldSignals, end_group
 from amends.testing import FakeClock
 from tests.process.alive import alive, all_gone, written
 
@@ -159,6 +162,52 @@ def test_a_signal_beats_an_envelope(script):
     assert outcome(argv, **READ_ONLY)[0] == 2
 
 
+def test_signals_without_a_name(script):
+    """Real-time signals are told by their number."""
+    with pytest.raises(FaultError) as caught:
+        run(script("", 1, after="kill -36 $$"))
+    assert caught.value.fault.details == {"signal": "SIGRTMIN+2"}
+    assert caught.value.history[-1].result.signal_number == 36
+
+
+def test_an_end_that_somebody_else_saw(tmp_path):
+    """Where children are waited for elsewhere, nobody knows how a command ended: no success, and no repeat."""
+    program = (
+        "import signal\nfrom amends import FaultError\nfrom amends.process import run\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"try:\n    run(['sh', '-c', 'echo run >> {tmp_path}/runs; exit 0'])\n"
+        "except FaultError as error:\n    print(error.fault.code, error.fault.executed.value)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("INTERNAL_ERROR maybe\n", "")
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_ending_a_group_that_is_gone():
+    """Nothing to end is no failure."""
+    process = subprocess.Popen(["true"], start_new_session=True)
+    process.wait()
+    end_group(process.pid, time.sleep)
+
+
+def test_signals_wait_while_a_command_is_started():
+    """What arrives before anybody could end the command is delivered afterwards; other threads hold nothing."""
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        held = HeldSignals()
+        signal.raise_signal(signal.SIGTERM)
+        assert came == []
+        held.release()
+        assert came == [signal.SIGTERM]
+        thread = threading.Thread(target=lambda: HeldSignals().release())
+        thread.start()
+        thread.join()
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_a_hang_is_ended_with_everything_it_started(script, tmp_path):
     """C12: a time-out ends the whole group, two levels down, also where SIGTERM is ignored."""
     pids = tmp_path / "pids"
@@ -194,6 +243,16 @@ def test_output_after_the_exit(script):
     done = run(script("first", 0, before="sleep 30 &"))
     assert (done.stdout, done.exit) == (b"first", 0)
     assert time.monotonic() - started < 10
+
+
+def test_output_without_end(tmp_path):
+    """Something left behind that writes for ever holds nothing up, and what is kept stays bounded."""
+    started = time.monotonic()
+    argv = ["sh", "-c", f"yes & echo $! > {tmp_path}/pid"]
+    done = run(argv, max_output=1000)
+    assert (done.exit, done.truncated) == (0, True)
+    assert time.monotonic() - started < 15
+    assert all_gone(written(tmp_path / "pid")), "it writes to nobody"
 
 
 def test_a_success_keeps_what_it_started(script, tmp_path):
@@ -255,6 +314,15 @@ def test_input_from_a_descriptor_is_recorded(script, tmp_path, limit, runs):
         feed = Feed(source=file.fileno(), limit=limit)
         assert outcome(argv, stdin=feed)[0] == runs
     assert (tmp_path / "sizes").read_text().split() == ["200000"] * runs
+
+
+def test_input_from_a_terminal_that_hung_up():
+    """It ends there."""
+    ours, theirs = pty.openpty()
+    os.close(theirs)
+    done = run(["cat"], stdin=Feed(source=ours))
+    os.close(ours)
+    assert (done.exit, done.stdout) == (0, b"")
 
 
 def test_a_command_that_reads_nothing(script):

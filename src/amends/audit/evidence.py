@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from amends.carriers.process import read
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects.envelope import error_of
@@ -48,11 +47,6 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def triggered(self) -> bool:
         """Whether what the probe is about happened at all."""
         return not self.fixture or bool(self.requests)
-
-    @property
-    def failed(self) -> bool:
-        """Whether the command says that it failed, by its exit code or its envelope."""
-        return self.exit != 0 or read({"exit": self.exit, "stdout": self.stdout}).failed
 
     @property
     def document(self) -> Any:

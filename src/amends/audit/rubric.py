@@ -83,6 +83,10 @@ def _names(found: Sequence[Observation]) -> str:
     return ", ".join(one.probe for one in found) or "none"
 
 
+def _shown(value: object) -> str:
+    return "absent" if value is None else repr(value)
+
+
 def _criteria(evidence: Evidence) -> list[Criterion]:
     failures = _failures(evidence)
     saying = [one for one in failures if _says(one)]
@@ -106,20 +110,22 @@ def _criteria(evidence: Evidence) -> list[Criterion]:
             2,
             "a rate limit includes retry_after_ms",
             None if limited is None else waits,
-            not_seen if limited is None else f"{wait!r}; the server asked for {evidence.retry_after:g} s",
+            not_seen
+            if limited is None
+            else f"{_shown(wait)}; the server asked for {evidence.retry_after:g} s",
         ),
         _encodes(evidence),
         Criterion(
             3,
             "retry_strategy is present",
             None if limited is None else isinstance(error.get("retry_strategy"), str),
-            not_seen if limited is None else repr(error.get("retry_strategy")),
+            not_seen if limited is None else _shown(error.get("retry_strategy")),
         ),
         Criterion(
             3,
             "max_retries is present",
             None if limited is None else type(error.get("max_retries")) is int,
-            not_seen if limited is None else repr(error.get("max_retries")),
+            not_seen if limited is None else _shown(error.get("max_retries")),
         ),
         Criterion(
             3,
@@ -218,7 +224,9 @@ def _meaning(evidence: Evidence) -> Side:
     usage = {number for probe, number in exits.items() if probe in {"unknown-command", "unknown-flag"}}
     others = {number for probe, number in exits.items() if probe.isdecimal()}
     if usage and not usage & others:
-        return Side("exit-code meaning", 1, f"only mistakes in usage differ: {listed}")
+        return Side(
+            "exit-code meaning", 1, f"mistakes in usage differ from what a service answered: {listed}"
+        )
     return Side("exit-code meaning", 0, f"the same for different failures: {listed}")
 
 

@@ -51,16 +51,18 @@ def html(report: Report) -> str:
         for side in report.sides
     )
     seen = "".join(_observation(one) for one in report.evidence.observations)
-    way = escape(" ".join(report.evidence.json_way)) or "none found"
+    way = escape(" ".join(report.evidence.json_way))
     return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Audit: {name}</title>"
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        f"<title>Audit: {name}</title>"
         f"<style>{_STYLE}</style></head><body><h1><code>{name}</code></h1>"
         f"<p class='score'>{escape(headline(report))}</p>"
         "<h2>Retry hints (challenge 19)</h2>"
         f"<table><tr><th>level</th><th>met</th><th>condition</th><th>seen</th></tr>{criteria}</table>"
         "<h2>Beside the rubric</h2>"
         f"<table><tr><th>score</th><th>of</th><th>seen</th></tr>{sides}</table>"
-        f"<p>Network: {escape(report.evidence.network)}. Words that make it speak JSON: <code>{way}</code>.</p>"
+        f"<p>Network: {escape(report.evidence.network)}. Words that make it speak JSON: {f'<code>{way}</code>' if way else 'none found'}.</p>"
         f"<h2>Evidence</h2>{seen}</body></html>\n"
     )
 
@@ -69,6 +71,8 @@ def _observation(one: Observation) -> str:
     ended = "ended by the audit" if one.timed_out else (one.signal or f"exit {one.exit}")
     if not one.triggered:
         ended += ", the fixture was never asked"
+    elif one.fixture:
+        ended += f", {counted(len(one.requests), 'request')}"
     requests = "".join(
         f"<li>{request.at:.2f} s {escape(request.method)} {escape(request.path)}</li>"
         for request in one.requests
@@ -80,6 +84,11 @@ def _observation(one: Observation) -> str:
         f"<h3>stdout</h3><pre>{escape(strip_lines(one.stdout))}</pre>"
         f"<h3>stderr</h3><pre>{escape(strip_lines(one.stderr))}</pre></details>"
     )
+
+
+def counted(number: int, what: str) -> str:
+    """So many of them, in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def strip_lines(text: str) -> str:
@@ -94,5 +103,6 @@ _STYLE = (
     ".score{font-size:2rem;font-weight:700}tr.yes td:nth-child(2){color:#0a7a2f}tr.no td:nth-child(2){color:#b00020}"
     "tr.unknown td:nth-child(2){color:#8a6d00}h3{font-size:.9rem;margin:.4rem 0}"
     "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}pre{background:#1c1c1c}"
-    "td,th{border-color:#333}}"
+    "td,th{border-color:#333}tr.yes td:nth-child(2){color:#5fd38d}tr.no td:nth-child(2){color:#ff8a80}"
+    "tr.unknown td:nth-child(2){color:#e6c65c}}"
 )

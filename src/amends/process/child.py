@@ -136,7 +136,11 @@ def _follow(pid: int, done: Finished, pipes: Pipes, until: float | None) -> None
 
 def _note_end(pid: int, done: Finished) -> bool:
     """Whether the command itself has ended; what it left with is noted."""
-    found = ended(pid)
+    try:
+        found = ended(pid)
+    except ChildProcessError:
+        done.lost = True
+        return True
     if found is None:
         return False
     if found.si_code == os.CLD_EXITED:

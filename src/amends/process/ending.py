@@ -33,11 +33,11 @@ def end_group(pid: int, meanwhile: Callable[[float], Any]) -> None:
     _signal(pid, signal.SIGTERM)
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
+        meanwhile(_TICK)
         try:
-            meanwhile(_TICK)
             if ended(pid) is not None:
                 break
-        except OSError:  # pragma: no cover - somebody else waited for it
+        except ChildProcessError:  # somebody else waited for it
             break
     _signal(pid, signal.SIGKILL)
 

@@ -45,6 +45,8 @@ def fault_of(done: Finished, name: str | None = None, *, believing: bool = True)
         return _fault(_NOT_STARTED.get(word, "INTERNAL_ERROR"), Executed.NO, "exit", {"errno": word})
     if done.timed_out:
         return _fault("TIMEOUT", Executed.MAYBE, "timeout", None)
+    if done.lost:
+        return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", None)
     if done.signal is not None:
         return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", {"signal": done.signal})
     reading = spoken(done, name)

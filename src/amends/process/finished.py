@@ -19,6 +19,8 @@ class Finished:
         """Its exit code; None when a signal or a time-out ended it, or when it could not be started."""
         self.signal_number: int | None = None
         """The number of the signal that ended it."""
+        self.lost = False
+        """Somebody else waited for it, or the process ignores the end of its children: how it ended nobody knows."""
         self.timed_out = False
         self.not_started: int | None = None
         """The error number, where it could not be started at all."""

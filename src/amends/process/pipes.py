@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import selectors
 import subprocess
 from collections.abc import Callable
@@ -15,6 +14,8 @@ from amends.process.finished import Finished
 __all__ = ["OnOutput", "Pipes"]
 
 _PIECE = 65536
+_FULL = 1024 * 1024
+"""The most a pipe holds, where nobody changed the system's limit."""
 
 OnOutput = Callable[[str, bytes], Any]
 """Gets "stdout" or "stderr" and the bytes, as they come."""
@@ -76,23 +77,26 @@ class Pipes:
         return False
 
     def drain(self) -> None:
-        """Keep what is in the pipes by now; it still counts."""
+        """Keep what is in the pipes by now; it still counts. Somebody who writes without end is not waited for."""
         for key in list(self._selector.get_map().values()):
             if key.data in {"stdout", "stderr"}:
-                while key.fd in self._selector.get_map() and select.select([key.fd], [], [], 0)[0]:
-                    self._keep(key.fileobj, key.data)
+                for _ in range(_FULL // _PIECE):
+                    if not self._keep(key.fileobj, key.data):
+                        break
 
-    def _keep(self, pipe: Any, name: str) -> None:
+    def _keep(self, pipe: Any, name: str) -> bool:
+        """Keep one piece; whether there was one."""
         try:
             piece = os.read(pipe.fileno(), _PIECE)
         except BlockingIOError:
-            return
+            return False
         if not piece:
             self._selector.unregister(pipe)
-            return
+            return False
         (self._done.out if name == "stdout" else self._done.err).write(piece)
         if self._on_output is not None:
             self._on_output(name, piece)
+        return True
 
     # Its input ---------------------------------------------------------------------------------------------------
 
