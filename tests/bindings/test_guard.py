@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.bindings.commands import ENV, answer, sample
 
@@ -127,3 +128,24 @@ def test_without_stderr():
         ["sh", "-c", '"$0" -c "$1" 2>&-', sys.executable, program], capture_output=True, env=ENV, timeout=60
     )
     assert (done.returncode, done.stdout) == (9, b"")
+
+
+def test_a_stdout_closed_behind_our_back():
+    """Descriptor 1 is gone although Python still has a stdout: said on stderr, and a success is no success then."""
+    program = "import os\nfrom amends.bindings.guard import guard\nos.close(1)\nguard(lambda: {'a': 1})()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"could not be written" in done.stderr
+
+
+def test_a_stderr_that_is_full():
+    """What cannot be said to a person is still said by the exit code."""
+    program = (
+        "from amends.bindings.guard import guard\nfrom amends.errors import NotFoundError\n"
+        "def run():\n    raise NotFoundError('gone')\nguard(run)()\n"
+    )
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", program], stderr=full, env=ENV, timeout=60)
+    assert done.returncode == 4

@@ -110,7 +110,4 @@ def _default(piped: str) -> str:
     named = os.environ.get("AMENDS_OUTPUT", "")
     if named in OUTPUTS:
         return named
-    try:
-        return "text" if os.isatty(1) else piped
-    except OSError:
-        return piped
+    return "text" if os.isatty(1) else piped
