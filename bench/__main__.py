@@ -20,6 +20,7 @@ SECTIONS = {
     "hints": "The first wait after odd hints, ours and the peers'",
     "stores": "Stores",
     "http": "HTTP",
+    "arcp": "ARCP: an echo job over WebSocket",
     "cli_startup": "Starting a command line",
 }
 HERE = Path(__file__).resolve().parent.parent

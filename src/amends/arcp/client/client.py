@@ -249,7 +249,7 @@ class Client:
         await link.ready(self._settings.request_timeout)
         message = link.message(type, payload, job_id=job_id, trace_id=trace_id)
         # Written before anybody waits: an input that is no JSON is the caller's mistake, said at once.
-        link.post(message)
+        link.post(message, alone=not self._requests)
         answer: Future[Any] = self._requests.add(message, repeatable=repeatable, job_id=job_id)
         try:
             return await answer

@@ -168,10 +168,17 @@ class Link:
         """A message of this session."""
         return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
 
-    def post(self, message: Envelope) -> None:
-        """Send a message with whatever else this turn of the loop sends. What a lost connection took is asked again."""
+    def post(self, message: Envelope, *, alone: bool = False) -> None:
+        """
+        Send a message with whatever else this turn of the loop sends, or at once where it is likely to be `alone`.
+
+        What a lost connection took is asked again.
+        """
         self._outbox.append(write(message))
-        if not self._flushing:
+        if alone and not self._flushing:
+            self._flushing = True
+            self._flush()
+        elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
 

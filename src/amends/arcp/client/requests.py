@@ -39,6 +39,10 @@ class Requests:
         self._waiting: dict[str, Request] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
+    def __bool__(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
     def add(self, message: Envelope, *, repeatable: bool, job_id: str | None = None) -> Future[Any]:
         """A request that is about to be sent; what is given is its answer."""
         answer: Future[Any] = self._loop.create_future()

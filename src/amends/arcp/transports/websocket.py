@@ -51,13 +51,12 @@ class WebSocketConnection:
 
     async def send(self, data: str | bytes) -> None:
         """Send one text frame, waiting while the other side is slow."""
-        try:
-            await self._socket.send(data, text=True)
-        except ConnectionClosed:
-            raise ConnectionLost("the WebSocket is closed") from None
+        await self.send_all((data,))
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
         """Send several, and wait for room once."""
+        if self.post(frames):
+            return
         try:
             # The library's own context for writing: one flush and one wait for all of them.
             async with self._socket.send_context():
@@ -73,7 +72,8 @@ class WebSocketConnection:
             return False
         for frame in frames:
             protocol.send_text(_bytes(frame))
-        socket.send_data()
+        # One write for all of them. An open protocol has nothing but frames to send.
+        socket.transport.write(b"".join(protocol.data_to_send()))
         return True
 
     async def receive(self) -> str | bytes | None:

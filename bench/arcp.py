@@ -1,0 +1,168 @@
+"""
+An echo job over WebSocket, client and runtime in one process: ours, the published SDK, and a bare loop.
+
+The bare loop is the floor: the same library, the same three frames per job (submit, accepted, result), `json`, and
+nothing else: no session, no ids to speak of, no store. None of the three compresses its frames. CPU of both sides
+together; the three take turns, and a round's ratios are taken within the round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from statistics import median, quantiles
+
+JOBS = 200
+ROUNDS = 60
+INPUT = {"instruction": "say it again", "items": [1, 2, 3], "deep": {"a": {"b": "c"}}}
+
+Job = Callable[[], Awaitable[object]]
+
+
+async def echo(given, ctx):
+    return given
+
+
+@asynccontextmanager
+async def ours():
+    import amends.arcp
+
+    runtime = amends.arcp.Runtime(tokens={"secret": "bench"})
+    runtime.register_agent("echo", echo)
+    async with (
+        runtime,
+        runtime.listen("127.0.0.1", 0) as listening,
+        amends.arcp.connect(listening.url, token="secret") as client,
+    ):
+
+        async def job():
+            handle = await client.submit("echo", INPUT)
+            return await handle.done
+
+        yield job
+
+
+@asynccontextmanager
+async def sdk():
+    import structlog
+    from arcp._auth.bearer import StaticBearerVerifier
+    from arcp._messages.session import ClientInfo, RuntimeInfo
+    from arcp._transport.websocket import WebSocketTransport, serve_websocket
+    from arcp.client import ARCPClient
+    from arcp.runtime import ARCPRuntime
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    runtime = ARCPRuntime(
+        runtime=RuntimeInfo(name="bench", version="1"), bearer=StaticBearerVerifier({"secret": "bench"})
+    )
+    runtime.register_agent("echo", echo)
+    server = await serve_websocket(runtime.accept, host="127.0.0.1", port=0, compression=None)
+    port = server.sockets[0].getsockname()[1]
+    client = ARCPClient(client=ClientInfo(name="bench", version="1"), token="secret")
+    await client.connect(await WebSocketTransport.connect(f"ws://127.0.0.1:{port}/arcp", compression=None))
+
+    async def job():
+        handle = await client.submit(agent="echo", input=INPUT)
+        return (await handle.done).result
+
+    yield job
+    await client.close()
+    server.close()
+    await server.wait_closed()
+    await runtime.close()
+
+
+@asynccontextmanager
+async def bare():
+    from websockets.asyncio.client import connect
+    from websockets.asyncio.server import serve
+
+    async def answer(socket):
+        async for frame in socket:
+            message = json.loads(frame)
+            await socket.send(json.dumps({"type": "job.accepted", "id": message["id"]}))
+            result = {"final_status": "success", "result": message["payload"]["input"]}
+            await socket.send(json.dumps({"type": "job.result", "id": message["id"], "payload": result}))
+
+    async with serve(answer, "127.0.0.1", 0, compression=None) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://127.0.0.1:{port}/", compression=None) as socket:
+            accepted, done, count = {}, {}, iter(range(10**9))
+
+            async def read():
+                async for frame in socket:
+                    message = json.loads(frame)
+                    if message["type"] == "job.accepted":
+                        accepted.pop(message["id"]).set_result(None)
+                    else:
+                        done.pop(message["id"]).set_result(message["payload"]["result"])
+
+            reader = asyncio.create_task(read())
+            loop = asyncio.get_running_loop()
+
+            async def job():
+                number = next(count)
+                accepted[number], result = loop.create_future(), loop.create_future()
+                first, done[number] = accepted[number], result
+                await socket.send(
+                    json.dumps(
+                        {"type": "job.submit", "id": number, "payload": {"agent": "echo", "input": INPUT}}
+                    )
+                )
+                await first
+                return await result
+
+            yield job
+            reader.cancel()
+
+
+async def cpu(job: Job, jobs: int, at_once: int) -> float:
+    """Microseconds of CPU per job."""
+
+    async def some():
+        for _ in range(jobs // at_once):
+            assert await job() == INPUT
+
+    begin = time.process_time_ns()
+    await asyncio.gather(*(some() for _ in range(at_once)))
+    return (time.process_time_ns() - begin) / jobs / 1000
+
+
+async def compared(at_once: int, rounds: int, jobs: int) -> list[str]:
+    async with AsyncExitStack() as stack:
+        sides = [await stack.enter_async_context(side()) for side in (ours, sdk, bare)]
+        taken: list[list[float]] = []
+        for number in range(rounds + 3):
+            order = [0, 1, 2]
+            order = order[number % 3 :] + order[: number % 3]
+            times = [0.0, 0.0, 0.0]
+            for side in order:
+                times[side] = await cpu(sides[side], jobs, at_once)
+            if number >= 3:
+                taken.append(times)
+    lines = []
+    for other, name, want in ((1, "the published SDK", "≤ 0.50"), (2, "a bare websockets loop", "≤ 2.00")):
+        ratios = [times[0] / times[other] for times in taken]
+        low, _, high = quantiles(ratios, n=4)
+        lines.append(
+            f"| {at_once} at a time, {name} | {median(times[0] for times in taken):.0f} | "
+            f"{median(times[other] for times in taken):.0f} | {median(ratios):.2f} ({low:.2f}–{high:.2f}) | {want} |"
+        )
+    return lines
+
+
+def main(rounds: int = ROUNDS, jobs: int = JOBS) -> list[str]:
+    logging.disable(logging.CRITICAL)
+    lines = ["An echo job over WebSocket, client and runtime together, the in-memory store.", ""]
+    lines += ["| against | ours µs | other µs | ratio (middle half) | want |", "|---|---|---|---|---|"]
+    for at_once in (1, 50):
+        lines += asyncio.run(compared(at_once, rounds, jobs))
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(main()))
