@@ -246,7 +246,8 @@ class Client:
         trace_id: str | None = None,
     ) -> Any:
         link = self._link
-        await link.ready(self._settings.request_timeout)
+        if not link.is_open:
+            await link.ready(self._settings.request_timeout)
         message = link.message(type, payload, job_id=job_id, trace_id=trace_id)
         # Written before anybody waits: an input that is no JSON is the caller's mistake, said at once.
         link.post(message, alone=not self._requests)

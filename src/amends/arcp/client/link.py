@@ -32,6 +32,7 @@ _ACK_WITHIN = 0.25
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
+_OVER: Any = object()
 _TURN = 64
 """Messages taken before others on the loop get their turn."""
 
@@ -99,8 +100,7 @@ class Link:
         """
         opened = await open_session(self._dial, self._token, self._settings)
         self._adopt(opened)
-        for message, size in opened.early:
-            await self._handle(message, size)
+        await self._take_early(opened)
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -125,6 +125,11 @@ class Link:
             await connection.close()
         if self.fault is None:
             self._end(lost("closed"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent now."""
+        return self._connection is not None and self.fault is None
 
     async def ready(self, within: float) -> None:
         """
@@ -239,8 +244,11 @@ class Link:
                     break
                 continue
             garbage = 0
-            if not await self._handle(message, len(frame)):
-                break
+            more = self._take(message, len(frame))
+            if more is not None:
+                if more is _OVER:
+                    break
+                await more
             in_a_row += 1
             if in_a_row % _TURN == 0:
                 # A flood must not keep those from running who would read it.
@@ -252,12 +260,11 @@ class Link:
         if connection is not None:
             await connection.close()
 
-    async def _handle(self, message: Envelope, size: int) -> bool:
-        """Take one message; False when the connection is of no use any more."""
+    def _take(self, message: Envelope, size: int) -> Any:
+        """Take one message: None, something to await, or _OVER when the connection is of no use any more."""
         control = _CONTROL.get(message.type)
         if control is not None:
-            control(self, message)
-            return True
+            return control(self, message)
         self._session_error = None
         seq = message.event_seq
         if seq is not None:
@@ -266,12 +273,19 @@ class Link:
             if seq > self.last_seq:
                 self.last_seq = seq
                 self._note_progress()
-        wait = self._receiver.arrived(message, size)
-        if wait is not None:
-            await wait
-        return True
+        return self._receiver.arrived(message, size)
 
-    def _gap(self) -> bool:
+    async def _take_early(self, opened: Opened) -> None:
+        """What came before the welcome."""
+        for message, size in opened.early:
+            more = self._take(message, size)
+            if more is _OVER:
+                self._drop()
+                return
+            if more is not None:
+                await more
+
+    def _gap(self) -> Any:
         """
         Events are missing (8.3): go back to the session for them, once.
 
@@ -280,7 +294,7 @@ class Link:
         if self._gap_at == self.last_seq:
             self._session_error = window_over(reason="gap", after=self.last_seq)
         self._gap_at = self.last_seq
-        return False
+        return _OVER
 
     # -- what is said about the session itself
 
@@ -353,9 +367,7 @@ class Link:
             self._adopt(opened)
             # At once: what is asked from now on is not in doubt.
             self._receiver.resumed()
-            for message, size in opened.early:
-                if not await self._handle(message, size):
-                    break
+            await self._take_early(opened)
             return None
 
     async def _pause(self, delay: float) -> bool:

@@ -2,7 +2,7 @@
 Ids of messages, jobs and sessions, all ULIDs: sortable by time, and the only form every published peer takes.
 
 A message's id has to be unique, no more, and every frame needs one: a clock, a word of randomness per process and a
-counter. Jobs and sessions get 80 random bits, because knowing one id must not help to guess another.
+counter. Jobs and sessions get 64 random bits, because knowing one id must not help to guess another.
 """
 
 from __future__ import annotations
@@ -14,37 +14,52 @@ from time import time_ns
 
 __all__ = ["message_id", "new_id"]
 
-# Crockford's base 32, which leaves out I, L, O and U.
+# Crockford's base 32, which leaves out I, L, O and U. Decimal and hexadecimal digits are digits of it as well.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 
 
-def _base32(number: int, length: int) -> str:
-    return "".join(_PAIRS[number >> shift & 1023] for shift in range(5 * length - 10, -1, -10))
+class _Clock:
+    """The first ten digits of an id: milliseconds. Ids of one millisecond share them."""
+
+    __slots__ = ("_millisecond", "_text")
+
+    def __init__(self) -> None:
+        self._millisecond = -1
+        self._text = ""
+
+    def __call__(self) -> str:
+        now = time_ns() // 1_000_000
+        if now != self._millisecond:
+            pairs = _PAIRS
+            self._text = (
+                pairs[now >> 40 & 1023]
+                + pairs[now >> 30 & 1023]
+                + pairs[now >> 20 & 1023]
+                + pairs[now >> 10 & 1023]
+                + pairs[now & 1023]
+            )
+            self._millisecond = now
+        return self._text
 
 
 class _Messages:
-    """The ids of one process's messages. A counter's decimal digits are digits of base 32 as well."""
+    """The ids of one process's messages."""
 
-    __slots__ = ("_count", "_millisecond", "_prefix", "_random")
+    __slots__ = ("_count", "_random")
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        self._random = _base32(randbits(40), 8)
+        self._random = f"{randbits(32):08X}"
         self._count = count()
-        self._millisecond = -1
-        self._prefix = ""
 
     def __call__(self) -> str:
-        millisecond = time_ns() // 1_000_000
-        if millisecond != self._millisecond:
-            self._millisecond = millisecond
-            self._prefix = _base32(millisecond, 10) + self._random
-        return f"{self._prefix}{next(self._count) % 100_000_000:08d}"
+        return f"{_clock()}{self._random}{next(self._count) % 100_000_000:08d}"
 
 
+_clock = _Clock()
 message_id = _Messages()
 """A fresh message id."""
 
@@ -60,4 +75,4 @@ def new_id(prefix: str) -> str:
     >>> len(new_id("job"))
     30
     """
-    return f"{prefix}_{_base32(time_ns() // 1_000_000, 10)}{_base32(randbits(80), 16)}"
+    return f"{prefix}_{_clock()}{randbits(64):016X}"
