@@ -50,7 +50,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install -q --upgrade pip
 
 $(VENV)/.try: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install -q -e '.[rich]'
+	$(BIN)/python -m pip install -q -e '.[try]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml

@@ -116,7 +116,7 @@ def test_schemas_are_schemas(name):
 
 def test_try_shows_every_dialect():
     """The tour: each sample decoded, decided, translated; JSON in a pipe."""
-    tour = json.loads(amends("try").stdout)
+    tour = json.loads(amends("try", "--samples").stdout)
     assert [step["report"]["decision"]["action"] for step in tour] == ["retry", "fix", "fix", "fix", "retry"]
     assert all(step["translated"] for step in tour)
 

@@ -1,10 +1,16 @@
-"""`amends try`: one failure of each dialect, decoded, decided and translated."""
+"""
+`amends try`: one job across five flaky services, done by plain clients, by tenacity, and by amends.
+
+Where the libraries for that are not installed, or with `--samples`: one failure of each dialect, decoded, decided and translated.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,24 +23,87 @@ from amends.core.fault import Fault
 from amends.dialects import dialect, encode
 from amends.dialects.translation import translate
 
+if TYPE_CHECKING:
+    from amends.demo.stage import Report, Score
+
 __all__ = ["add", "run"]
+
+_NEEDED = ("a2a", "arcp", "httpx2", "mcp", "rich", "starlette", "tenacity", "uvicorn", "websockets")
+"""What the show is made with, by the names they are imported by."""
+
+_INSTALL = "pip install 'amends[try]'"
 
 
 def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "try",
-        help="see it work on built-in samples",
-        description="Show one failure of each dialect: what it is, what to do about it, and how another dialect says it.",
+        help="see it work, on five flaky services",
+        description="Start five small flaky services on this machine, and let three agents do the same job: with plain "
+        "clients, with tenacity, with amends. Nothing leaves the machine, and nothing is left running.",
     )
+    parser.add_argument("--seed", type=int, default=7, help="another number, another evening (default 7)")
+    parser.add_argument("--samples", action="store_true", help="only show one failure of each dialect")
+    parser.add_argument("--keep", action="store_true", help="leave the services up afterwards, until Ctrl-C")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the samples."""
-    if wants_json(args):
-        emit([_as_data(*sample) for sample in SAMPLES])
+    """Show it."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if args.samples or missing:
+        _samples(as_json=wants_json(args))
+        if not args.samples:
+            sys.stderr.write(f"The whole show needs {', '.join(missing)}: {_INSTALL}\n")
         return 0
+    return asyncio.run(_show(args.seed, keep=args.keep, as_json=wants_json(args)))
+
+
+async def _show(seed: int, *, keep: bool, as_json: bool) -> int:
+    from amends.demo.stage import Audience, perform, services
+
+    if as_json:
+        emit(_document(await perform(seed)))
+        return 0
+    from rich.console import Console
+
+    from amends.demo.view import Screen
+
+    console = Console(highlight=False)
+    screen = Screen(console)
+    screen.end(await perform(seed, screen))
+    if keep:
+        async with services(seed, Audience().call) as found:
+            console.print("\nThe services are up, fresh and flaky. Ctrl-C ends them.\n")
+            for name, place in msgspec.structs.asdict(await found.places()).items():
+                console.print(f"  {name:6} {place}")
+            await found.ended()
+    return 0
+
+
+def _document(report: Report) -> dict[str, Any]:
+    return {"seed": report.seed, "agents": [_row(score) for score in report.scores]}
+
+
+def _row(score: Score) -> dict[str, Any]:
+    return {
+        "agent": score.agent,
+        "finished": score.finished,
+        "of": len(score.deeds),
+        "calls": score.calls,
+        "wasted": score.wasted,
+        "duplicates": score.duplicates,
+        "seconds": round(score.seconds, 3),
+        "bytes_read": score.read,
+        "steps": score.deeds,
+        "services": score.tallies,
+    }
+
+
+def _samples(*, as_json: bool) -> None:
+    if as_json:
+        emit([_as_data(*sample) for sample in SAMPLES])
+        return
     paint = painter()
     for title, via, target, response in SAMPLES:
         seen = report(*examine(response, via))
@@ -46,7 +115,6 @@ def run(args: argparse.Namespace) -> int:
                 lines.append(paint(f"  {dialect(target).NAME} cannot carry: {', '.join(lost)}", "dim"))
         sys.stdout.write("\n".join(lines) + "\n\n")
     sys.stdout.write(paint("Pipe a failure of your own into `amends decode`.", "dim") + "\n")
-    return 0
 
 
 def _told(fault: Fault, target: str) -> tuple[dict[str, Any], list[str]]:
