@@ -136,7 +136,7 @@ async def _ordered(node: Node, session: Session, message: Envelope, request: Sub
     if agent is not None:
         reference, can_repeat = agent.ref, agent.repeatable
     else:
-        name, version = resolve(request.agent, await node.known())
+        name, version = resolve(request.agent, await node.known(request.agent))
         reference, can_repeat = f"{name}@{version}", await node.repeatable(name, version)
     key = request.idempotency_key
     if key is not None and not 0 < len(key) <= _LONGEST_KEY:

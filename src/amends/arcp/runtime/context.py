@@ -259,7 +259,7 @@ class Context:
     async def _say(self, kind: str, body: dict[str, Any]) -> None:
         job = self._job
         job.emit(kind, body)
-        if job.feeds:
+        if job.feeds or job.outbox:
             await job.room()
 
 

@@ -62,7 +62,7 @@ async def delegated(
     job.emit("delegate", body)
     await job.room()
     try:
-        name, version = resolve(agent, await node.known())
+        name, version = resolve(agent, await node.known(agent))
         narrowed = _narrowed(job, name, request, body.get("lease_constraints"))
     except ARCPError as refusal:
         # R8: it is told on the job that asked, and the agent decides.

@@ -42,8 +42,10 @@ class Job:
 
     __slots__ = (
         "_flushing",
+        "_held",
         "_idle",
         "_timers",
+        "_writes",
         "agent",
         "budget",
         "children",
@@ -86,6 +88,8 @@ class Job:
         self.waiters: list[asyncio.Future[Mark]] = []
         self.result_id: str | None = None
         self._flushing = False
+        self._held = 0
+        self._writes: list[asyncio.Future[None]] = []
         self._idle: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -116,6 +120,7 @@ class Job:
 
     def _put(self, mark: Mark) -> None:
         self.outbox.append(mark)
+        self._held += len(mark.payload)
         if not self._flushing:
             self._flushing = True
             self.node.promptly(self._flush())
@@ -125,7 +130,12 @@ class Job:
         return Mark(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
 
     async def room(self) -> None:
-        """Wait while somebody who listens cannot keep up. Whoever does not read at all is dropped in time."""
+        """Wait while the store, or somebody who listens, cannot keep up. Whoever does not read is dropped in time."""
+        limits = self.node.limits
+        while len(self.outbox) >= limits.buffered or self._held > limits.buffered_bytes:
+            waiter: asyncio.Future[None] = self.node.loop.create_future()
+            self._writes.append(waiter)
+            await waiter
         for feed in tuple(self.feeds):
             if feed.session.full:
                 await feed.session.room()
@@ -136,14 +146,24 @@ class Job:
         try:
             while self.outbox and self.phase is not ENDED:
                 marks, self.outbox = self.outbox, []
+                self._held = 0
                 write = partial(self.node.ledger.write, self.order.job_id, marks, self.last)
                 if not await self._persist(write, len(marks)):
                     return
                 self._committed(marks)
+                self._go_on()
         finally:
             self._flushing = False
+            self._go_on()
             if self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
+
+    def _go_on(self) -> None:
+        if self._writes:
+            writes, self._writes = self._writes, []
+            for waiter in writes:
+                if not waiter.done():
+                    waiter.set_result(None)
 
     async def end(self, kind: str, payload: bytes, status: str) -> bool:
         """Write the terminal entry, behind whatever is left to write; False when the job was taken over."""
@@ -228,6 +248,8 @@ class Job:
         running = self.phase is RUNNING
         self.phase = ENDED
         self.outbox.clear()
+        self._held = 0
+        self._go_on()
         for timer in self._timers:
             timer.cancel()
         self.node.gone(self)

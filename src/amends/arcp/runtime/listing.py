@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amends.arcp.leases import Lease
 from amends.arcp.runtime.admission import spent
@@ -12,7 +12,7 @@ from amends.arcp.runtime.entries import Order, Summary
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.runner import status_of
 from amends.arcp.wire import Envelope, Malformed, read_payload, seconds_of, text_of
-from amends.arcp.wire.messages import Filter, JobEntry, Jobs, ListJobs, Subscribed
+from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribed
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 
 if TYPE_CHECKING:
@@ -48,10 +48,11 @@ async def listed(session: Session, message: Envelope) -> None:
         raise InvalidRequestError("A page has 1 to 1000 jobs", details={"field": "limit"})
     rows = await _found(session, request)
     page = rows[:limit]
-    session.say(
-        "session.jobs",
-        Jobs(message.id, [_entry(row) for row in page], page[-1].job_id if len(rows) > limit else None),
-    )
+    # Written as it stands: a page without jobs says so.
+    answer: dict[str, Any] = {"request_id": message.id, "jobs": [_entry(row) for row in page]}
+    if len(rows) > limit:
+        answer["next_cursor"] = f"{page[-1].created!r}/{page[-1].job_id}"
+    session.say("session.jobs", answer)
 
 
 async def _found(session: Session, request: ListJobs) -> list[Summary]:
@@ -60,7 +61,7 @@ async def _found(session: Session, request: ListJobs) -> list[Summary]:
     after = None if wanted.created_after is None else seconds_of(wanted.created_after)
     if wanted.created_after is not None and after is None:
         raise InvalidRequestError("created_after is a time in UTC", details={"field": "filter.created_after"})
-    cursor = request.cursor
+    cursor = None if request.cursor is None else _place(request.cursor)
     found: dict[str, Summary] = {}
     # Ended ones first: a job that ends in between is then seen at least once.
     own = principal if node.may_observe is None else None
@@ -71,7 +72,7 @@ async def _found(session: Session, request: ListJobs) -> list[Summary]:
     rows: list[Summary] = []
     allowed: dict[str, bool] = {}
     for row in found.values():
-        if cursor is not None and row.job_id >= cursor:
+        if cursor is not None and (row.created, row.job_id) >= cursor:
             continue
         if not _fits(row, wanted, after):
             continue
@@ -79,9 +80,17 @@ async def _found(session: Session, request: ListJobs) -> list[Summary]:
             allowed[row.principal] = await may_observe(node, principal, row.principal)
         if allowed[row.principal]:
             rows.append(row)
-    # Ids begin with the time they were made at.
-    rows.sort(key=lambda row: row.job_id, reverse=True)
+    rows.sort(key=lambda row: (row.created, row.job_id), reverse=True)
     return rows
+
+
+def _place(cursor: str) -> tuple[float, str]:
+    """Where a page ended."""
+    created, _, job_id = cursor.partition("/")
+    try:
+        return float(created), job_id
+    except ValueError:
+        raise InvalidRequestError("The cursor is none of ours", details={"field": "cursor"}) from None
 
 
 def _fits(row: Summary, wanted: Filter, after: float | None) -> bool:

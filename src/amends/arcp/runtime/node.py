@@ -129,11 +129,17 @@ class Node:
         """What all nodes together can run, as far as this one has heard."""
         return merged([self.agents.offers(), *self.peers.values()])
 
-    async def known(self) -> dict[str, tuple[str, ...]]:
-        """The same, heard anew where it may be out of date."""
-        if not self.alone and self.loop.time() - self._peers_at > _FRESH:
+    async def known(self, reference: str | None = None) -> dict[str, tuple[str, ...]]:
+        """The same, heard anew where it may be out of date; of one agent, where nobody is known to have it."""
+        if self.alone:
+            return self.offers()
+        offers = self.offers()
+        name, _, version = (reference or "").partition("@")
+        here = name in offers and (not version or version in offers[name])
+        if not here or self.loop.time() - self._peers_at > _FRESH:
             await self.meet()
-        return self.offers()
+            offers = self.offers()
+        return offers
 
     async def meet(self) -> None:
         """Hear which other nodes are alive."""

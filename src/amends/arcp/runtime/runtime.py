@@ -160,8 +160,7 @@ class Runtime:
             if not alone:
                 await inherit(node)
         except BaseException:
-            if self._own is not None:
-                await self._own.close()
+            await self._close()
             raise
         self._node = node
         every = None if alone else _LOOK.get(store.url.partition(":")[0], _LOOK_ELSEWHERE)
@@ -188,12 +187,10 @@ class Runtime:
             session.say("session.bye", Bye("the runtime stops"))
             await session.flushed(1.0)
             await node.drop(session)
-        await self.abandon()
+        await self._halt(node)
         with suppress(StoreError):
             await node.store.table(NODES).delete(node.id)
-        if self._own is not None:
-            await self._own.close()
-            self._own = None
+        await self._close()
 
     async def _stop_jobs(self, node: Node) -> None:
         for job in list(node.jobs.values()):
@@ -209,9 +206,12 @@ class Runtime:
 
     async def abandon(self) -> None:
         """Stop at once and write nothing: to others it looks like a crash. For tests of what comes after one."""
-        node, self._node = self._node, None
-        if node is None:
-            return
+        if self._node is not None:
+            await self._halt(self._node)
+            await self._close()
+
+    async def _halt(self, node: Node) -> None:
+        self._node = None
         node.closed = node.draining = True
         for task in list(node.tasks):
             task.cancel()
@@ -219,6 +219,11 @@ class Runtime:
             await asyncio.wait(list(node.tasks), timeout=5.0)
         for session in list(node.sessions.attached.values()):
             await session.connection.close(1001, "")
+
+    async def _close(self) -> None:
+        if self._own is not None:
+            await self._own.close()
+            self._own = None
 
     async def __aenter__(self) -> Self:
         """Start."""

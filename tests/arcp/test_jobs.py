@@ -1,0 +1,632 @@
+"""Jobs: what agents say and return, how they are stopped, what they may do, and whom they ask for help."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from amends.arcp import Runtime, errors
+from amends.arcp.wire import text_of
+from tests.arcp.raw import connected
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+# -- events and results
+
+
+async def test_an_agent_says_everything_there_is(store_url, begin):
+    """8.2: every kind with its body, in order, numbered without gaps, with the trace of the submission."""
+    raw = await connected(await begin(store_url))
+    end = await raw.run("talking", {"x": 1}, trace_id=TRACE)
+    events = raw.events(end["job_id"])
+    assert [(m["payload"]["kind"], m["payload"]["body"]) for m in events] == [
+        ("log", {"level": "warn", "message": "a line"}),
+        ("thought", {"text": "hm"}),
+        ("status", {"phase": "working", "message": "on it"}),
+        ("metric", {"name": "rows", "value": 3, "unit": "rows", "dimensions": {"table": "t"}}),
+        ("progress", {"current": 1, "total": 2, "units": "files", "message": "half"}),
+        ("artifact_ref", {"uri": "arcp://a", "content_type": "text/plain", "byte_size": 3, "sha256": "00"}),
+        ("x-vendor.note", {"n": 1}),
+        (
+            "tool_call",
+            {"tool": "search", "args": {"q": 1}, "call_id": events[7]["payload"]["body"]["call_id"]},
+        ),
+        (
+            "tool_result",
+            {"call_id": events[7]["payload"]["body"]["call_id"], "result": {"hits": 2}},
+        ),
+    ]
+    assert [m["event_seq"] for m in [*events, end]] == list(range(1, 11))
+    assert {m["trace_id"] for m in raw.seen[1:]} == {TRACE}
+    assert end["payload"]["result"] == {
+        "run": 1,
+        "trace": TRACE,
+        "agent": "talking@1.0.0",
+        "principal": "alice",
+    }
+    await raw.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (f"00-{TRACE}-00f067aa0ba902b7-01", TRACE),
+        (TRACE, TRACE),
+        ("0" * 32, None),
+        ("garbage", None),
+        (None, None),
+    ],
+)
+async def test_trace_context_is_taken_or_made(given, expected, begin):
+    """11: a trace id or a traceparent; anything else gives a new one."""
+    raw = await connected(await begin())
+    end = await raw.run("echo", 1, trace_id=given)
+    assert len(end["trace_id"]) == 32
+    assert int(end["trace_id"], 16)
+    assert expected in {None, end["trace_id"]}
+    await raw.close()
+
+
+async def test_what_no_event_may_be_is_the_agents_mistake(begin):
+    """A negative progress, a kind of somebody else's, an error without a code."""
+    seen = []
+
+    async def wrong(input, ctx):
+        for call in (
+            lambda: ctx.progress(-1),
+            lambda: ctx.event("log", {}),
+            lambda: ctx.tool_result("c", error={"message": "m"}),
+        ):
+            try:
+                await call()
+            except (ValueError, TypeError) as error:
+                seen.append(type(error))
+
+    runtime = await begin()
+    runtime.register_agent("wrong", wrong)
+    raw = await connected(runtime)
+    assert (await raw.run("wrong"))["type"] == "job.result"
+    assert seen == [ValueError, ValueError, TypeError]
+    await raw.close()
+
+
+async def test_results_in_chunks(store_url, begin):
+    """8.4: numbered from 0, the last one says so, cut at the limit, text and bytes; a generator does the same."""
+    from base64 import b64decode
+
+    raw = await connected(await begin(store_url, limits={"chunk_bytes": 40}))
+    pieces = ["first ", "x" * 25, "", "ü" * 9]
+    for agent, binary in (("streaming", False), ("streaming", True), ("yielding", False)):
+        end = await raw.run(agent, {"pieces": pieces, "binary": binary})
+        chunks = [m["payload"]["body"] for m in raw.events(end["job_id"], "result_chunk")]
+        assert [chunk["chunk_seq"] for chunk in chunks] == list(range(len(chunks)))
+        assert [chunk["more"] for chunk in chunks] == [True] * (len(chunks) - 1) + [False]
+        assert {chunk["result_id"] for chunk in chunks} == {end["payload"]["result_id"]}
+        assert "result" not in end["payload"]
+        assert end["payload"]["result_size"] == len("".join(pieces).encode())
+        assert end["payload"].get("summary") == ("a summary" if agent == "streaming" else None)
+        if binary:
+            assert b"".join(b64decode(chunk["data"]) for chunk in chunks).decode() == "".join(pieces)
+        else:
+            assert "".join(chunk["data"] for chunk in chunks) == "".join(pieces)
+            assert len(chunks) > 4
+    await raw.close()
+
+
+async def test_a_streamed_result_has_an_end(begin):
+    """14: beyond the limit the job fails, and a retry would not help. Nothing but text and bytes is streamed."""
+    runtime = await begin(limits={"streamed_bytes": 100})
+
+    async def numbers(input, ctx):
+        yield 1
+
+    async def closed(input, ctx):
+        stream = ctx.result_chunks()
+        await stream.close()
+        await stream.write("more")
+
+    runtime.register_agent("numbers", numbers)
+    runtime.register_agent("closed", closed)
+    raw = await connected(runtime)
+    payload = (await raw.run("yielding", {"pieces": ["x" * 60, "x" * 60]}))["payload"]
+    assert (payload["code"], payload["retryable"]) == ("INTERNAL_ERROR", False)
+    assert payload["details"] == {"limit": "streamed_bytes", "value": 100}
+    for agent in ("numbers", "closed"):
+        assert (await raw.run(agent))["payload"]["code"] == "INTERNAL_ERROR"
+    empty = await raw.run("yielding", {"pieces": []})
+    assert empty["payload"]["result_size"] == 0
+    await raw.close()
+
+
+@pytest.mark.parametrize("limits", [{"result_bytes": 100}, {"events_per_job": 5}, {"event_bytes": 300}])
+async def test_jobs_beyond_their_limits_fail_for_good(limits, begin):
+    """v1.0 14: INTERNAL_ERROR that says not to retry, never a silent cut."""
+    runtime = await begin(limits=limits)
+
+    async def large(input, ctx):
+        return "x" * 200
+
+    async def long_error(input, ctx):
+        raise errors.InvalidRequestError("m", details={"x": "y" * 2000})
+
+    runtime.register_agent("large", large)
+    runtime.register_agent("long-error", long_error)
+    raw = await connected(runtime)
+    agent, input = ("large", None) if "result_bytes" in limits else ("counting", {"count": 10, "size": 400})
+    payload = (await raw.run(agent, input))["payload"]
+    assert (payload["code"], payload["retryable"]) == ("INTERNAL_ERROR", False)
+    assert payload["details"] == {"limit": next(iter(limits)), "value": next(iter(limits.values()))}
+    if "event_bytes" in limits:
+        payload = (await raw.run("long-error"))["payload"]
+        assert payload["code"] == "INVALID_REQUEST"
+        assert "details" not in payload
+    await raw.close()
+
+
+async def test_what_is_no_json_is_the_runtimes_to_log(begin, caplog):
+    """A result, and details, that nobody could read."""
+    runtime = await begin()
+
+    async def unreadable(input, ctx):
+        return object()
+
+    async def unreadable_details(input, ctx):
+        raise errors.PermissionDeniedError("no", details={"x": object()})
+
+    runtime.register_agent("unreadable", unreadable)
+    runtime.register_agent("unreadable-details", unreadable_details)
+    raw = await connected(runtime)
+    assert (await raw.run("unreadable"))["payload"]["code"] == "INTERNAL_ERROR"
+    payload = (await raw.run("unreadable-details"))["payload"]
+    assert payload["code"] == "PERMISSION_DENIED"
+    assert "details" not in payload
+    await raw.close()
+
+
+async def test_features_that_were_not_named_are_not_used(begin):
+    """6.2: no progress and no chunks for whoever did not name them; lists and subscriptions are refused."""
+    runtime = await begin()
+    raw = await connected(runtime, features=["ack"])
+    end = await raw.run("talking")
+    assert not raw.events(end["job_id"], "progress")
+    assert [m["event_seq"] for m in [*raw.events(end["job_id"]), end]] == list(range(1, 10))
+    assert "heartbeat_interval_sec" not in raw.welcome
+    for type in ("session.list_jobs", "job.subscribe"):
+        request = await raw.send(type, {"job_id": end["job_id"]})
+        answer = await raw.answer(request)
+        assert answer["payload"]["code"] == "INVALID_REQUEST"
+        assert answer["payload"]["details"]["feature"] in {"list_jobs", "subscribe"}
+    await raw.close()
+
+
+# -- versions
+
+
+async def test_versions_are_pinned_once(begin):
+    """7.5: a bare name is the default, a pinned one exactly itself, and the answer says which."""
+    runtime = await begin()
+
+    async def second(input, ctx):
+        return "second"
+
+    runtime.register_agent("echo", second, version="2.0.0")
+    raw = await connected(runtime)
+    assert (await raw.submit("echo", 1))["payload"]["agent"] == "echo@1.0.0"
+    assert (await raw.run("echo@2.0.0", 1))["payload"]["result"] == "second"
+    agents = {agent["name"]: agent for agent in raw.welcome["capabilities"]["agents"]}
+    assert agents["echo"] == {"name": "echo", "versions": ["1.0.0", "2.0.0"], "default": "1.0.0"}
+    runtime.register_agent("echo", second, version="3.0.0-rc+1", default=True)
+    assert (await raw.submit("echo", 1))["payload"]["agent"] == "echo@3.0.0-rc+1"
+    await raw.close()
+
+
+def test_registering_is_checked():
+    """Mistakes are found where they are made."""
+    runtime = Runtime(tokens="t")
+
+    @runtime.register_agent("a", version="1")
+    async def agent(input, ctx):
+        return input
+
+    assert agent.__name__ == "agent"
+    for name, function, version, kind in [
+        ("Upper", agent, "1", ValueError),
+        ("a", agent, "1", ValueError),
+        ("b", agent, "1 2", ValueError),
+        ("c", "nothing", "1", TypeError),
+    ]:
+        with pytest.raises(kind):
+            runtime.register_agent(name, function, version=version)
+
+
+# -- stopping
+
+
+async def test_a_job_is_stopped_in_time_and_says_so(store_url, begin):
+    """max_runtime_sec: job.error TIMEOUT, timed_out; also of an agent that does not listen, and the runtime's own limit."""
+    runtime = await begin(store_url, limits={"max_runtime": 0.2, "cancel_grace": 0.1})
+    raw = await connected(runtime)
+    for agent, input, more in (
+        ("waiting", None, {"max_runtime_sec": 0.05}),
+        ("stubborn", {"seconds": 0.6}, {"max_runtime_sec": 0.05}),
+        ("waiting", None, {}),
+    ):
+        end = await raw.run(agent, input, **more)
+        assert (end["payload"]["code"], end["payload"]["final_status"]) == ("TIMEOUT", "timed_out")
+        assert end["payload"]["retryable"] is True
+    await raw.close()
+
+
+@pytest.mark.parametrize("agent", ["waiting", "swallowing", "stubborn"])
+async def test_cancelling_a_running_job(agent, store_url, begin):
+    """7.4: acknowledged, then job.error CANCELLED; whatever the agent does with it, and nothing of it comes later."""
+    runtime = await begin(store_url, limits={"cancel_grace": 0.1})
+    raw = await connected(runtime)
+    job_id = (await raw.submit(agent, {"seconds": 0.5}))["payload"]["job_id"]
+    await raw.until("job.event")
+    started = time.monotonic()
+    request = await raw.send("job.cancel", {"reason": "because"}, job_id=job_id)
+    again = await raw.send("job.cancel", {}, job_id=job_id)
+    assert (await raw.answer(request))["type"] == "job.cancelled"
+    end = await raw.end(job_id)
+    assert time.monotonic() - started < 5
+    assert end["payload"] | {"completed_at": ""} == {
+        "code": "CANCELLED",
+        "message": "The job was cancelled",
+        "retryable": False,
+        "details": {"reason": "because"},
+        "final_status": "cancelled",
+        "completed_at": "",
+    }
+    await raw.send("session.ping", {"nonce": "n"})
+    await raw.until("session.pong")
+    if agent == "stubborn":
+        await asyncio.sleep(0.6)
+        assert (await raw.run("echo", 1))["payload"]["result"] == 1
+    assert not [m for m in raw.events(job_id) if "late" in str(m)]
+    # Another cancel, now that it has ended, is refused alone.
+    request = await raw.send("job.cancel", {}, job_id=job_id)
+    assert (await raw.answer(request))["payload"]["code"] == "INVALID_REQUEST"
+    assert again
+    await raw.close()
+
+
+async def test_cancelling_a_job_in_the_queue(store_url, begin):
+    """It never runs, and ends like any other cancelled job; what waits behind it does run."""
+    runtime = await begin(store_url, limits={"running": 1})
+    raw = await connected(runtime)
+    first = (await raw.submit("waiting"))["payload"]["job_id"]
+    second = (await raw.submit("echo", 2))["payload"]["job_id"]
+    third = (await raw.submit("echo", 3))["payload"]["job_id"]
+    request = await raw.send("job.cancel", {}, job_id=second)
+    end = await raw.end(second)
+    assert end["payload"]["final_status"] == "cancelled"
+    assert [m for m in raw.seen if m["payload"].get("request_id") == request] or await raw.answer(request)
+    await raw.send("job.cancel", {}, job_id=first)
+    ends = {
+        (await raw.until(lambda m: "event_seq" in m and m["type"] != "job.event"))["job_id"] for _ in range(2)
+    }
+    assert ends == {first, third}
+    await raw.close()
+
+
+async def test_only_the_submitting_session_cancels(begin):
+    """7.6: not another session of the same principal, and for others the job does not exist."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    same, other = await connected(runtime), await connected(runtime, "bob-token")
+    for session, code in ((same, "PERMISSION_DENIED"), (other, "JOB_NOT_FOUND")):
+        request = await session.send("job.cancel", {}, job_id=job_id)
+        assert (await session.answer(request))["payload"]["code"] == code
+    await same.send("job.subscribe", {"job_id": job_id})
+    await same.until("job.subscribed")
+    request = await same.send("job.cancel", {}, job_id=job_id)
+    assert (await same.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
+    # In the payload too: some clients put it there.
+    await raw.send("job.cancel", {"job_id": job_id})
+    assert (await raw.end(job_id))["payload"]["code"] == "CANCELLED"
+    await asyncio.gather(raw.close(), same.close(), other.close())
+
+
+async def test_an_agent_that_cancels_itself_has_failed(begin):
+    """Nobody asked for the end: it is the agent's own failure, and the runtime goes on."""
+    runtime = await begin()
+
+    async def own(input, ctx):
+        task = asyncio.ensure_future(asyncio.sleep(10))
+        task.cancel()
+        await task
+
+    runtime.register_agent("own", own)
+    raw = await connected(runtime)
+    assert (await raw.run("own"))["payload"]["code"] == "INTERNAL_ERROR"
+    await raw.close()
+
+
+# -- leases
+
+
+async def test_authority_is_checked_at_every_door(begin):
+    """9.3, R8: every refusal is also told as a tool_result, and the agent goes on."""
+    raw = await connected(await begin())
+    wants = [
+        ["fs.read", "/w/a"],
+        ["fs.read", "/w/../etc/passwd"],
+        ["fs.write", "/w/a"],
+        ["model.use", "tier-fast/x"],
+        ["net.fetch", "https://evil.example/"],
+    ]
+    lease = {"fs.read": ["/w/**"], "model.use": ["tier-fast/*"]}
+    end = await raw.run("trying", {"wants": wants}, lease_request=lease)
+    assert end["payload"]["result"] == ["PERMISSION_DENIED"] * 3
+    errors = [m["payload"]["body"]["error"] for m in raw.events(end["job_id"], "tool_result")]
+    assert [error["details"]["target"] for error in errors] == [
+        "/w/../etc/passwd",
+        "/w/a",
+        "https://evil.example/",
+    ]
+    await raw.close()
+
+
+async def test_a_tool_that_may_not_be_called(begin):
+    """R8: the call is told, then its refusal, under its id; without tool.call in the lease, saying so is free."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    end = await raw.run("calling", lease_request={"tool.call": ["other"]})
+    assert end["payload"]["code"] == "PERMISSION_DENIED"
+    kinds = [(m["payload"]["kind"], m["payload"]["body"]["call_id"]) for m in raw.events(end["job_id"])]
+    assert kinds == [("tool_call", "c1"), ("tool_result", "c1")]
+    assert (await raw.run("calling"))["payload"]["result"] == "alive"
+    await raw.close()
+
+
+async def test_an_error_of_a_tool_leaves_the_job_alive(store_url, begin):
+    """R7, R2, R4: the error in the tool_result has the one shape, as given."""
+    raw = await connected(await begin(store_url))
+    end = await raw.run("calling")
+    assert end["payload"]["result"] == "alive"
+    first, second = (m["payload"]["body"] for m in raw.events(end["job_id"], "tool_result"))
+    assert first == {
+        "call_id": "c1",
+        "error": {
+            "code": "INVALID_REQUEST",
+            "message": "404 from upstream",
+            "retryable": False,
+            "details": {"status": 404, "url": "u"},
+        },
+    }
+    assert second["error"] == {"code": "NOT_OURS", "message": "m", "retryable": True}
+    await raw.close()
+
+
+async def test_budgets_are_decimal(begin):
+    """9.6: a tenth is a tenth; only costs in a budgeted currency count, negative ones do not; what is left is told."""
+    raw = await connected(await begin())
+    lease = {"cost.budget": ["USD:1.00"], "tool.call": ["*"]}
+    end = await raw.run("spending", {"amounts": [0.1] * 9 + [-5]}, lease_request=lease)
+    assert end["payload"]["result"] == {"USD": "0.10"}
+    left = [
+        m["payload"]["body"]["value"]
+        for m in raw.events(end["job_id"], "metric")
+        if m["payload"]["body"]["name"] == "cost.budget.remaining"
+    ]
+    assert left == [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.1]
+    accepted = next(m for m in raw.seen if m["type"] == "job.accepted")
+    assert accepted["payload"]["budget"] == {"USD": "1.00"}
+    assert accepted["payload"]["lease"] == lease
+    end = await raw.run("spending", {"amounts": [0.1] * 10}, lease_request=lease)
+    assert end["payload"]["code"] == "BUDGET_EXHAUSTED"
+    await raw.close()
+
+
+async def test_an_expired_lease_ends_the_job_whatever_the_agent_returns(begin):
+    """9.5: told as a tool_result, then job.error; one that would end in the past is refused."""
+    raw = await connected(await begin())
+    soon = text_of(time.time() + 0.1)
+    end = await raw.run(
+        "expiring", lease_request={"fs.read": ["/w/**"]}, lease_constraints={"expires_at": soon}
+    )
+    assert (end["payload"]["code"], end["payload"]["final_status"]) == ("LEASE_EXPIRED", "error")
+    (told,) = raw.events(end["job_id"], "tool_result")
+    assert told["payload"]["body"]["error"]["code"] == "LEASE_EXPIRED"
+    accepted = next(m for m in raw.seen if m["type"] == "job.accepted")
+    assert accepted["payload"]["lease_constraints"] == {"expires_at": soon}
+    for key in (None, "k"):
+        more = {} if key is None else {"idempotency_key": key}
+        answer = await raw.submit("echo", 1, lease_constraints={"expires_at": soon}, **more)
+        assert answer["payload"]["code"] == "INVALID_REQUEST"
+    await raw.close()
+
+
+# -- delegation
+
+
+async def test_delegating_a_part(store_url, begin):
+    """10: a job of its own in the same session and trace, under a part of the lease, and its result comes back."""
+    raw = await connected(await begin(store_url))
+    lease = {"agent.delegate": ["echo", "streaming", "spending"], "fs.read": ["/w/**"]}
+    end = await raw.run(
+        "delegating",
+        {"agent": "echo", "input": {"deep": [1]}, "lease": {"fs.read": ["/w/x/**"]}},
+        lease_request=lease,
+        trace_id=TRACE,
+    )
+    assert end["payload"]["result"]["result"] == {"deep": [1]}
+    (told,) = raw.events(end["job_id"], "delegate")
+    body = told["payload"]["body"]
+    child = next(m for m in raw.seen if m["type"] == "job.accepted" and m["job_id"] != end["job_id"])[
+        "payload"
+    ]
+    assert child["parent_job_id"] == end["job_id"]
+    assert child["delegate_id"] == body["delegate_id"]
+    assert child["lease"] == {"fs.read": ["/w/x/**"]}
+    assert child["trace_id"] == TRACE
+    assert [m["event_seq"] for m in raw.seen if "event_seq" in m] == [1, 2, 3]
+    end = await raw.run(
+        "delegating", {"agent": "streaming", "input": {"pieces": ["a", "b"]}}, lease_request=lease
+    )
+    assert end["payload"]["result"]["result"] == "ab"
+    end = await raw.run(
+        "delegating", {"agent": "streaming", "input": {"pieces": ["a"], "binary": True}}, lease_request=lease
+    )
+    assert end["payload"]["result"]["result"] == "a"
+    await raw.close()
+
+
+async def test_delegation_that_is_refused_is_the_agents_to_deal_with(begin):
+    """R8: PERMISSION_DENIED without agent.delegate, LEASE_SUBSET_VIOLATION beyond the lease, and what is malformed."""
+    raw = await connected(await begin())
+    lease = {"agent.delegate": ["echo"], "cost.budget": ["USD:1.00"]}
+    for wanted, code in [
+        ({"agent": "talking"}, "PERMISSION_DENIED"),
+        ({"agent": "echo", "lease": {"cost.budget": ["USD:1.01"]}}, "LEASE_SUBSET_VIOLATION"),
+        ({"agent": "echo", "lease": {"fs.read": ["/**"]}}, "LEASE_SUBSET_VIOLATION"),
+        ({"agent": "nobody"}, "AGENT_NOT_AVAILABLE"),
+        ({"agent": "echo@7"}, "AGENT_VERSION_NOT_AVAILABLE"),
+        ({"agent": "echo", "lease": {"fs.read": ["a/../b"]}}, "INVALID_REQUEST"),
+        ({"agent": "echo", "expires_at": "yesterday"}, "INVALID_REQUEST"),
+    ]:
+        end = await raw.run("delegating", wanted, lease_request=lease)
+        assert end["payload"]["result"]["code"] == code
+        (told,) = raw.events(end["job_id"], "tool_result")
+        (asked,) = raw.events(end["job_id"], "delegate")
+        assert told["payload"]["body"]["error"]["code"] == code
+        assert told["payload"]["body"]["call_id"] == asked["payload"]["body"]["delegate_id"]
+    await raw.close()
+
+
+async def test_a_failed_child_is_raised_as_it_failed(begin):
+    """With its code and details."""
+    raw = await connected(await begin())
+    wanted = {"agent": "raising", "input": {"code": "TIMEOUT", "details": {"x": 1}}}
+    end = await raw.run("delegating", wanted, lease_request={"agent.delegate": ["*"]})
+    assert end["payload"]["result"] == {"code": "TIMEOUT", "details": {"x": 1}, "budget": {}}
+    await raw.close()
+
+
+async def test_money_that_is_handed_on_is_spent_once(begin):
+    """9.4: taken off first, what is left comes back, what was spent is told."""
+    raw = await connected(await begin())
+    lease = {"agent.delegate": ["*"], "cost.budget": ["USD:1.00"], "tool.call": ["*"]}
+    child = {
+        "agent": "spending",
+        "input": {"amounts": [0.3]},
+        "lease": {"cost.budget": ["USD:0.50"], "tool.call": ["*"]},
+    }
+    end = await raw.run("delegating", child, lease_request=lease)
+    assert end["payload"]["result"] == {"result": {"USD": "0.20"}, "budget": {"USD": "0.70"}}
+    costs = [m["payload"]["body"] for m in raw.events(end["job_id"], "metric")]
+    assert costs == [{"name": "cost.delegated", "value": "0.30", "unit": "USD"}]
+    await raw.close()
+
+
+async def test_children_end_with_their_parent(store_url, begin):
+    """9.8.2: nobody works on for a job that is over."""
+    raw = await connected(await begin(store_url, limits={"running": 1}))
+    lease = {"agent.delegate": ["*"]}
+    parent = (await raw.submit("delegating", {"agent": "waiting"}, lease_request=lease))["payload"]["job_id"]
+    child = (await raw.until(lambda m: m["type"] == "job.accepted" and m["job_id"] != parent))["job_id"]
+    await raw.until(lambda m: m.get("job_id") == child and m["type"] == "job.event")
+    await raw.send("job.cancel", {}, job_id=parent)
+    assert (await raw.end(parent))["payload"]["code"] == "CANCELLED"
+    assert (await raw.end(child))["payload"]["code"] == "CANCELLED"
+    await raw.close()
+
+
+# -- room
+
+
+async def test_more_jobs_than_room_wait_their_turn(store_url, begin):
+    """All of them run, never more at once than there is room for."""
+    runtime = await begin(store_url, limits={"running": 3})
+    running, most = 0, 0
+
+    async def counted(input, ctx):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return input
+
+    runtime.register_agent("counted", counted)
+    raw = await connected(runtime)
+    for number in range(20):
+        await raw.send("job.submit", {"agent": "counted", "input": number})
+    results = [(await raw.until("job.result"))["payload"]["result"] for _ in range(20)]
+    assert sorted(results) == list(range(20))
+    assert most == 3
+    numbers = [m["event_seq"] for m in raw.seen if "event_seq" in m]
+    assert numbers == list(range(1, 21))
+    await raw.close()
+
+
+async def test_one_principal_has_so_many_jobs(begin):
+    """14: a cap per principal; others are not affected, and room comes back."""
+    runtime = await begin(limits={"jobs_per_principal": 2})
+    raw, other = await connected(runtime), await connected(runtime, "bob-token")
+    jobs = [(await raw.submit("waiting"))["payload"]["job_id"] for _ in range(2)]
+    refused = (await raw.submit("echo"))["payload"]
+    assert (refused["code"], refused["retryable"]) == ("INTERNAL_ERROR", False)
+    assert refused["details"] == {"limit": "jobs_per_principal", "value": 2}
+    assert (await other.run("echo", 1))["type"] == "job.result"
+    await raw.send("job.cancel", {}, job_id=jobs[0])
+    await raw.end(jobs[0])
+    assert (await raw.run("echo", 1))["type"] == "job.result"
+    await asyncio.gather(raw.close(), other.close())
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"agent": 1},
+        {"agent": "echo@"},
+        {"agent": "a" * 200},
+        {"agent": "echo", "idempotency_key": ""},
+        {"agent": "echo", "idempotency_key": "k" * 300},
+        {"agent": "echo", "max_runtime_sec": 0},
+        {"agent": "echo", "max_runtime_sec": -1},
+        {"agent": "echo", "max_runtime_sec": "soon"},
+        {"agent": "echo", "lease_request": {"fs.read": "x"}},
+        {"agent": "echo", "lease_request": {"no such": ["x"]}},
+        {"agent": "echo", "lease_constraints": {"expires_at": "tomorrow"}},
+    ],
+)
+async def test_a_malformed_submission_is_refused_alone(payload, begin):
+    """INVALID_REQUEST under the request's name; the session goes on."""
+    raw = await connected(await begin())
+    request = await raw.send("job.submit", payload)
+    answer = await raw.answer(request)
+    assert (answer["type"], answer["payload"]["code"]) == ("job.error", "INVALID_REQUEST")
+    assert "job_id" not in answer
+    assert (await raw.run("echo", 1))["type"] == "job.result"
+    await raw.close()
+
+
+async def test_stopping_lets_jobs_finish_then_ends_them(begin, sqlite_url):
+    """Drain: what can end in time does; what cannot ends in doubt, and is not run again."""
+    from amends.arcp import Limits
+    from tests.arcp.agents import register
+    from tests.arcp.raw import TOKENS
+
+    for agent, input, limits in (
+        ("counting", {"count": 5, "pause": 0.02}, {"drain": 10.0}),
+        ("waiting", None, {"drain": 0.0, "cancel_grace": 0.1}),
+    ):
+        runtime = register(Runtime(sqlite_url, tokens=TOKENS, limits=Limits(**limits)))
+        async with runtime:
+            raw = await connected(runtime)
+            job_id = (await raw.submit(agent, input, idempotency_key=agent))["payload"]["job_id"]
+            await raw.until("job.event")
+        end = await raw.end(job_id)
+        if agent == "counting":
+            assert end["payload"]["result"] == 5
+        else:
+            assert end["payload"]["details"] == {"in_doubt": True, "executed": "maybe"}
+        assert (await raw.until("session.bye"))["payload"]
+        assert await raw.receive() is None

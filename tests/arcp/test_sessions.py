@@ -1,0 +1,527 @@
+"""Sessions: welcome, numbering, resuming with nothing lost or doubled, tokens that rotate, heartbeats, listings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from amends.arcp.wire import text_of
+from tests.arcp.raw import connected, dial
+
+
+def numbers(raw):
+    return [m["event_seq"] for m in raw.seen if "event_seq" in m]
+
+
+async def resumed(runtime, raw, last=None, token="alice-token", **more):
+    other = dial(runtime)
+    message = await other.hello(token, resume={**raw.resume_block(last), **more})
+    return other, message
+
+
+# -- beginning
+
+
+async def test_the_welcome(begin):
+    """6.2: what a client, also a published one, has to know."""
+    raw = await connected(await begin(name="mine"))
+    assert raw.welcome["runtime"]["name"] == "mine"
+    assert raw.welcome["session_id"] == raw.session_id
+    assert raw.welcome["resume_window_sec"] == 600
+    assert raw.welcome["heartbeat_interval_sec"] == 30
+    assert raw.welcome["accepted_at"].endswith("Z")
+    assert "provisioned_credentials" not in raw.welcome["capabilities"]["features"]
+    assert len(raw.welcome["resume_token"]) >= 43
+    await raw.close()
+
+
+@pytest.mark.parametrize("how", ["tokens", "token", "function", "coroutine"])
+async def test_who_may_connect(how, begin):
+    """Tables, bare tokens, functions; wrong and missing tokens are UNAUTHENTICATED, and the transport closes (R6)."""
+
+    async def coroutine(token):
+        return "alice" if token == "alice-token" else None
+
+    options = {
+        "tokens": {"tokens": {"alice-token": "alice"}},
+        "token": {"tokens": "alice-token"},
+        "function": {"authenticate": lambda token: "alice" if token == "alice-token" else None},
+        "coroutine": {"authenticate": coroutine},
+    }[how]
+    runtime = await begin(**options)
+    raw = await connected(runtime)
+    principal = (await raw.run("talking"))["payload"]["result"]["principal"]
+    assert principal == "alice" or how == "token"
+    assert "alice-token" not in principal
+    for token in (None, "", "wrong", "alice-toke", "alice-token "):
+        stranger = dial(runtime)
+        message = await stranger.hello(token)
+        assert (message["type"], message["payload"]["code"]) == ("session.error", "UNAUTHENTICATED")
+        assert await stranger.receive() is None
+    await raw.close()
+
+
+async def test_authentication_that_fails_is_nobodys_to_know(begin, caplog):
+    """An exception of the function is logged, and told as our failure."""
+
+    def broken(token):
+        raise KeyError("database password")
+
+    runtime = await begin(authenticate=broken)
+    stranger = dial(runtime)
+    message = await stranger.hello()
+    assert message["payload"]["code"] == "INTERNAL_ERROR"
+    assert "password" not in str(message)
+    assert "password" in caplog.text
+
+
+async def test_pings_and_acks_and_unknown_types(begin):
+    """6.4, 6.5, section 5: pongs name the nonce; what is not known is ignored."""
+    raw = await connected(await begin())
+    await raw.send("session.telepathy", {"x": 1})
+    await raw.send("session.ping", {"nonce": "n1", "sent_at": "2026-05-13T19:42:13.000Z"})
+    assert (await raw.until("session.pong"))["payload"]["ping_nonce"] == "n1"
+    await raw.send("session.ack", {"last_processed_seq": 10**9})
+    await raw.send("session.ack", {"last_processed_seq": "x"})
+    await raw.send("session.pong", {"ping_nonce": "?"})
+    assert (await raw.run("echo", 1))["event_seq"] == 1
+    await raw.close()
+
+
+# -- going on
+
+
+async def test_resuming_replays_exactly_what_was_missed(store_url, begin):
+    """8.3: the same numbers for the same events, then on without a gap, wherever the connection broke."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    job_id = (await raw.submit("counting", {"count": 30, "pause": 0.005}))["payload"]["job_id"]
+    whole = {}
+    for cut in (4, 9, 15):
+        while not numbers(raw) or numbers(raw)[-1] < cut:
+            await raw.receive()
+        whole.update({m["event_seq"]: m["payload"] for m in raw.seen if "event_seq" in m})
+        await raw.close()
+        back = cut - 2
+        raw, message = await resumed(runtime, raw, back)
+        assert message["type"] == "session.welcome"
+    end = await raw.end(job_id)
+    assert numbers(raw) == list(range(14, 32))
+    assert [m["payload"]["body"]["message"].strip() for m in raw.events(job_id)] == [
+        str(n) for n in range(13, 30)
+    ]
+    replayed = {m["event_seq"]: m["payload"] for m in raw.seen if "event_seq" in m}
+    assert all(replayed[n] == whole[n] for n in replayed if n in whole)
+    assert end["payload"]["result"] == 30
+    await raw.close()
+
+
+async def test_resuming_on_another_node(store_url, begin):
+    """Any node that shares the store: same session, same numbers, and the job's end from where it runs."""
+    first, second = await begin(store_url), await begin(store_url)
+    raw = await connected(first)
+    job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
+    other_job = (await raw.submit("waiting"))["payload"]["job_id"]
+    while len(numbers(raw)) < 6:
+        await raw.receive()
+    await raw.close()
+    raw2, message = await resumed(second, raw, 2)
+    assert message["payload"]["session_id"] == raw.session_id
+    end = await raw2.end(job_id)
+    assert numbers(raw2) == list(range(3, end["event_seq"] + 1))
+    lines = [m["payload"]["body"]["message"].strip() for m in raw2.events(job_id)]
+    before = [m["payload"]["body"]["message"].strip() for m in raw.events(job_id) if m["event_seq"] <= 2]
+    assert before + lines == [str(n) for n in range(20)]
+    # It also kept its authority: the job runs on the other node.
+    request = await raw2.send("job.cancel", {"reason": "over there"}, job_id=other_job)
+    assert (await raw2.answer(request))["type"] == "job.cancelled"
+    end = await raw2.end(other_job)
+    assert end["payload"]["details"] == {"reason": "over there"}
+    await raw2.close()
+
+
+async def test_a_connection_that_was_given_up_is_fenced(store_url, begin):
+    """The node that had the session before cannot number anything more; its connection closes."""
+    first, second = await begin(store_url), await begin(store_url)
+    raw = await connected(first)
+    job_id = (await raw.submit("counting", {"count": 40, "pause": 0.01}))["payload"]["job_id"]
+    await raw.until("job.event")
+    # The client believes its connection dead; it is not.
+    raw2, message = await resumed(second, raw)
+    assert message["type"] == "session.welcome"
+    await raw2.end(job_id)
+    old = numbers(raw)
+    async with asyncio.timeout(10):
+        while (message := await raw.receive()) is not None:
+            pass
+    # What the old connection still had was numbered before the new one took over.
+    new = numbers(raw2)
+    assert new == list(range(new[0], 42))
+    told = {m["event_seq"]: m["payload"] for m in raw2.seen if "event_seq" in m}
+    assert all(told[m["event_seq"]] == m["payload"] for m in raw.seen if m.get("event_seq", 0) > old[-1])
+    await raw2.close()
+
+
+async def test_the_same_node_gives_the_session_to_its_newest_connection(begin):
+    """A client that reconnects before the runtime has noticed."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    raw2, message = await resumed(runtime, raw)
+    assert message["type"] == "session.welcome"
+    assert await raw.receive() is None
+    assert (await raw2.run("echo", 1))["event_seq"] == 1
+    await raw2.close()
+
+
+async def test_several_jobs_in_one_stream(store_url, begin):
+    """Numbers are the session's; every job keeps its own order; nothing is lost over three reconnects."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    jobs = [
+        (await raw.submit("counting", {"count": 15, "pause": 0.005}))["payload"]["job_id"] for _ in range(5)
+    ]
+    seen = list(raw.seen)
+    for _ in range(3):
+        for _ in range(12):
+            await raw.receive()
+        seen += [m for m in raw.seen if m not in seen]
+        block = {
+            **raw.resume_block(),
+            "last_event_seq": max((m.get("event_seq", 0) for m in seen), default=0),
+        }
+        await raw.close()
+        raw2 = dial(runtime)
+        assert (await raw2.hello(resume=block))["type"] == "session.welcome"
+        raw = raw2
+    ended = {m["job_id"] for m in seen if m["type"] == "job.result"}
+    while len(ended) < 5:
+        ended.add((await raw.until("job.result"))["job_id"])
+    seen += [m for m in raw.seen if m not in seen]
+    events = [m for m in seen if "event_seq" in m]
+    assert [m["event_seq"] for m in events] == list(range(1, 81))
+    for job_id in jobs:
+        lines = [
+            m["payload"]["body"]["message"].strip()
+            for m in events
+            if m["job_id"] == job_id and m["type"] == "job.event"
+        ]
+        assert lines == [str(n) for n in range(15)]
+    await raw.close()
+
+
+async def test_session_resume_as_a_message_of_its_own(begin):
+    """v1.1 names `session.resume`: it is read as a hello that resumes."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    await raw.close()
+    other = dial(runtime)
+    auth = {"scheme": "bearer", "token": "alice-token"}
+    await other.send("session.resume", {**raw.resume_block(0), "auth": auth})
+    assert (await other.receive())["type"] == "session.welcome"
+    assert (await other.receive())["event_seq"] == 1
+    await other.close()
+    stranger = dial(runtime)
+    await stranger.send("session.resume", raw.resume_block(0))
+    assert (await stranger.receive())["payload"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_tokens_rotate_and_old_ones_die(store_url, begin):
+    """6.3: after the client has spoken on the new connection, the token before is worth nothing."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    first = raw.welcome["resume_token"]
+    await raw.close()
+    raw2, message = await resumed(runtime, raw)
+    second = message["payload"]["resume_token"]
+    assert first != second
+    await raw2.run("echo", 1)
+    await raw2.close()
+    _, message = await resumed(runtime, raw2, resume_token=first)
+    assert (message["type"], message["payload"]["code"]) == ("session.error", "UNAUTHENTICATED")
+    raw3, message = await resumed(runtime, raw2, resume_token=second)
+    assert message["type"] == "session.welcome"
+    await raw3.close()
+
+
+async def test_a_welcome_that_was_lost_locks_nobody_out(store_url, begin):
+    """The token before works until the client has shown that it has the new one."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    await raw.close()
+    for _ in range(3):
+        # The client never reads the welcome, and tries again with what it has.
+        lost, message = await resumed(runtime, raw, 0)
+        assert message["type"] == "session.welcome"
+        await lost.close()
+    raw2, message = await resumed(runtime, raw, 0)
+    assert message["type"] == "session.welcome"
+    assert (await raw2.run("echo", 1))["event_seq"] == 1
+    await raw2.close()
+
+
+async def test_resuming_too_late(store_url, begin):
+    """RESUME_WINDOW_EXPIRED when the session is gone, and when what is asked for was forgotten."""
+    runtime = await begin(store_url, limits={"resume_window": 0.3, "node_lease": 0.3})
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    await raw.close()
+    await asyncio.sleep(0.8)
+    other, message = await resumed(runtime, raw)
+    assert (message["type"], message["payload"]["code"]) == ("session.error", "RESUME_WINDOW_EXPIRED")
+    assert await other.receive() is None
+    node = runtime._node
+    assert not [name for name in (await node.store.names())["logs"] if name.startswith("arcp.session.")]
+
+
+async def test_what_was_forgotten_cannot_be_replayed(begin):
+    """Beyond `events_kept`, or acknowledged, an event is gone; resuming there says so, and elsewhere works."""
+    runtime = await begin(limits={"events_kept": 200})
+    raw = await connected(runtime)
+    for _ in range(400):
+        await raw.run("echo", 1)
+    await raw.close()
+    _, message = await resumed(runtime, raw, 1)
+    assert message["payload"]["code"] == "RESUME_WINDOW_EXPIRED"
+    raw2, message = await resumed(runtime, raw, 390)
+    assert message["type"] == "session.welcome"
+    for number in range(391, 401):
+        assert (await raw2.receive())["event_seq"] == number
+    _, message = await resumed(runtime, raw2, 401)
+    assert message["payload"]["code"] == "INVALID_REQUEST"
+    await raw2.close()
+
+
+async def test_acknowledged_events_are_freed(begin):
+    """6.5: an ack lets the runtime forget; the log of the session stays small."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    for _ in range(4):
+        for _ in range(100):
+            await raw.run("echo", 1)
+        await raw.send("session.ack", {"last_processed_seq": numbers(raw)[-1]})
+    log = runtime._node.store.log(f"arcp.session.{raw.session_id}")
+    for _ in range(130):
+        await raw.run("echo", 1)
+    assert (await log.bounds()).kept < 300
+    await raw.close()
+    raw2, message = await resumed(runtime, raw)
+    assert message["type"] == "session.welcome"
+    assert (await raw2.run("echo", 1))["event_seq"] == 531
+    await raw2.close()
+
+
+async def test_jobs_that_were_forgotten_are_not_replayed(begin):
+    """A session whose missed events are gone with their job starts anew."""
+    runtime = await begin(limits={"finished": 1})
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    await raw.close()
+    other = await connected(runtime)
+    for _ in range(200):
+        await other.run("echo", 1)
+    _, message = await resumed(runtime, raw, 0)
+    assert message["payload"]["code"] == "RESUME_WINDOW_EXPIRED"
+    await other.close()
+
+
+async def test_goodbye(begin):
+    """6.7: acknowledged; jobs go on, and the session can be resumed within its window. v1.0's word works too."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    job_id = (await raw.submit("counting", {"count": 3, "pause": 0.02}))["payload"]["job_id"]
+    await raw.send("session.close", {"reason": "done"})
+    assert (await raw.until("session.closed"))["payload"]
+    assert await raw.receive() is None
+    raw2, _ = await resumed(runtime, raw)
+    assert (await raw2.end(job_id))["payload"]["result"] == 3
+    await raw2.send("session.bye", {"reason": "done"})
+    assert await raw2.receive() is None
+
+
+# -- alive or not
+
+
+async def test_a_silent_client_loses_its_connection_and_nothing_else(store_url, begin):
+    """6.4: pinged when quiet, HEARTBEAT_LOST after two intervals; its job goes on, and it can resume."""
+    runtime = await begin(store_url, limits={"heartbeat": 0.2})
+    raw = await connected(runtime)
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    lost = await raw.until("session.error")
+    assert lost["payload"]["code"] == "HEARTBEAT_LOST"
+    assert lost["payload"]["retryable"] is True
+    assert await raw.receive() is None
+    assert "session.ping" in {m["type"] for m in raw.seen}
+    raw2, message = await resumed(runtime, raw)
+    assert message["type"] == "session.welcome"
+    await raw2.send("job.cancel", {}, job_id=job_id)
+    assert (await raw2.end(job_id))["payload"]["code"] == "CANCELLED"
+    await raw2.close()
+
+
+async def test_a_client_that_answers_stays(begin):
+    """Pongs are enough; and who did not ask for heartbeats is left alone."""
+    runtime = await begin(limits={"heartbeat": 0.2})
+    raw, quiet = await connected(runtime), await connected(runtime, features=[])
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        ping = await raw.until("session.ping")
+        await raw.send("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
+    assert (await raw.run("echo", 1))["type"] == "job.result"
+    assert (await quiet.run("echo", 1))["type"] == "job.result"
+    assert [m["type"] for m in quiet.seen] == ["session.welcome", "job.accepted", "job.result"]
+    await asyncio.gather(raw.close(), quiet.close())
+
+
+async def test_sessions_in_use_are_kept_beyond_their_window(store_url, begin):
+    """The window counts from the last word, not from the first."""
+    runtime = await begin(store_url, limits={"resume_window": 0.5, "node_lease": 0.3})
+    raw = await connected(runtime)
+    await asyncio.sleep(1.2)
+    await raw.run("echo", 1)
+    await raw.close()
+    raw2, message = await resumed(runtime, raw)
+    assert message["type"] == "session.welcome"
+    await raw2.close()
+
+
+# -- looking at jobs
+
+
+async def listed(raw, **request):
+    answer = await raw.answer(await raw.send("session.list_jobs", request))
+    return answer["payload"]
+
+
+async def test_listing(store_url, begin):
+    """6.6: filters, pages, and nobody else's jobs."""
+    runtime = await begin(store_url)
+    raw, other = await connected(runtime), await connected(runtime, "bob-token")
+    await other.run("echo", 1)
+    lease = {"fs.read": ["/w/**"]}
+    running = (await raw.submit("waiting", lease_request=lease, trace_id="a" * 32))["payload"]["job_id"]
+    done = [(await raw.run("echo", n))["job_id"] for n in range(4)]
+    failed = (await raw.run("crashing"))["job_id"]
+    everything = await listed(raw)
+    assert [job["job_id"] for job in everything["jobs"]] == [failed, *reversed(done), running]
+    assert "next_cursor" not in everything
+    entry = everything["jobs"][-1]
+    assert entry["lease"] == lease
+    assert entry["created_at"] == entry["submitted_at"]
+    assert (entry["agent"], entry["status"], entry["trace_id"]) == ("waiting@1.0.0", "running", "a" * 32)
+    pages, cursor = [], None
+    while True:
+        page = await listed(raw, limit=4, cursor=cursor)
+        pages.append([job["job_id"] for job in page["jobs"]])
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            break
+    assert pages == [[failed, *reversed(done[1:])], [done[0], running]]
+    for wanted, expected in [
+        ({"status": ["running"]}, [running]),
+        ({"status": ["error", "running"]}, [failed, running]),
+        ({"agent": "echo"}, done[::-1]),
+        ({"agent": "echo@1.0.0", "status": ["success"]}, done[::-1]),
+        ({"created_after": text_of(time.time() + 60)}, []),
+        ({"created_after": text_of(time.time() - 60), "agent": "waiting"}, [running]),
+    ]:
+        assert [job["job_id"] for job in (await listed(raw, filter=wanted))["jobs"]] == expected
+    for bad in (
+        {"limit": 0},
+        {"limit": 5000},
+        {"cursor": "x"},
+        {"filter": {"created_after": "x"}},
+        {"limit": "many"},
+    ):
+        assert (await listed(raw, **bad))["code"] == "INVALID_REQUEST"
+    await asyncio.gather(raw.close(), other.close())
+
+
+async def test_subscribing(store_url, begin):
+    """7.6: another session of the principal listens, with or without what was before, and has no say."""
+    runtime = await begin(store_url)
+    raw, watcher, late = await connected(runtime), await connected(runtime), await connected(runtime)
+    lease = {"cost.budget": ["USD:5.00"]}
+    job_id = (await raw.submit("counting", {"count": 10, "pause": 0.03}, lease_request=lease))["payload"][
+        "job_id"
+    ]
+    await raw.until("job.event")
+    request = await watcher.send("job.subscribe", {"job_id": job_id, "history": True, "from_event_seq": 0})
+    subscribed = (await watcher.answer(request))["payload"]
+    assert subscribed["current_status"] == "running"
+    assert subscribed["replayed"] is True
+    assert subscribed["budget"] == {"USD": "5.00"}
+    assert subscribed["lease"] == lease
+    assert "credentials" not in subscribed
+    request = await late.send("job.subscribe", {"job_id": job_id})
+    assert (await late.answer(request))["payload"]["replayed"] is False
+    end = await watcher.end(job_id)
+    lines = [m["payload"]["body"]["message"].strip() for m in watcher.events(job_id)]
+    assert lines == [str(n) for n in range(10)]
+    assert numbers(watcher) == list(range(1, 12))
+    await late.end(job_id)
+    assert 0 < len(late.events(job_id)) < 10
+    # After its end, history still has it; live there is nothing to hear.
+    request = await late.send("job.subscribe", {"job_id": job_id, "history": True})
+    assert (await late.answer(request))["payload"]["current_status"] == "success"
+    assert (await late.end(job_id))["payload"] == end["payload"]
+    request = await late.send("job.subscribe", {"job_id": job_id})
+    assert (await late.answer(request))["payload"]["current_status"] == "success"
+    await late.send("session.ping", {"nonce": "n"})
+    await late.until("session.pong")
+    assert late.seen[-1]["type"] == "session.pong"
+    await asyncio.gather(raw.close(), watcher.close(), late.close())
+
+
+async def test_unsubscribing(begin):
+    """Nothing more comes, also after resuming; the job does not care."""
+    runtime = await begin()
+    raw, watcher = await connected(runtime), await connected(runtime)
+    job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
+    await watcher.send("job.subscribe", {"job_id": job_id})
+    await watcher.until("job.event")
+    await watcher.send("job.unsubscribe", {"job_id": job_id})
+    await watcher.send("job.unsubscribe", {})
+    assert (await watcher.until("job.error"))["payload"]["code"] == "INVALID_REQUEST"
+    count = len(watcher.events(job_id))
+    await raw.end(job_id)
+    await watcher.close()
+    watcher2, _ = await resumed(runtime, watcher)
+    await watcher2.send("session.ping", {"nonce": "n"})
+    assert (await watcher2.receive())["type"] == "session.pong"
+    assert count < 20
+    await asyncio.gather(raw.close(), watcher2.close())
+
+
+async def test_who_may_watch_is_a_policy(begin, caplog):
+    """14: nobody but the owner without one; with one, what it says; and every request is on record."""
+    caplog.set_level("INFO", logger="amends.arcp.audit")
+    closed = await begin()
+    raw, other = await connected(closed), await connected(closed, "bob-token")
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    request = await other.send("job.subscribe", {"job_id": job_id})
+    assert (await other.answer(request))["payload"]["code"] == "JOB_NOT_FOUND"
+    request = await other.send("job.subscribe", {"job_id": "job_unknown"})
+    assert (await other.answer(request))["payload"]["code"] == "JOB_NOT_FOUND"
+    assert "bob" in caplog.text
+    assert "denied" in caplog.text
+    await asyncio.gather(raw.close(), other.close())
+
+    async def policy(observer, owner):
+        return observer == "bob"
+
+    opened = await begin(may_observe=policy)
+    raw, other = await connected(opened), await connected(opened, "bob-token")
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    own = (await other.submit("waiting"))["payload"]["job_id"]
+    request = await raw.send("job.subscribe", {"job_id": own})
+    assert (await raw.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
+    request = await other.send("job.subscribe", {"job_id": job_id})
+    assert (await other.answer(request))["type"] == "job.subscribed"
+    assert {job["job_id"] for job in (await listed(other))["jobs"]} == {job_id, own}
+    assert {job["job_id"] for job in (await listed(raw))["jobs"]} == {job_id}
+    request = await other.send("job.cancel", {}, job_id=job_id)
+    assert (await other.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
+    await asyncio.gather(raw.close(), other.close())
