@@ -120,6 +120,9 @@ class _Hands:
 class Agent:
     """A named set of capabilities."""
 
+    dynamic = False
+    """Whether what it can do is known elsewhere, and has to be asked for there."""
+
     def __init__(
         self,
         name: str,

@@ -22,7 +22,8 @@ from amends.core.vocabulary import row_for
 from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import TimeoutError as TaskTimeoutError
-from amends.recovery.reading import fault_of
+from amends.foreign import from_exception
+from amends.serving.failures import ours
 from amends.tasks.agent import Agent, Capability, called
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
@@ -85,14 +86,29 @@ async def _within(seconds: float, agent: Agent, capability: Capability, given: A
 
 def wrapped(exc: Exception, agent: str, capability: str) -> Fault:
     """Any exception as a fault of S3, with its context (T4). What nobody expected is logged here, and only here."""
-    if not isinstance(exc, FaultError):
+    raised = ours(exc)
+    if raised is None:
         _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
-    fault = fault_of(exc)
-    told = transfer(fault, "task")
+        told = _foreign(from_exception(exc))
+    else:
+        told = transfer(raised.fault, "task")
     details = dict(told.details or {})
     if "requiredBy" not in details:
         details.setdefault("context", {"agent": agent, "capability": capability})
     return replace(told, details=details, message=told.message or row_for("task", told.code).message)
+
+
+def _foreign(fault: Fault) -> Fault:
+    """
+    What went wrong inside an agent, as whoever asked it should hear it.
+
+    That a library or a service refused what the agent sent it is no mistake of the asker's, and the same task makes it again.
+    """
+    if fault.recovery is Recovery.CORRECTABLE:
+        return Fault(
+            code="INTERNAL_ERROR", vocabulary="task", recovery=Recovery.TERMINAL, executed=fault.executed
+        )
+    return replace(transfer(fault, "task"), details=None, message="", field=None, suggestions=(), errors=())
 
 
 def _unkept(agent: str, capability: str) -> Fault:

@@ -1,13 +1,11 @@
 """
 The MCP servers an agent needs: connected when first asked for, and found out to be missing, never declared so.
 
-A connection is opened and closed by a task of its own, because the client's scopes must be left where they were entered; calls
-come from anywhere. One that breaks is dropped, and the next call opens it anew: a server that was missing and appears is found.
+A connection that breaks is dropped, and the next call opens it anew: a server that was missing and appears is found.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -20,10 +18,9 @@ from amends.core.terms import Executed
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.reading import failed_answer, fault_of
+from amends.tasks.held import Held
 
 __all__ = ["Connection", "Connections"]
-
-_CONNECT_SECONDS = 15.0
 
 
 class Connections:
@@ -32,7 +29,7 @@ class Connections:
     def __init__(self, agent: str, targets: Mapping[str, Any]) -> None:
         self.agent = agent
         self.targets = dict(targets)
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
 
     async def connected(self, name: str, capability: str) -> Connection:
         """
@@ -44,7 +41,7 @@ class Connections:
         told = {"mcp": name, "requiredBy": self.agent, "capability": capability}
         held = self._held.get(name)
         if held is None or not held.alive:
-            held = self._held[name] = _Held(self.targets[name])
+            held = self._held[name] = Held(partial(_client, self.targets[name]))
         try:
             client = await held.ready()
         except Exception as exc:
@@ -52,7 +49,7 @@ class Connections:
             raise FaultError.from_fault(_missing(fault_of(exc), told)) from exc
         return Connection(client, told, partial(self.drop, name, held))
 
-    def drop(self, name: str, held: Any = None) -> None:
+    def drop(self, name: str, held: Held | None = None) -> None:
         """Let go of a connection that broke; the next call opens a new one."""
         if held is None or self._held.get(name) is held:
             gone = self._held.pop(name, None)
@@ -68,52 +65,15 @@ class Connections:
             await each.ended()
 
 
-class _Held:
-    """One open client and the task that holds it open."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-        self._loop = asyncio.get_running_loop()
-        self._opened: asyncio.Future[Any] = self._loop.create_future()
-        self._stop = asyncio.Event()
-        self._task = self._loop.create_task(self._hold())
-
-    @property
-    def alive(self) -> bool:
-        """Whether it can still be used, here."""
-        return not self._task.done() and self._loop is asyncio.get_running_loop()
-
-    async def ready(self) -> Any:
-        return await asyncio.wait_for(asyncio.shield(self._opened), _CONNECT_SECONDS)
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-
-    async def ended(self) -> None:
-        if self._loop is asyncio.get_running_loop():
-            await asyncio.wait([self._task], timeout=_CONNECT_SECONDS)
-
-    async def _hold(self) -> None:
-        try:
-            async with _client(self._target) as client:
-                self._opened.set_result(client)
-                await self._stop.wait()
-        except BaseException as exc:
-            if not self._opened.done():
-                known = exc if isinstance(exc, Exception) else ConnectionError("interrupted")
-                self._opened.set_exception(known)
-                self._opened.exception()  # heard, also when nobody waits any more
-            if not isinstance(exc, Exception):
-                raise
-
-
 def _client(target: Any) -> Any:
     """An unopened client for whatever was given."""
     if inspect.isfunction(target) or inspect.ismethod(target) or isinstance(target, partial):
         return target()
     from amends.bindings.mcp import Client
+    from amends.recovery.policies import NONE
 
-    return Client(target)
+    # Whoever handed the task out repeats it, and counts: two layers of repeats would multiply.
+    return Client(target, policy=NONE)
 
 
 class Connection:

@@ -42,12 +42,12 @@ class Context:
     """One try of one step."""
 
     __slots__ = (
-        "_answers",
         "_asked",
         "_delegated",
         "_desk",
         "_time_left",
         "agent",
+        "answers",
         "attempt",
         "capability",
         "key",
@@ -80,7 +80,8 @@ class Context:
         """Whether this is the undoing of the step."""
         self.mcp: Mapping[str, Any] = {}
         """The connected MCP servers the capability requires."""
-        self._answers = answers or []
+        self.answers = answers or []
+        """What was answered so far, in order; `ask` hands these out."""
         self._asked = 0
         self._delegated: dict[str, int] = {}
         self._desk = desk
@@ -129,9 +130,9 @@ class Context:
             schema: JSON Schema of the answer, for a program.
         """
         self._asked += 1
-        if len(self._answers) < self._asked:
+        if len(self.answers) < self._asked:
             raise Question(question, schema)
-        return self._answers[self._asked - 1]
+        return self.answers[self._asked - 1]
 
     def child_name(self, agent: str, type: str) -> str:
         """The name of the next delegation of this kind."""

@@ -44,7 +44,7 @@ class House:
             found = self.agents.get(agent)
             if found is None:
                 raise AgentNotFoundError(details={"agent": agent, "capability": type})
-            if not found.offers(type):
+            if not found.offers(type) and not found.dynamic:
                 raise CapabilityNotFoundError(details={"agent": agent, "capability": type})
             return found
         for found in self.agents.values():

@@ -5,8 +5,9 @@ Every append says which entry it believes to be the last. Where that is wrong, w
 outside (cancel, answer, verify) are taken in and the append is tried again; anything else means that another
 worker has the task, and this one is fenced. No clock and no lease is needed for that, and no transactions.
 
-Where the store has transactions, the row that lists the task is written in the same one, and so is an effect
-of the user's own. Elsewhere the row follows the log, and whoever finds it behind mends it.
+Where the store has transactions, the row that lists the task is written in the same one, the message that brought it is let
+go of in the same one, and so is an effect of the user's own. Elsewhere these follow the log, and whoever finds them behind
+mends them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from amends.stores.contract import Store, Transaction
+from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks import entries
 from amends.tasks.documents import ENDED
@@ -68,8 +69,17 @@ async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | Non
 class Journal:
     """A task's state, and the only way to change it."""
 
-    def __init__(self, store: Store, space: str, id: str, state: TaskState, last: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        space: str,
+        id: str,
+        state: TaskState,
+        last: int,
+        lease: Lease | None = None,
+    ) -> None:
         self._store = store
+        self._lease = lease
         self._space = space
         self._log = log_name(space, id)
         self._row: int | None = None
@@ -109,9 +119,11 @@ class Journal:
             def work(tx: Transaction) -> None:
                 tx.log(self._log).append(entry, last=after)
                 tx.table(self._space).put(row.id, _listing.encode(row))
+                if self._lease is not None:
+                    _let_go(records[-1], self._lease, tx)
 
             try:
-                await self._store.transaction(work)
+                await self._store.transaction(work, short=True)
             except ConflictError:
                 await self._reread()
                 raise
@@ -120,6 +132,8 @@ class Journal:
         self.last = await self._store.log(self._log).append(entry, last=after)
         self.state.apply(records)
         await self.list()
+        if self._lease is not None:
+            await _let_go_after(records[-1], self._lease)
 
     async def commit(self, work: Callable[[Transaction], T], record: Callable[[T], Record]) -> T:
         """
@@ -214,6 +228,22 @@ class Journal:
                 self._row = 0 if found is None else found.revision
             else:
                 return
+
+
+def _let_go(record: Record, lease: Lease, tx: Transaction) -> None:
+    """Let go of the message with the record that says so."""
+    if isinstance(record, entries.Ended) or (isinstance(record, entries.Released) and record.until is None):
+        tx.done(lease)
+    elif isinstance(record, entries.Released):
+        tx.give_back(lease, delay=max(0.0, (record.until or 0.0) - record.at))
+
+
+async def _let_go_after(record: Record, lease: Lease) -> None:
+    """The same on a store without transactions: a crash in between brings the message back, and somebody looks."""
+    if isinstance(record, entries.Ended) or (isinstance(record, entries.Released) and record.until is None):
+        await lease.done()
+    elif isinstance(record, entries.Released):
+        await lease.give_back(delay=max(0.0, (record.until or 0.0) - record.at))
 
 
 def _seq(value: bytes) -> int:

@@ -25,7 +25,7 @@ __all__ = ["Catalogue"]
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN = frozenset({"name", "wait"})
-_SOON = "a moment"
+_SOON = "…"  # said in every language
 
 
 class Catalogue:

@@ -44,8 +44,11 @@ __all__ = ["Handle", "Orchestrator", "TaskNotFoundError"]
 
 _FRESH = 10_000
 _WEEK = 7 * 86400.0
+_LOCAL = 0.1
+"""Seconds in which a task is most likely done by this very process."""
 _LOOK = (0.5, 2.0)
-"""Seconds between looks at a task another process may be working on: at first, and at most."""
+"""Seconds between looks at a task another process works on, at first and at most, when too many are followed already."""
+_FOLLOWED = 16
 _WAITS = frozenset({*ENDED, Status.INPUT_REQUIRED})
 
 
@@ -93,6 +96,7 @@ class Orchestrator:
         self._works, self._grace = worker, seconds_of(grace)
         self._worker: Worker | None = None
         self._waiting: dict[str, asyncio.Future[TaskState]] = {}
+        self._following = 0
 
     def register(self, *agents: Agent) -> None:
         """Hand tasks to these agents, too."""
@@ -198,8 +202,9 @@ class Orchestrator:
         found, new = await submit(self.store, self._house.space, record)
         if new is not None and self._worker is not None and self._worker.serving:
             fresh = self._worker.fresh
-            if len(fresh) < _FRESH:
-                fresh[found] = (new, 1)
+            fresh[found] = (new, 1)
+            if len(fresh) > _FRESH:
+                del fresh[next(iter(fresh))]  # another process has taken it, most likely
         return Handle(self, found)
 
     async def run(self, task: Any, payload: Any = None, **options: Any) -> Response:
@@ -414,20 +419,33 @@ class Orchestrator:
         """A task's state when it is over or needs an answer, whoever works on it."""
         state = await self.state(id) if self._worker is None or id not in self._worker.fresh else None
         pause = _LOOK[0]
+        wait = _LOCAL
         while state is None or state.status not in _WAITS or state.heard:
             future = self._waiting.get(id)
             if future is None:
                 future = self._waiting[id] = asyncio.get_running_loop().create_future()
-            if self._works:
-                # Most likely this process does it; should another, looking now and then finds out.
+            if self._works and (wait == _LOCAL or self._following >= _FOLLOWED):
                 try:
-                    return await asyncio.wait_for(asyncio.shield(future), pause)
+                    return await asyncio.wait_for(asyncio.shield(future), wait)
                 except TimeoutError:
                     state = await self.state(id)
-                    pause = min(pause * 2, _LOOK[1])
+                    wait, pause = pause, min(pause * 2, _LOOK[1])
             else:
-                state = await self._followed(id)
+                state = await self._either(future, id)
         return state
+
+    async def _either(self, future: asyncio.Future[TaskState], id: str) -> TaskState:
+        """Done here, or something new in its log: whichever comes first."""
+        self._following += 1
+        follow = asyncio.ensure_future(self._followed(id))
+        try:
+            await asyncio.wait([future, follow], return_when=asyncio.FIRST_COMPLETED)
+            return future.result() if future.done() else follow.result()
+        finally:
+            self._following -= 1
+            if not follow.done():
+                follow.cancel()
+                await asyncio.wait([follow])
 
     async def _followed(self, id: str) -> TaskState:
         """The state as soon as its log has something new."""

@@ -100,9 +100,9 @@ class Run:
     def _now(self) -> float:
         return self._house.clock()
 
-    async def go(self, *, takeover: bool) -> Released | None:
+    async def go(self, *, takeover: bool) -> None:
         """
-        Work until it is over (None) or nothing can be done for now.
+        Work until it is over, or nothing can be done for now. The message is let go of then.
 
         Raises:
             Fenced: another worker has it.
@@ -111,10 +111,8 @@ class Run:
         try:
             if takeover:
                 await self._take_over()
-            while True:
-                end = await self._turn()
-                if end is not None:
-                    return None if isinstance(end, Ended) else end
+            while not await self._turn():
+                pass
         finally:
             await self._drop_calls()
 
@@ -179,8 +177,8 @@ class Run:
 
     # One turn ---------------------------------------------------------------------------------------------------
 
-    async def _turn(self) -> Released | Ended | None:
-        """Do what can be done now. What ends this worker's part, or None to go on."""
+    async def _turn(self) -> bool:
+        """Do what can be done now. Whether that ended this worker's part."""
         state = self.state
         if state.undoing:
             return await self._undo_turn()
@@ -194,20 +192,20 @@ class Run:
         for name in self._startable():
             if len(state.head.steps) == 1:
                 await self._write(await self._inline_call(name))
-                return None if not self._all_settled() else await self._end()
+                return self._all_settled() and await self._end()
             self._start(name)
         if self._calls:
             done, _ = await asyncio.wait(
                 self._calls, return_when=asyncio.FIRST_COMPLETED, timeout=self._next_due()
             )
             await self._settle(list(done))
-            return None
+            return False
         if self._all_settled():
             return await self._end()
         wait = self._next_due()
         if wait is not None and wait <= _SHORT:
             await asyncio.sleep(wait)
-            return None
+            return False
         return await self._release()
 
     def _startable(self) -> list[str]:
@@ -277,18 +275,19 @@ class Run:
 
     async def _write(self, records: list[Record]) -> None:
         """Write what happened; together with the end, where this was the last of it."""
-        if records and len(self.state.head.steps) == 1 and isinstance(records[-1], Finished):
+        last = records[-1] if records else None
+        if len(self.state.head.steps) == 1 and isinstance(last, Finished) and not last.undo:
             # One append instead of two for the commonest task of all.
-            records.append(Ended(at=records[-1].at, status=Status.COMPLETED))
+            records.append(Ended(at=last.at, status=Status.COMPLETED))
         await self._journal.write(records)
         for record in records:
             self._told(record)
 
-    async def _end(self) -> Ended:
+    async def _end(self) -> bool:
         """All steps are settled: it is over, well unless not a single one worked."""
         state = self.state
         if state.over:
-            return Ended(at=self._now, status=state.status)
+            return True
         if not state.done:
             failed = next(step for step in state.steps.values() if step.fault is not None)
             fault = final_fault(state, failed.fault)
@@ -296,17 +295,17 @@ class Run:
         else:
             end = Ended(at=self._now, status=Status.COMPLETED)
         await self._write([end])
-        return end
+        return True
 
-    async def _release(self) -> Released:
+    async def _release(self) -> bool:
         """Let go of it: until the next step is due, or until somebody says what is wanted."""
         due = min(self._waits(), default=None)
         return await self._release_now(due)
 
-    async def _release_now(self, due: float | None) -> Released:
+    async def _release_now(self, due: float | None) -> bool:
         record = Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)
         await self._journal.write([record])
-        return record
+        return True
 
     # One step ---------------------------------------------------------------------------------------------------
 
@@ -318,8 +317,9 @@ class Run:
         try:
             agent, capability = await self._house.find(plan.type, plan.agent)
             given = self._payload(plan)
-        except FaultError as error:
-            fault = wrapped(error, plan.agent or "", plan.type)
+        except Exception as exc:  # noqa: BLE001 - an agent elsewhere may fail in any way while it is looked up
+            # Nobody was asked to do anything yet.
+            fault = replace(wrapped(exc, plan.agent or "", plan.type), executed=Executed.NO)
             return await self._judge(None, None, plan).about(fault, name, step, began, _NO_OPERATION)
         ctx = self._context(name, step, agent, capability)
         operation = capability.operation(agent.name, ctx.key)
@@ -383,7 +383,7 @@ class Run:
 
     # Undoing (T5) -----------------------------------------------------------------------------------------------
 
-    async def _give_up(self, fault: Fault | None) -> Released | Ended | None:
+    async def _give_up(self, fault: Fault | None) -> bool:
         """It cannot be finished, or is not wanted: take back what was done, then say so."""
         calls = list(self._calls)
         for call in calls:
@@ -391,10 +391,10 @@ class Run:
         await self._settle(calls)
         if self.state.done:
             await self._journal.write([Undoing(at=self._now, fault=fault)])
-            return None
+            return False
         return await self._over(fault)
 
-    async def _undo_turn(self) -> Released | Ended | None:
+    async def _undo_turn(self) -> bool:
         state = self.state
         if state.takeovers >= 2 * self._house.takeovers:
             return await self._over(state.fault)
@@ -413,7 +413,7 @@ class Run:
             if step.undo is not None and step.undo.due > self._now + _SHORT:
                 return await self._release_now(step.undo.due)
             await self._undo(name, step, agent, capability)
-            return None
+            return False
         return await self._over(state.fault)
 
     async def _undo(self, name: str, step: StepState, agent: Agent, capability: Capability) -> None:
@@ -448,7 +448,7 @@ class Run:
         else:
             await self._write([Finished(at=self._now, step=name, began=began, undo=True)])
 
-    async def _over(self, fault: Fault | None) -> Ended:
+    async def _over(self, fault: Fault | None) -> bool:
         """The end of what was not completed."""
         state = self.state
         if state.cancelled and fault is None:
@@ -456,7 +456,7 @@ class Run:
         else:
             end = Ended(at=self._now, status=Status.FAILED, fault=final_fault(state, fault))
         await self._write([end])
-        return end
+        return True
 
     # The desk ---------------------------------------------------------------------------------------------------
 

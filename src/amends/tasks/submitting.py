@@ -40,7 +40,7 @@ async def submit(store: Store, space: str, record: Submitted) -> tuple[str, Task
                 tx.table(space).put(record.id, row)
                 tx.queue(space).put(message, key=record.id)
 
-            await store.transaction(work)
+            await store.transaction(work, short=True)
         else:
             # The row first: whatever is listed is looked after, should we be gone before the next line.
             await _listed(store, space, record.id, row)

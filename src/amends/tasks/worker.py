@@ -17,7 +17,7 @@ import msgspec
 
 from amends.errors.base import FaultError
 from amends.stores.contract import Lease, Queue, Store
-from amends.stores.errors import LeaseLostError, StoreError
+from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
 from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal, read
@@ -133,6 +133,8 @@ class Worker:
                     assert lease is not None
                     self._spawn(lease)
                     await self._burst()
+            except StoreClosedError:
+                return
             except StoreError:
                 # The store is away for a moment. What runs goes on or is fenced; we look again.
                 _log.warning("the store does not answer; looking again in %s s", _PAUSE, exc_info=True)
@@ -208,23 +210,17 @@ class Worker:
         if await self._elsewhere(state):
             await lease.give_back(delay=_ELSEWHERE)
             return
-        run = Run(house, Journal(store, house.space, id, state, last), lease)
+        run = Run(house, Journal(store, house.space, id, state, last, lease), lease)
         task = asyncio.current_task()
         assert task is not None
         self._runs[task] = run
         try:
-            released = await run.go(takeover=_lost(lease, state))
+            await run.go(takeover=_lost(lease, state))
         except asyncio.CancelledError:
             await asyncio.shield(self._let_go(run))
             raise
-        if run.state.over:
+        if run.state.over or run.state.status is Status.INPUT_REQUIRED:
             self._ended(run.state)
-        if released is None or released.until is None:
-            await lease.done()
-            if released is not None and run.state.status is Status.INPUT_REQUIRED:
-                self._ended(run.state)
-        else:
-            await lease.give_back(delay=max(0.0, released.until - house.clock()))
 
     async def _put_away(self, lease: Lease, id: str, found: tuple[TaskState, int] | None) -> None:
         """Nothing is left to do about it: see that the list says so, and let go of the message."""
@@ -278,7 +274,6 @@ class Worker:
         with contextlib.suppress(StoreError, Fenced):
             if not any(step.open for step in run.state.steps.values()):
                 await run.release()
-                await run.lease.give_back()
 
     # Keeping hold -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,109 @@
+"""Commands as an agent's capabilities: the payload on stdin as JSON, S2's envelope or any JSON or text on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from amends.process import arun
+from amends.recovery.policies import NONE
+from amends.tasks.agent import Agent, Capability
+from amends.tasks.context import Context
+
+__all__ = ["Command", "CommandAgent"]
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One command, and what is promised about it."""
+
+    argv: Sequence[str]
+    """The command and its arguments; no shell. `{key}` in one of them becomes the step's idempotency key."""
+    read_only: bool = False
+    idempotent: bool = False
+    keyed: bool = False
+    """It recognises a repeat by `{key}`, or by the environment variable AMENDS_KEY."""
+    profile: str | None = None
+    """Whose exit codes it keeps to: s2, v2, or a tool that is known."""
+    cwd: str | None = None
+    undo: Callable[..., Any] | None = None
+    verify: Callable[..., Any] | None = None
+    timeout: float | None = None
+
+
+class CommandAgent(Agent):
+    """
+    An agent behind a command line.
+
+        git = CommandAgent("git-agent", {"status": Command(argv=["git", "status"], read_only=True, profile="git")})
+
+    A command that is stopped, by a time-out or a cancelled task, takes its whole process group with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        commands: Mapping[str, Command],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            name: the agent's name.
+            commands: its capabilities.
+            env: their environment; ours without one.
+            timeout: seconds for one run, where the command says nothing else.
+            options: as for `Agent`.
+        """
+        super().__init__(name, timeout=timeout, **options)
+        for capability, command in commands.items():
+            self.add(
+                Capability(
+                    name=capability,
+                    call=_Call(command, env, command.timeout or timeout),
+                    read_only=command.read_only,
+                    idempotent=command.idempotent,
+                    keyed=command.keyed,
+                    undo=command.undo,
+                    verify=command.verify,
+                    policy=self.policy,
+                )
+            )
+
+
+class _Call:
+    def __init__(self, command: Command, env: Mapping[str, str] | None, timeout: float) -> None:
+        self._command, self._env, self._timeout = command, env, timeout
+
+    async def __call__(self, payload: Any, ctx: Context) -> Any:
+        import os
+
+        command = self._command
+        left = ctx.time_left
+        done = await arun(
+            [part.replace("{key}", ctx.key) for part in command.argv],
+            read_only=command.read_only,
+            mutating=not (command.read_only or command.idempotent or command.keyed),
+            profile=command.profile,
+            policy=NONE,
+            timeout=self._timeout if left is None else min(self._timeout, max(left, 0.001)),
+            stdin=b"" if payload is None else msgspec.json.encode(payload),
+            env={**(os.environ if self._env is None else self._env), "AMENDS_KEY": ctx.key},
+            cwd=command.cwd,
+        )
+        return _content(done.stdout)
+
+
+def _content(stdout: bytes | str) -> Any:
+    """What a successful run said: an envelope's data, any other JSON, or the text."""
+    text = stdout if isinstance(stdout, str) else stdout.decode("utf-8", "replace")
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+    if isinstance(found, dict) and found.get("ok") is True:
+        return found.get("data", found.get("result"))
+    return found

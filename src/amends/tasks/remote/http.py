@@ -1,0 +1,145 @@
+"""HTTP endpoints as an agent's capabilities: JSON in, JSON out, problem details when it fails (S1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from amends.recovery.policies import NONE
+from amends.tasks.agent import Agent, Capability
+from amends.tasks.context import Context
+
+__all__ = ["Endpoint", "HttpAgent"]
+
+_READ = frozenset({"GET", "HEAD"})
+_IDEMPOTENT = frozenset({"PUT", "DELETE"})
+_LIMIT = 16 * 1024 * 1024
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint, and what is promised about it beyond what its method says."""
+
+    url: str
+    method: str = "POST"
+    keyed: bool = False
+    """The service honours `Idempotency-Key`: it gets the step's key, and a repeat is safe."""
+    read_only: bool = False
+    """It changes nothing, although its method does not say so."""
+    undo: Callable[..., Any] | None = None
+    verify: Callable[..., Any] | None = None
+    timeout: float | None = None
+
+
+class HttpAgent(Agent):
+    """
+    An agent behind HTTP.
+
+        weather = HttpAgent("weather-agent", {"forecast": Endpoint(url="https://…/forecast", method="GET")})
+
+    The payload is the JSON body, or the query of a GET. A failed answer is read as `amends.extract` reads it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoints: Mapping[str, Endpoint],
+        *,
+        headers: Callable[[], Mapping[str, str]] | None = None,
+        client: Any = None,
+        timeout: float = 30.0,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            name: the agent's name.
+            endpoints: its capabilities.
+            headers: headers for every call, asked for each time: credentials.
+            client: an `httpx2.AsyncClient` of your own; it stays open, and should not retry.
+            timeout: seconds for one call, where the endpoint says nothing else.
+            options: as for `Agent`.
+        """
+        super().__init__(name, timeout=timeout, **options)
+        self._headers = headers
+        self._client = client
+        self._own = client is None
+        for capability, endpoint in endpoints.items():
+            method = endpoint.method.upper()
+            self.add(
+                Capability(
+                    name=capability,
+                    call=_Call(self, endpoint),
+                    read_only=endpoint.read_only or method in _READ,
+                    idempotent=method in _IDEMPOTENT,
+                    keyed=endpoint.keyed,
+                    undo=endpoint.undo,
+                    verify=endpoint.verify,
+                    timeout=endpoint.timeout or timeout,
+                    policy=self.policy,
+                )
+            )
+
+    async def call(self, endpoint: Endpoint, payload: Any, key: str) -> Any:
+        """
+        One request.
+
+        Raises:
+            FaultError: what the answer says, or why there is none.
+        """
+        method = endpoint.method.upper()
+        headers = {"Accept": "application/json, application/problem+json"}
+        if endpoint.keyed:
+            headers["Idempotency-Key"] = key
+        if self._headers is not None:
+            headers.update(self._headers())
+        body: dict[str, Any] = {}
+        if method in _READ and isinstance(payload, dict):
+            body["params"] = payload
+        elif payload is not None and method not in _READ:
+            headers["Content-Type"] = "application/json"
+            body["content"] = msgspec.json.encode(payload)
+        response = await self._opened().request(method, endpoint.url, headers=headers, **body)
+        return _content(response)
+
+    def _opened(self) -> Any:
+        if self._client is None:
+            from amends.bindings.httpx import AsyncTransport, library
+
+            # No timeout of its own: the step's bounds the call as a whole.
+            self._client = library.AsyncClient(
+                transport=AsyncTransport(policy=NONE, keys=False), timeout=None
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close the connections, unless the client is yours."""
+        await super().close()
+        if self._own and self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+
+class _Call:
+    """One endpoint's call: an object, so that it can be awaited and compared."""
+
+    def __init__(self, agent: HttpAgent, endpoint: Endpoint) -> None:
+        self._agent, self._endpoint = agent, endpoint
+
+    async def __call__(self, payload: Any, ctx: Context) -> Any:
+        return await self._agent.call(self._endpoint, payload, ctx.key)
+
+
+def _content(response: Any) -> Any:
+    """What a good answer holds: JSON where it says so, else text."""
+    from amends.errors.base import FaultError
+    from amends.recovery.reading import failed_answer
+
+    fault = failed_answer(response)
+    if fault is not None:
+        raise FaultError.from_fault(fault)
+    if not response.content:
+        return None
+    if "json" in response.headers.get("content-type", ""):
+        return msgspec.json.decode(response.content[:_LIMIT])
+    return response.text[:_LIMIT]

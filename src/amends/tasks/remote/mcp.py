@@ -1,0 +1,90 @@
+"""An MCP server as an agent: its tools are the capabilities, and its annotations say what a repeat does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.operation import Operation
+from amends.errors.task import CapabilityNotFoundError
+from amends.tasks.agent import Agent, Capability
+from amends.tasks.context import Context
+
+__all__ = ["McpAgent"]
+
+_KEY = "idempotency_key"
+_PAGES = 20
+"""Pages of a listing that are read: one that never ends holds nobody up."""
+
+
+class McpAgent(Agent):
+    """
+    An agent behind MCP.
+
+        files = McpAgent("file-agent", "http://localhost:8000/mcp")
+
+    Tools are looked up on the server when one is first asked for. A tool that takes an `idempotency_key` gets the step's.
+    """
+
+    dynamic = True
+
+    def __init__(self, name: str, server: Any, *, timeout: float = 60.0, **options: Any) -> None:
+        """
+        Args:
+            name: the agent's name.
+            server: whatever `amends.bindings.mcp.Client` connects to, or a function that returns an unopened client.
+            timeout: seconds for one call.
+            options: as for `Agent`.
+        """
+        super().__init__(name, mcp={name: server}, timeout=timeout, **options)
+
+    async def find(self, type: str) -> Capability:
+        """The tool of that name, as the server describes it now."""
+        if type not in self.capabilities:
+            await self._look(type)
+        return await super().find(type)
+
+    async def _look(self, wanted: str) -> None:
+        connection = await self.connections.connected(self.name, wanted)
+        cursor = None
+        for _ in range(_PAGES):
+            page = await connection.list_tools(**({"cursor": cursor} if cursor else {}))
+            for tool in page.tools:
+                self.capabilities[tool.name] = self._capability(tool)
+            cursor = page.next_cursor
+            if not cursor:
+                return
+        if wanted not in self.capabilities:
+            raise CapabilityNotFoundError(details={"agent": self.name, "capability": wanted})
+
+    def _capability(self, tool: Any) -> Capability:
+        promised = Operation.of_tool(tool.annotations)
+        schema = getattr(tool, "input_schema", None)
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        keyed = isinstance(properties, dict) and _KEY in properties
+        return Capability(
+            name=tool.name,
+            call=_Call(self.name, tool.name, keyed=keyed),
+            requires=(self.name,),
+            read_only=promised.read_only,
+            idempotent=promised.idempotent,
+            keyed=keyed,
+            timeout=self.timeout,
+            policy=self.policy,
+        )
+
+
+class _Call:
+    def __init__(self, server: str, tool: str, *, keyed: bool) -> None:
+        self._server, self._tool, self._keyed = server, tool, keyed
+
+    async def __call__(self, payload: Any, ctx: Context) -> Any:
+        arguments = (
+            dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
+        )
+        if self._keyed:
+            arguments.setdefault(_KEY, ctx.key)
+        result = await ctx.mcp[self._server].call_tool(self._tool, arguments)
+        if result.structured_content is not None:
+            return result.structured_content
+        texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
+        return texts[0] if len(texts) == 1 else texts

@@ -1,0 +1,162 @@
+"""
+Flaky agents on one SQLite file, for workers that are killed at random.
+
+What the agents do is written to tables of their own in the same file: once inside the store's transaction (`effects`), where
+there must be one row each, and once outside (`begins`, `undos`), where a crash may leave several. A step that
+begins looks, in the same transaction, whether the task's log has it as finished already: that must never be.
+
+    python -m tests.tasks.chaos FILE          a worker, until it is killed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import sys
+
+from msgspec.structs import replace
+
+from amends.core.backoff import Backoff
+from amends.errors import task as errors
+from amends.recovery import TASK
+from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
+
+LEASE = 2.0
+POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
+TABLES = """
+    CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, again INTEGER);
+    CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
+    CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
+    CREATE TABLE IF NOT EXISTS deeds (task TEXT, step TEXT);
+"""
+_BEGIN = """
+    INSERT INTO begins SELECT :task, :step, EXISTS (
+        SELECT 1 FROM amends_logs AS log
+        JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
+        JOIN json_each(CAST(entry.value AS TEXT)) AS record
+        WHERE log.name = 'tasks.' || :task AND record.value ->> 'what' = 'finished' AND record.value ->> 'step' = :step
+          AND record.value ->> 'undo' IS NULL
+    )
+"""
+
+
+class Ledger:
+    """A connection beside the store's."""
+
+    def __init__(self, path: str) -> None:
+        self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA synchronous = normal")
+        self._connection.executescript(TABLES)
+
+    def begin(self, ctx) -> None:
+        self._connection.execute(_BEGIN, {"task": ctx.task, "step": ctx.step})
+
+    def undo(self, ctx) -> None:
+        self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
+
+    def deed(self, ctx) -> None:
+        self._connection.execute("INSERT INTO deeds VALUES (?, ?)", (ctx.task, ctx.step))
+
+    def did(self, task: str, step: str) -> bool:
+        query = "SELECT 1 FROM deeds WHERE task = ? AND step = ?"
+        return self._connection.execute(query, (task, step)).fetchone() is not None
+
+    def rows(self, query: str) -> list[tuple]:
+        return self._connection.execute(query).fetchall()
+
+
+def flaky_agent(ledger: Ledger) -> Agent:
+    agent = Agent("flaky")
+    dice = random.Random()
+
+    async def trouble(share: float = 0.3) -> None:
+        await asyncio.sleep(dice.random() * 0.15)
+        if dice.random() < share:
+            raise dice.choice(
+                [
+                    errors.AgentUnavailableError(),
+                    errors.RateLimitedError(retry_after=0.01),
+                    errors.McpError(),
+                    RuntimeError("oops"),
+                ]
+            )
+
+    async def take_back(payload, result, ctx):
+        ledger.undo(ctx)
+        await trouble(0.2)
+        await ctx.once(lambda tx: _effect(tx, ctx))
+        await trouble(0.1)
+
+    def _effect(tx, ctx):
+        tx.sql("INSERT INTO effects VALUES (?, ?, ?)", (ctx.task, ctx.step, int(ctx.undo)))
+        return ctx.step
+
+    @agent.capability(idempotent=True, undo=take_back)
+    async def book(payload, ctx):
+        """Its effect shares the store's transaction, so it may be repeated."""
+        ledger.begin(ctx)
+        await trouble()
+        await ctx.once(lambda tx: _effect(tx, ctx))
+        await trouble()
+        return ctx.step
+
+    @agent.capability(idempotent=True)
+    async def doomed(payload, ctx):
+        ledger.begin(ctx)
+        await trouble()
+        raise errors.KnowledgeNotFoundError
+
+    @agent.capability(verify=lambda payload, ctx: ledger.did(ctx.task, ctx.step) and "found")
+    async def pay(payload, ctx):
+        """Must not happen twice; somebody can look."""
+        ledger.begin(ctx)
+        await asyncio.sleep(dice.random() * 0.1)
+        ledger.deed(ctx)
+        await asyncio.sleep(dice.random() * 0.1)
+        return "paid"
+
+    @agent.capability
+    async def shout(payload, ctx):
+        """Must not happen twice, and nobody can look but a person."""
+        ledger.begin(ctx)
+        await asyncio.sleep(dice.random() * 0.15)
+        ledger.deed(ctx)
+        return "shouted"
+
+    return agent
+
+
+def plan(number: int):
+    """The tasks of one run: every kind in turn."""
+    kind = number % 6
+    trip = [Step(name=name, type="book") for name in ("hotel", "flight", "car")]
+    return (
+        "book",
+        sequence(*trip),
+        sequence(*trip, Step(name="doomed", type="doomed")),
+        fan_out(*trip, Step(name="pay", type="pay")),
+        "pay",
+        "shout",
+    )[kind]
+
+
+async def work(path: str) -> None:
+    telemetry.set_hooks()
+    agent = flaky_agent(Ledger(path))
+    async with Orchestrator(
+        [agent],
+        store=f"sqlite:///{path}?synchronous=normal",
+        policy=POLICY,
+        lease=LEASE,
+        concurrency=8,
+        keep=None,
+    ):
+        await asyncio.sleep(3600)
+
+
+if __name__ == "__main__":
+    import logging
+
+    logging.getLogger("amends").setLevel(logging.CRITICAL)
+    asyncio.run(work(sys.argv[1]))

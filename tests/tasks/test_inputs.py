@@ -1,0 +1,74 @@
+"""What an agent is asked with is checked, and the field at fault is named."""
+
+import enum
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+
+from amends import FaultError
+from amends.tasks.inputs import checker
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Inner(msgspec.Struct):
+    count: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Input(msgspec.Struct, forbid_unknown_fields=True):
+    title: str
+    short: Annotated[str, msgspec.Meta(max_length=3)] = ""
+    colour: Colour = Colour.RED
+    kind: Literal["a", "b"] = "a"
+    at: datetime | None = None
+    inner: Inner | None = None
+    numbers: list[int] = []
+    table: dict[str, int] = {}
+
+
+GOOD = {"title": "x"}
+
+
+@pytest.mark.parametrize(
+    ("payload", "code", "field"),
+    [
+        ({}, "MISSING_REQUIRED_FIELD", "/title"),
+        (GOOD | {"inner": {}}, "MISSING_REQUIRED_FIELD", "/inner/count"),
+        ({"title": 3}, "INVALID_FIELD_TYPE", "/title"),
+        (GOOD | {"numbers": [1, "2"]}, "INVALID_FIELD_TYPE", "/numbers/1"),
+        (GOOD | {"table": {"secret": "x"}}, "INVALID_FIELD_TYPE", "/table/*"),
+        (GOOD | {"inner": {"count": "1"}}, "INVALID_FIELD_TYPE", "/inner/count"),
+        (GOOD | {"inner": {"count": -1}}, "INVALID_FIELD_VALUE", "/inner/count"),
+        (GOOD | {"short": "long"}, "INVALID_FIELD_VALUE", "/short"),
+        (GOOD | {"colour": "blue"}, "INVALID_FIELD_VALUE", "/colour"),
+        (GOOD | {"kind": "c"}, "INVALID_FIELD_VALUE", "/kind"),
+        (GOOD | {"at": "soon"}, "INVALID_FIELD_VALUE", "/at"),
+        (GOOD | {"other": 1}, "INVALID_FIELD_VALUE", "/other"),
+        # What the sender writes cannot move the blame to another field.
+        (GOOD | {"colour": "x - at `$.title`"}, "INVALID_FIELD_VALUE", "/colour"),
+        (GOOD | {"colour": "Object missing required field `title`"}, "INVALID_FIELD_VALUE", "/colour"),
+        ([], "INVALID_INPUT", None),
+        (None, "INVALID_INPUT", None),
+        ("title", "INVALID_INPUT", None),
+    ],
+)
+def test_each_mistake_has_its_code_and_pointer(payload, code, field):
+    """The three codes of a field, and the one of the whole."""
+    with pytest.raises(FaultError) as raised:
+        checker(Input)(payload)
+    fault = raised.value.fault
+    assert (fault.code, fault.field, fault.vocabulary) == (code, field, "task")
+    assert fault.executed == "no"
+    if field:
+        assert fault.details["pointer"] == field
+
+
+def test_what_fits_becomes_the_type():
+    """Agents get what they declared."""
+    assert checker(Input)(GOOD | {"colour": "red"}).colour is Colour.RED
+    assert checker(int)(3) == 3
+    assert checker(Any) is None

@@ -1,0 +1,84 @@
+"""What a person is told (T6): plain words, own texts, own languages, nothing internal."""
+
+import json
+import re
+
+import pytest
+
+from amends import Fault
+from amends.core.vocabularies.task import VOCABULARY
+from amends.tasks import Catalogue
+
+MISSING = Fault(
+    code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "Notion", "requiredBy": "content-agent"}
+)
+GERMAN = {"MCP_NOT_CONNECTED": "An {name} komme ich nicht heran.", "RATE_LIMITED": "Noch {wait} Sekunden."}
+
+
+def test_s3s_sentences():
+    """Without a catalogue of one's own: S3's, with the thing named."""
+    plain = Catalogue()
+    assert plain.message(MISSING) == "I can't access Notion right now. Check the connection setup."
+    assert plain.message(Fault(code="TIMEOUT", vocabulary="task")).startswith(
+        "That's taking longer than expected."
+    )
+    assert "agent for that" in plain.message(Fault(code="AGENT_NOT_FOUND", vocabulary="task"))
+
+
+def test_own_texts_and_languages():
+    """By language, then its region, then the built-in words."""
+    both = Catalogue(
+        {"de": GERMAN, "de-AT": {"RATE_LIMITED": "{wait} Sekunderl."}, "fr": {"TIMEOUT": "Patience."}}
+    )
+    slow = Fault(code="RATE_LIMITED", vocabulary="task", retry_after=2.1)
+    assert both.message(MISSING) == both.message(MISSING, "DE") == "An Notion komme ich nicht heran."
+    assert both.message(slow, "de-AT") == "3 Sekunderl."
+    assert both.message(MISSING, "de-AT") == "An Notion komme ich nicht heran."
+    assert both.message(Fault(code="TIMEOUT", vocabulary="task"), "fr") == "Patience."
+    assert both.message(MISSING, "fr") == Catalogue().message(MISSING)
+    assert Catalogue(GERMAN).message(Fault(code="RATE_LIMITED", vocabulary="task")) == "Noch … Sekunden."
+    assert Catalogue({"en": {}, "de": GERMAN}, default="de").message(MISSING).startswith("An Notion")
+
+
+def test_from_files(tmp_path):
+    """TOML or JSON."""
+    toml, plain = tmp_path / "m.toml", tmp_path / "m.json"
+    toml.write_text('[de]\nTIMEOUT = "Moment noch."\n')
+    plain.write_text(json.dumps({"TIMEOUT": "Moment noch."}))
+    for path in (toml, plain):
+        assert Catalogue.read(path).message(Fault(code="TIMEOUT", vocabulary="task")) == "Moment noch."
+
+
+@pytest.mark.parametrize("texts", [{"TIMEOUT": "{secret}"}, {"TIMEOUT": ""}, {"de": {"TIMEOUT": 3}}])
+def test_texts_nobody_could_say(texts):
+    """Found when the catalogue is made, not when somebody waits for an answer."""
+    with pytest.raises(ValueError, match="TIMEOUT"):
+        Catalogue(texts)
+
+
+def test_the_cause_is_told():
+    """A person asked for dinner, not for coordination."""
+    whole = Fault(
+        code="COORDINATION_FAILED",
+        vocabulary="task",
+        errors=(Fault(code="DELEGATION_FAILED", vocabulary="task", errors=(MISSING,)),),
+    )
+    assert Catalogue().message(whole) == Catalogue().message(MISSING)
+    own = Fault(code="TIMEOUT", vocabulary="task", user_message="Bitte warten")
+    assert Catalogue().message(own) == "Bitte warten"
+    assert Catalogue({"TIMEOUT": "Wait."}).message(own) == "Wait."
+
+
+@pytest.mark.parametrize("code", sorted(VOCABULARY.rows))
+def test_no_internal_word(code):
+    """T12: no code, no protocol, no exception, nothing of the message or the details."""
+    fault = Fault(
+        code=code,
+        vocabulary="task",
+        message="Traceback: psycopg2 at 10.0.0.7",
+        details={"cause": {"code": "X_INTERNAL"}, "sql": "SELECT 1", "path": "/etc/passwd"},
+    )
+    text = Catalogue().message(fault)
+    assert text
+    assert code not in text
+    assert not re.search(r"MCP|JSON|HTTP|Traceback|psycopg|SELECT|/etc|[A-Z]+_[A-Z]+|\{", text)

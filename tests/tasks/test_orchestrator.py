@@ -1,0 +1,547 @@
+"""Tasks from request to response, the same on every store."""
+
+import asyncio
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from amends import FaultError
+from amends.core.backoff import Backoff
+from amends.errors import task as errors
+from amends.recovery import TASK
+from amends.tasks import (
+    Agent,
+    Orchestrator,
+    Request,
+    Step,
+    TaskNotFoundError,
+    fan_out,
+    graph,
+    result_of,
+    sequence,
+)
+from tests.tasks.conftest import until
+
+SOON = {"maxAttempts": 3, "initialDelay": 30}
+
+
+class Event(msgspec.Struct):
+    title: str
+    minutes: int = 60
+
+
+def calendar():
+    agent = Agent("calendar-agent")
+
+    @agent.capability(idempotent=True)
+    async def create_event(event: Event, ctx):
+        return {"title": event.title, "key": ctx.key, "attempt": ctx.attempt}
+
+    return agent
+
+
+async def test_one_task(open_at):
+    """S3's request in, S3's response out, on every backend."""
+    orchestrator = await open_at(calendar())
+    response = await orchestrator.run({"id": "t-1", "type": "create_event", "payload": {"title": "Dinner"}})
+    document = response.document()
+    assert document["status"] == "completed"
+    assert document["result"] == {"title": "Dinner", "key": "t-1/create_event", "attempt": 1}
+    assert set(document["metadata"]) == {"startedAt", "completedAt", "duration_ms", "agent"}
+    assert document["metadata"]["agent"] == "calendar-agent"
+    assert (await orchestrator.get("t-1").response()) == response
+    assert [listed.status async for listed in orchestrator.list()] == ["completed"]
+    assert [listed async for listed in orchestrator.list("failed")] == []
+
+
+async def test_a_failed_task(open_at):
+    """T3, T4: the error with its context; nothing of the exception's text."""
+    agent = calendar()
+
+    @agent.capability
+    async def broken(payload):
+        raise RuntimeError("postgres://admin:hunter2@10.0.0.7/prod")
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit("broken", {"a": 1})
+    response = await handle.wait()
+    document = response.document()
+    assert document["status"] == "failed"
+    assert set(document["error"]) == {"code", "message", "details", "recoverable"}
+    assert document["error"]["code"] == "INTERNAL_ERROR"
+    assert document["error"]["details"]["context"] == {"agent": "calendar-agent", "capability": "broken"}
+    assert b"hunter2" not in msgspec.json.encode(document)
+    with pytest.raises(errors.InternalError):
+        await handle.result()
+
+
+async def test_a_wait_and_another_try(open_at):
+    """T5, T8: recoverable with tries left is tried again after its wait, by the queue's delay."""
+    agent, tries = calendar(), []
+
+    @agent.capability(read_only=True)
+    async def flaky(payload, ctx):
+        tries.append((ctx.attempt, ctx.key))
+        if len(tries) < 3:
+            raise errors.McpRateLimitedError(retry_after=0.05)
+        return "done"
+
+    orchestrator = await open_at(agent)
+    response = await orchestrator.run("flaky", retry_policy=SOON, id="t")
+    assert response.result == "done"
+    assert tries == [(1, "t/flaky"), (2, "t/flaky"), (3, "t/flaky")]
+    state = await orchestrator.state("t")
+    assert [attempt.wait for attempt in state.steps["flaky"].stepper.history] == [0.05, 0.05, 0.0]
+
+
+async def test_the_same_request_twice_is_one_task(open_at):
+    """By id, and by idempotency key; another request under the same name is refused."""
+    agent, calls = calendar(), []
+
+    @agent.capability(read_only=True)
+    async def count(payload):
+        calls.append(payload)
+        return len(calls)
+
+    orchestrator = await open_at(agent)
+    first = await orchestrator.run("count", 1, id="a")
+    assert await orchestrator.run("count", 1, id="a") == first
+    keyed = await orchestrator.run("count", 2, key="k")
+    again = await orchestrator.run({"id": "other", "type": "count", "payload": 2, "idempotencyKey": "k"})
+    assert again.id == keyed.id
+    assert calls == [1, 2]
+    for options in ({"id": "a"}, {"key": "k"}):
+        refused = await orchestrator.run("count", 3, **options)
+        assert refused.error.code == "INVALID_FIELD_VALUE"
+
+
+async def test_nobody_for_it(open_at):
+    """AGENT_NOT_FOUND and CAPABILITY_NOT_FOUND, before anything is stored."""
+    orchestrator = await open_at(calendar())
+    nobody = await orchestrator.run("fly")
+    assert nobody.error.code == "AGENT_NOT_FOUND"
+    assert nobody.error.recovery == "terminal"
+    assert (await orchestrator.run("fly", agent="pilot")).error.code == "AGENT_NOT_FOUND"
+    lacking = await orchestrator.run("fly", agent="calendar-agent")
+    assert lacking.error.code == "CAPABILITY_NOT_FOUND"
+    assert (await orchestrator.run({"type": "create_event"})).error.code == "MISSING_REQUIRED_FIELD"
+    with pytest.raises(TaskNotFoundError):
+        await orchestrator.get("nothing").wait()
+    with pytest.raises(TaskNotFoundError):
+        await orchestrator.cancel("nothing")
+    assert [listed async for listed in orchestrator.list()] == []
+
+
+def booking(undone, broken=()):
+    """An agent whose steps can be taken back, some of which fail."""
+    agent = Agent("booking-agent")
+
+    async def take_back(what, result, ctx):
+        undone.append((what, result, ctx.key))
+        if what in broken and ctx.attempt < 2:
+            raise errors.AgentUnavailableError
+
+    @agent.capability(keyed=True, undo=take_back)
+    async def book(what):
+        if what == "moon":
+            raise errors.InvalidFieldValueError(field="/what")
+        return f"{what} booked"
+
+    return agent
+
+
+async def test_what_was_done_is_undone_in_reverse(open_at):
+    """T5: partial state is cleaned up before the failure surfaces, and what became of it is reported."""
+    undone = []
+    orchestrator = await open_at(booking(undone))
+    steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight", "moon")]
+    response = await orchestrator.run(sequence(*steps), id="trip")
+    assert [each[2] for each in undone] == ["trip/flight/undo", "trip/hotel/undo"]
+    assert undone[0][:2] == ("flight", "flight booked")
+    error = response.document()["error"]
+    assert error["code"] == "COORDINATION_FAILED"
+    assert error["details"]["step"] == "moon"
+    assert error["details"]["cause"]["code"] == "INVALID_FIELD_VALUE"
+    assert error["details"]["undone"] == ["hotel", "flight"]
+    assert error["details"]["completed"] == {}
+
+
+async def test_undoing_is_tried_again(open_at):
+    """At least once, with the same key; one that never works is reported, and the others go on."""
+    undone = []
+    agent = booking(undone, broken={"flight"})
+    quick = replace(TASK, backoff=Backoff(first=0.02))
+
+    async def never(what, result, ctx):
+        raise errors.KnowledgeNotFoundError
+
+    @agent.capability(keyed=True, undo=never)
+    async def glue(what):
+        return "stuck"
+
+    orchestrator = await open_at(agent, policy=quick)
+    steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight")]
+    steps.insert(1, Step(name="glue", type="glue"))
+    response = await orchestrator.run(sequence(*steps, Step(name="moon", type="book", payload="moon")))
+    assert [each[0] for each in undone] == ["flight", "flight", "hotel"]
+    assert undone[0][2] == undone[1][2]
+    details = response.error.details
+    assert details["undone"] == ["hotel", "flight"]
+    assert details["notUndone"] == ["glue"]
+    assert details["completed"] == {"glue": "stuck"}
+
+
+async def test_results_go_from_step_to_step(open_at):
+    """A graph: what can run at once does, and results arrive where they are used."""
+    agent, running = Agent("worker"), []
+
+    @agent.capability(read_only=True)
+    async def double(number: int):
+        running.append(number)
+        await asyncio.sleep(0.02)
+        return number * 2
+
+    @agent.capability(read_only=True)
+    async def add(numbers: list[int]):
+        return {"sum": sum(numbers)}
+
+    orchestrator = await open_at(agent)
+    plan = graph(
+        [
+            Step(name="end", type="double", payload=result_of("sum", "/sum")),
+            Step(name="sum", type="add", payload=[result_of("a"), result_of("b")]),
+            Step(name="a", type="double", payload=1),
+            Step(name="b", type="double", payload=2),
+        ]
+    )
+    response = await orchestrator.run(plan)
+    assert response.result == {"end": 12, "sum": {"sum": 6}, "a": 2, "b": 4}
+    assert sorted(running[:2]) == [1, 2]
+
+
+async def test_a_fan_out_may_be_partial(open_at):
+    """Optional steps that fail are reported beside the others' results; none at all is a failure."""
+    undone = []
+    orchestrator = await open_at(booking(undone))
+    some = [Step(name=what, type="book", payload=what) for what in ("hotel", "moon")]
+    response = await orchestrator.run(fan_out(*some, partial=True))
+    assert response.ok
+    assert response.result == {"hotel": "hotel booked"}
+    assert response.document()["failures"]["moon"]["code"] == "INVALID_FIELD_VALUE"
+    assert undone == []
+    uses = Step(name="after", type="book", payload=result_of("moon"))
+    assert (await orchestrator.run(graph([*fan_out(*some, partial=True), uses]))).result[
+        "after"
+    ] == "None booked"
+    none = await orchestrator.run(fan_out(some[1], partial=True))
+    assert none.error.code == "COORDINATION_FAILED"
+
+
+async def test_a_question_waits_for_its_answer(open_at):
+    """input_required: nothing is held, and the step goes on with the answer."""
+    agent, begun = Agent("cooking-agent"), []
+
+    @agent.capability(read_only=True)
+    async def import_recipe(url: str, ctx):
+        begun.append(url)
+        text = ctx.ask("Please paste the recipe", {"type": "string"})
+        servings = await asyncio.to_thread(ctx.ask, "For how many?")
+        return f"{text} for {servings}"
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit("import_recipe", "https://x", id="r")
+    asked = await handle.wait()
+    assert asked.status == "input_required"
+    assert asked.document()["input"] == {
+        "step": "import_recipe",
+        "kind": "answer",
+        "question": "Please paste the recipe",
+        "schema": {"type": "string"},
+    }
+    assert [listed.status async for listed in orchestrator.list()] == ["input_required"]
+    with pytest.raises(FaultError):
+        await handle.answer("x", step="nobody")
+    await handle.answer("Soup")
+    assert (await handle.wait()).input["question"] == "For how many?"
+    await handle.answer(4)
+    assert (await handle.wait()).result == "Soup for 4"
+    assert len(begun) == 3
+    with pytest.raises(FaultError):
+        await handle.answer("too late")
+
+
+async def test_cancelling(open_at):
+    """What waits or runs is stopped; what was done is undone; what is over stays as it is."""
+    undone, started = [], asyncio.Event()
+    agent = booking(undone)
+
+    @agent.capability(read_only=True)
+    async def forever(payload):
+        started.set()
+        await asyncio.sleep(3600)
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit(
+        sequence(Step(name="hotel", type="book", payload="hotel"), Step(name="wait", type="forever"))
+    )
+    await started.wait()
+    await handle.cancel()
+    response = await handle.wait()
+    assert response.status == "cancelled"
+    assert response.error is None
+    assert [each[0] for each in undone] == ["hotel"]
+    assert (await handle.cancel()).status == "cancelled"
+    with pytest.raises(FaultError):
+        await handle.result()
+
+    started.clear()
+    single = await orchestrator.submit("forever")
+    await started.wait()
+    await single.cancel()
+    assert (await single.wait()).status == "cancelled"
+
+
+async def test_cancelling_what_waits(open_at):
+    """A task that is an hour away from its next try is over at once."""
+    agent = calendar()
+
+    @agent.capability(read_only=True)
+    async def later(payload):
+        raise errors.RateLimitedError(retry_after=250)
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit("later")
+
+    async def waiting():
+        return (await orchestrator.state(handle.id)).release.until is not None
+
+    await until(waiting)
+    await handle.cancel()
+    assert (await asyncio.wait_for(handle.wait(), 20)).status == "cancelled"
+
+
+async def test_trying_again_what_failed(open_at):
+    """retry: finished steps stay unless they were undone; then they are new deeds with new keys."""
+    undone, works = [], []
+    agent = booking(undone)
+
+    @agent.capability(read_only=True)
+    async def shaky(payload):
+        if not works:
+            raise errors.KnowledgeNotFoundError
+        return "ok"
+
+    @agent.capability(read_only=True)
+    async def look(payload):
+        works.append("looked")
+        works.pop()
+        return "seen"
+
+    orchestrator = await open_at(agent)
+    plan = sequence(
+        Step(name="look", type="look"),
+        Step(name="hotel", type="book", payload="hotel"),
+        Step(name="shaky", type="shaky"),
+    )
+    assert (await orchestrator.run(plan, id="p")).error.code == "COORDINATION_FAILED"
+    works.append(1)
+    await orchestrator.retry("p")
+    response = await orchestrator.get("p").wait()
+    assert response.result == {"look": "seen", "hotel": "hotel booked", "shaky": "ok"}
+    state = await orchestrator.state("p")
+    assert (state.steps["look"].round, state.steps["hotel"].round) == (1, 2)
+    with pytest.raises(FaultError):
+        await orchestrator.retry("p")
+
+
+async def test_delegation(open_at):
+    """Another agent's result; done once; its failure is DELEGATION_FAILED with the cause; its deeds are undone."""
+    undone, asked = [], []
+    lead = Agent("lead-agent")
+
+    @lead.capability(idempotent=True)
+    async def plan_trip(where: str, ctx):
+        hotel = await ctx.delegate("book", "hotel")
+        asked.append(hotel)
+        if where == "moon":
+            await ctx.delegate("book", "moon", agent="booking-agent")
+        if len(asked) == 1:
+            raise errors.AgentUnavailableError(retry_after=0.01)
+        return hotel
+
+    orchestrator = await open_at(lead, booking(undone))
+    good = await orchestrator.run("plan_trip", "rome", id="rome")
+    assert good.result == "hotel booked"
+    state = await orchestrator.state("rome")
+    assert [name for name in state.done if ">" in name] == ["plan_trip>booking-agent/book#1"]
+    assert len(asked) == 2
+
+    bad = await orchestrator.run("plan_trip", "moon", id="moon")
+    error = bad.document()["error"]
+    assert error["code"] == "DELEGATION_FAILED"
+    assert error["details"]["cause"]["code"] == "INVALID_FIELD_VALUE"
+    assert error["details"]["agent"] == "booking-agent"
+    assert bad.error.errors[0].field == "/what"
+    assert [each[2] for each in undone] == ["moon/plan_trip>booking-agent/book#1/undo"]
+    assert (await orchestrator.run("plan_trip", "x", id="nobody")).ok
+
+
+async def test_delegating_to_nobody(open_at):
+    """The same code, with the reason."""
+    lead = Agent("lead")
+
+    @lead.capability(idempotent=True)
+    async def try_it(payload, ctx):
+        await ctx.delegate("fly")
+
+    orchestrator = await open_at(lead)
+    response = await orchestrator.run("try_it")
+    assert response.error.code == "DELEGATION_FAILED"
+    assert response.error.details["cause"]["code"] == "AGENT_NOT_FOUND"
+    assert response.error.recovery == "terminal"
+
+
+async def test_a_deadline(open_at):
+    """Past it no try begins, and one that runs is stopped."""
+    agent = calendar()
+
+    @agent.capability(read_only=True)
+    async def slow(payload, ctx):
+        assert 0 < ctx.time_left <= 0.2
+        await asyncio.sleep(60)
+
+    orchestrator = await open_at(agent)
+    response = await orchestrator.run("slow", deadline=0.2)
+    assert response.error.code == "TIMEOUT"
+    late = await orchestrator.run({"id": "x", "type": "slow", "deadline": "2020-01-01T00:00:00Z"})
+    assert late.error.code == "TIMEOUT"
+    assert late.error.executed == "no"
+    with pytest.raises(FaultError):
+        await orchestrator.submit("slow", deadline="whenever")
+
+
+async def test_an_effect_that_shares_the_transaction(open_at, store):
+    """Once in effect, however often the step is tried; where the store cannot, it says so."""
+    agent, tries = Agent("shop"), []
+
+    @agent.capability(idempotent=True)
+    async def order(item: str, ctx):
+        made = await ctx.once(lambda tx: (tx.table("orders").put(f"{item}-{len(tries)}", b"1"), item)[1])
+        tries.append(made)
+        if len(tries) < 3:
+            raise errors.AgentUnavailableError
+        return await ctx.once(lambda tx: "second", "other")
+
+    orchestrator = await open_at(agent)
+    response = await orchestrator.run("order", "book", retry_policy=SOON)
+    if not store.supports_transactions:
+        assert response.error.code == "INTERNAL_ERROR"
+        return
+    assert response.result == "second"
+    assert tries == ["book"] * 3
+    assert [row.key async for row in store.table("orders").scan()] == ["book-0"]
+
+
+async def test_an_effect_that_fails_did_not_happen(open_at, store):
+    """The user's own conflict is the user's; nothing of the transaction stays."""
+    agent, seen = Agent("shop"), []
+
+    @agent.capability(idempotent=True)
+    async def order(item: str, ctx):
+        def work(tx):
+            tx.table("orders").create("one", b"1")
+            tx.table("orders").create("one", b"2")
+
+        try:
+            await ctx.once(work)
+        except Exception as exc:
+            seen.append(type(exc).__name__)
+            raise errors.InvalidFieldValueError from exc
+
+    orchestrator = await open_at(agent)
+    await orchestrator.run("order", "x")
+    assert seen == ["ConflictError" if store.supports_transactions else "UnsupportedError"]
+    assert await store.table("orders").get("one") is None
+
+
+async def test_two_workers_share_the_queue(other, open_at):
+    """Each task is done once, by whoever is free; agents may live in one of them only."""
+    done = []
+
+    def agent(name, where):
+        made = Agent(name)
+
+        @made.capability(f"{name}_work", read_only=True)
+        async def work(number):
+            done.append((where, number))
+            await asyncio.sleep(0.02)
+            return where
+
+        return made
+
+    one = await open_at(agent("both", 1), agent("only_one", 1), concurrency=2)
+    two = await open_at(agent("both", 2), on=other, concurrency=2)
+    handles = [await two.submit("both_work", n) for n in range(30)]
+    assert all(response.ok for response in await asyncio.gather(*(handle.wait() for handle in handles)))
+    assert sorted(number for _, number in done) == list(range(30))
+    assert {where for where, _ in done} == {1, 2}
+
+    async def announced():
+        return (await two.store.table("tasks.workers").get(one._house.worker)) is not None
+
+    await until(announced)
+    elsewhere = await two.run("only_one_work", 1)
+    assert elsewhere.result == 1
+    assert (await two.run("only_one_nothing", agent="only_one")).error.code == "CAPABILITY_NOT_FOUND"
+
+
+async def test_forgetting(open_at):
+    """What is over can be removed; what is not, cannot."""
+    agent = calendar()
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    orchestrator = await open_at(agent)
+    await orchestrator.run("create_event", {"title": "x"}, id="a", key="k")
+    await orchestrator.run("ask", id="b")
+    with pytest.raises(FaultError):
+        await orchestrator.forget("b")
+    await orchestrator.forget("a")
+    assert [listed.id async for listed in orchestrator.list()] == ["b"]
+    with pytest.raises(TaskNotFoundError):
+        await orchestrator.state("a")
+    assert (await orchestrator.run("create_event", {"title": "y"}, id="a2", key="k")).ok
+
+
+async def test_a_client_that_only_submits(other, open_at):
+    """Without a worker of its own it submits, follows and says things to tasks that others work on."""
+    agent = calendar()
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    client = await open_at(on=other, worker=False)
+    early = await client.submit("create_event", {"title": "early"})
+    worker = await open_at(agent)
+    assert (await asyncio.wait_for(early.wait(), 20)).result["title"] == "early"
+    handle = await client.submit(Request(id="q", type="ask"))
+    assert (await asyncio.wait_for(handle.wait(), 20)).status == "input_required"
+    await handle.answer("yes")
+    assert (await asyncio.wait_for(handle.wait(), 20)).result == "yes"
+    assert (await worker.get("q").response()).result == "yes"
+
+
+async def test_use_before_opening():
+    """Said plainly."""
+    closed = Orchestrator()
+    with pytest.raises(RuntimeError, match="async with"):
+        closed.store  # noqa: B018
+    with pytest.raises(TypeError, match="Steps"):
+        async with Orchestrator([calendar()]) as orchestrator:
+            await orchestrator.submit([{"name": "x"}])
+    with pytest.raises(ValueError, match="another agent"):
+        Orchestrator([calendar(), calendar()])
