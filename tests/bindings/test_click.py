@@ -168,6 +168,26 @@ def test_ways_out_are_not_repeated(kind, exit, runs, tmp_path):
     assert len((tmp_path / "runs").read_text().splitlines()) == runs
 
 
+def test_a_command_that_wants_some_argument_and_does_not_say_which():
+    """no_args_is_help: without a word there is nothing to do, which is wrong usage and no success."""
+    program = (
+        "import click\nfrom amends.bindings.click import main\n"
+        "@click.command(no_args_is_help=True)\n@click.option('--n')\ndef app(n):\n    pass\nmain(app, name='app')\n"
+    )
+    words = [sys.executable, "-c", program, "--output", "json"]
+    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"], error["field"]) == (3, "USAGE_ERROR", "an argument")
+
+
+@BOTH
+def test_a_mistake_under_retries(framework):
+    """An unknown command is told with its nearest, and is not tried again."""
+    code, envelope = answer(framework, "shwo", "bob", "--retries", "2")
+    assert (code, envelope["error"]["fix_required"]) == (3, "Did you mean sample show?")
+    assert envelope["meta"]["attempt"] == 1
+
+
 def test_a_type_that_cannot_be_asked_twice():
     """What breaks in the second look does not hide the first mistake."""
     code, envelope = answer("click", "moody", "--mood", "x")

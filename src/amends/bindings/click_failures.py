@@ -129,7 +129,7 @@ def first(exc: Any) -> Mistake:
     names, field, context = _names(exc), _field(exc), getattr(exc, "ctx", None)
     program = context.command_path if context is not None else "the command"
     if "NoArgsIsHelpError" in names:
-        return missing("a command", program)
+        return missing("an argument", program)  # nobody says which one
     if "MissingParameter" in names:
         return missing(field or "an argument", program, _words(exc))
     if "BadParameter" in names:
