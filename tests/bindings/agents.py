@@ -18,6 +18,7 @@ from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
     AgentInterface,
+    AgentSkill,
     Message,
     Part,
     Role,
@@ -66,6 +67,7 @@ def card(base="http://agent.invalid", path=PATHS[0]):
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text"],
         default_output_modes=["text"],
+        skills=[AgentSkill(id="s", name="Skill", description="Does it", tags=["t"])],
         supported_interfaces=[
             AgentInterface(
                 url=f"{base}/rpc" if path.binding == "JSONRPC" else base,

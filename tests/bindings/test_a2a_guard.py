@@ -569,12 +569,19 @@ def test_only_parts_of_a_server_are_guarded_and_only_once():
 # The gate --------------------------------------------------------------------------------------------------------
 
 
-def gated(error, **options):
-    def check(scope):
-        if error is not None:
-            raise error
+class Gate:
+    error: Exception = RateLimitedError("Slow down", retry_after=7)
 
-    return serve(reject(application(guard(Agent(works))), check, **options))
+    def __call__(self, scope):
+        raise self.error
+
+
+@pytest.fixture(scope="module")
+def gated():
+    gate = Gate()
+    with serve(reject(None, gate)) as base:
+        gate.base = base
+        yield gate
 
 
 @every_path
@@ -589,11 +596,11 @@ def gated(error, **options):
     ],
     ids=["rate", "auth", "down", "other", "foreign"],
 )
-async def test_a_rejection_before_the_agent(path, error, number, status):
+async def test_a_rejection_before_the_agent(path, error, number, status, gated):
     """A3: the reserved numbers with the error in data; over REST the status, and the wait as a header too."""
-    with gated(error) as base:
-        async with http_client() as http:
-            raw = await _raw(http, base, path)
+    gated.error = error
+    async with http_client() as http:
+        raw = await _raw(http, gated.base, path)
     assert "acme" not in raw
     headers, _, body = raw.partition("})")
     body = json.loads(body)
@@ -633,7 +640,7 @@ async def test_who_is_let_in_notices_nothing():
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'{"jsonrpc":"2.0","id":{}}', b"x" * 2_000_000])
 async def test_whatever_is_sent_is_rejected(body):
     """Nothing, nonsense, an id that is none, too much."""
-    with gated(RateLimitedError("Slow down", retry_after=7), collapse=True) as base:
+    with serve(reject(None, Gate(), collapse=True)) as base:
         async with http_client() as http:
             answer = await http.post(f"{base}/rpc", content=body)
             assert (await http.get(f"{base}/tasks")).status_code == 429

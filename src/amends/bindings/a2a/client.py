@@ -63,6 +63,8 @@ _UNSAFE = Operation(name="a2a")
 
 _CONNECT = 10.0
 """Seconds to get a connection; nothing has been sent until then."""
+_HISTORY = 100
+"""Messages of each task among which a lost one is looked for."""
 _FIRST_LOOK, _LAST_LOOK = 0.5, 5.0
 """Seconds between two looks at a task that is still at work."""
 
@@ -215,14 +217,12 @@ class Client(SdkClient):
                 if progress.take(event):
                     yield event
         progress.ended()
-        if lost is not None and not progress.task_id:
-            raise lost
+        if not progress.task_id and not progress.over():
+            raise lost or failure(EOFError(), Heard())
         if lost is None and (progress.over() or not self._streams(sdk)):
             return
-        if lost is None and not progress.task_id:
-            raise failure(EOFError(), Heard())
         # Broken off, or ended before the agent's turn did: the task knows how it goes on.
-        async with aclosing(self._followed(progress, context, clock, lost)) as rest:
+        async with aclosing(self._followed(progress, context, clock, lost, once=lost is None)) as rest:
             async for event in rest:
                 yield event
 
@@ -232,8 +232,14 @@ class Client(SdkClient):
         context: ClientCallContext | None,
         clock: _Clock,
         lost: FaultError | None = None,
+        *,
+        once: bool = False,
     ) -> AsyncGenerator[StreamResponse]:
-        """What becomes of a task whose id is known: its state, then its further events, or looks from time to time."""
+        """
+        What becomes of a task whose id is known: its state, then its further events, or looks from time to time.
+
+        `once`: only its state. Its agent has said goodbye, and may be at work for long.
+        """
         sdk = await self._connected()
         pause, seen = _FIRST_LOOK, CLOCK.now()
         before: Any = None
@@ -248,16 +254,16 @@ class Client(SdkClient):
             if progress.take(event) and task != before:
                 seen = CLOCK.now()
                 yield event
-            if progress.over():
+            if once or progress.over():
                 return
             before = task
             try:
                 source = sdk.subscribe(SubscribeToTaskRequest(id=progress.task_id), context=context)
                 async with aclosing(self._events(source, clock)) as events:
                     async for event in events:
-                        seen = CLOCK.now()
-                        # The first is the state that is known already.
+                        # The first is the state that is known already, which is no sign of life.
                         if progress.take(event) and event.task != task:
+                            seen = CLOCK.now()
                             yield event
                 progress.ended()
             except FaultError as error:
@@ -286,7 +292,7 @@ class Client(SdkClient):
                 looked = GetTaskRequest(id=sent.message.task_id)
                 tasks = [await self._call("get_task", looked, context, _READ, clock)]
             elif sent.message.context_id:
-                query = ListTasksRequest(context_id=sent.message.context_id)
+                query = ListTasksRequest(context_id=sent.message.context_id, history_length=_HISTORY)
                 tasks = list((await self._call("list_tasks", query, context, _READ, clock)).tasks)
             else:
                 return None
