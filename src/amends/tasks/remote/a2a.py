@@ -168,7 +168,7 @@ class _Outcome:
 
 def _parts(skill: str, payload: Any) -> list[Any]:
     from a2a.types.a2a_pb2 import Part
-    from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
+    from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped,unused-ignore]
 
     if isinstance(payload, str):
         return [Part(text=payload)]
@@ -176,7 +176,7 @@ def _parts(skill: str, payload: Any) -> list[Any]:
 
 
 def _value(part: Any) -> Any:
-    from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+    from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped,unused-ignore]
 
     kind = part.WhichOneof("content")
     if kind == "text":

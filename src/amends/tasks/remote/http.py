@@ -104,12 +104,12 @@ class HttpAgent(Agent):
 
     def _opened(self) -> Any:
         if self._client is None:
-            from amends.bindings.httpx import AsyncTransport, library
+            from amends.bindings import httpx as binding
 
+            library = vars(binding)["library"]  # httpx2, or httpx where that is what there is
+            transport = binding.AsyncTransport(policy=NONE, keys=False)
             # No timeout of its own: the step's bounds the call as a whole.
-            self._client = library.AsyncClient(
-                transport=AsyncTransport(policy=NONE, keys=False), timeout=None
-            )
+            self._client = library.AsyncClient(transport=transport, timeout=None)
         return self._client
 
     async def close(self) -> None:
