@@ -51,8 +51,8 @@ def asked(monkeypatch):
 @pytest.fixture
 def unhurried(monkeypatch):
     """A busy machine makes everything look slow, and would have the thread asked sooner than meant here."""
-    monkeypatch.setattr(access, "_LENT", 60.0)
-    monkeypatch.setattr(access, "_SLOW", 60.0)
+    for name, value in {"_LENT": 60.0, "_SLOW": 60.0, "_SPARED": 0.0, "_SPARED_FIRST": 0.0}.items():
+        monkeypatch.setattr(access, name, value)
 
 
 @contextmanager
@@ -224,7 +224,9 @@ async def test_a_lock_that_goes_away_is_waited_for(path, normal):
     assert await waiting == 1
 
 
-async def test_endless_callers_leave_turns_to_others(normal):
+async def test_endless_callers_leave_turns_to_others(normal, monkeypatch):
+    monkeypatch.setattr(access, "_LENT", 0.001)
+
     async def turns_during(step):
         async def count():
             nonlocal turns
@@ -262,8 +264,74 @@ async def test_a_read_that_was_handed_over_leaves_no_old_snapshot_behind(path, n
         assert [len(await r) for r in reading]
 
 
+async def test_the_loop_waits_a_moment_for_the_disk_and_no_longer(path, unhurried, monkeypatch):
+    """What is done within it is answered at once; what is not is awaited, and its answer is not lost."""
+    async with await stores.open(f"sqlite:///{path}") as full:
+        turns = 0
+
+        async def turn():
+            nonlocal turns
+            await asyncio.sleep(0)
+            turns += 1
+
+        monkeypatch.setattr(access, "_MOMENT", 60.0)
+        turning = asyncio.ensure_future(turn())
+        assert await full.log("l").append(b"1") == 1
+        assert turns == 0
+        await turning
+        monkeypatch.setattr(access, "_MOMENT", 0.001)
+        goes_on = threading.Event()
+        waiting = asyncio.ensure_future(
+            full.transaction(lambda tx: (goes_on.wait(30), tx.log("l").append(b"2")))
+        )
+        await turn()
+        assert not waiting.done()
+        beside = asyncio.ensure_future(full.log("l").append(b"3"))
+        await turn()
+        goes_on.set()
+        assert await waiting == (True, 2)
+        assert await beside == 3
+        # Given up by its caller, it happens all the same, and the next is not kept by it.
+        goes_on.clear()
+        waiting = asyncio.ensure_future(
+            full.transaction(lambda tx: (goes_on.wait(30), tx.log("l").append(b"4")))
+        )
+        await turn()
+        waiting.cancel()
+        goes_on.set()
+        assert await full.log("l").append(b"5") == 5
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
+async def test_answers_that_come_just_when_patience_ends(path, unhurried, monkeypatch):
+    async with await stores.open(f"sqlite:///{path}?synchronous=full") as full:
+        for n in range(1, 401):
+            monkeypatch.setattr(access, "_MOMENT", 0.000005 * (n % 80))
+            assert await full.log("l").append(b"") == n
+        with pytest.raises(ConflictError):
+            await full.log("l").append(b"", last=1)
+        assert full.access._writer._under_way == 0
+
+
+async def test_a_disk_that_stays_slow_is_waited_for_ever_more_rarely(path, monkeypatch):
+    monkeypatch.setattr(access, "_MOMENT", 0.0)
+    monkeypatch.setattr(access, "_SPARED", 60.0)
+    monkeypatch.setattr(access, "_SPARED_FIRST", 60.0)
+    async with await stores.open(f"sqlite:///{path}") as full:
+        waited = []
+        do_soon = full.access._writer.do_soon
+        monkeypatch.setattr(
+            full.access._writer, "do_soon", lambda *a, **k: (waited.append(1), do_soon(*a, **k))[1]
+        )
+        for _ in range(10):
+            await full.log("l").append(b"")
+        assert len(waited) < 10
+
+
 async def test_a_slow_commit_spares_the_loop_for_a_while(asked, unhurried, normal, monkeypatch):
     monkeypatch.setattr(access, "_SLOW", -1.0)
+    monkeypatch.setattr(access, "_SPARED", 60.0)
     await normal.table("t").put("k", b"")
     with places(asked, WRITER):
         await normal.table("t").put("k", b"")

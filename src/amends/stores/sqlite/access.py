@@ -1,17 +1,19 @@
 """
 Who does a piece of work: the event loop itself, or a thread.
 
-A trip to a thread and back takes a hundred microseconds, a point read or a small commit without fsync a few. So the loop
-does what cannot keep it, on a connection of its own that never waits for a lock, and sends the rest to the threads:
+A point read or a small commit without fsync takes a few microseconds; a trip to a thread and back, told through the event loop,
+a hundred. So the loop does what cannot keep it, on a connection of its own that never waits for a lock:
 
 - A read of one row or of a short page is done by the loop. Scans, counts, values above `ROOM`, and reads that meet a
   lock are the reader's.
-- A write is done by the loop when `synchronous=normal` makes its commit a copy into the system's cache, when it is small
-  and nobody else's is under way. Commits that wait for the disk, transactions of the user's, large values, many writers at
-  once, and writes that meet another process's lock are the writer thread's, those that wait together in one transaction.
+- A write is done by the loop when `synchronous=normal` makes its commit a copy into the system's cache, and it is small. Commits
+  that wait for the disk, transactions of the user's, large values, and writes that meet another process's lock
+  are the writer thread's. When nothing else is under way, the loop waits `_MOMENT` for it, which on a fast disk is
+  all it takes; what takes longer is awaited like everything else.
+- Writers that come together are the thread's, all that wait in one transaction.
 - The loop lends its time: after `_LENT` seconds of reads others get a turn, and after as many of writes the next
-  goes to the thread, which also moves the write-ahead log into the file, so that no such checkpoint falls on the loop.
-  After one write that took longer than `_SLOW`, the loop is spared for a while.
+  goes to the thread and is awaited. That also moves the write-ahead log into the file, so that no such checkpoint falls on the
+  loop. After a moment was not enough, or a write of its own took longer than `_SLOW`, the loop is spared for a while.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Generic, TypeVar
 
 from amends.stores.errors import StoreClosedError
 from amends.stores.sqlite.file import File, meaning
-from amends.stores.sqlite.threads import Reader, Writer
+from amends.stores.sqlite.threads import Later, Reader, Writer
 
 __all__ = ["NO_BOUND", "ROOM", "Access", "Elsewhere", "Rows"]
 
@@ -36,10 +38,13 @@ T = TypeVar("T")
 # A value of this size is copied in some ten microseconds; a much larger one would keep the loop for milliseconds.
 ROOM = 65_536
 NO_BOUND = 2**62
-_LENT = 0.002
+_LENT = 0.004
 # More than being preempted on a busy machine, less than anybody would call responsive.
 _SLOW = 0.02
 _SPARED = 1.0
+_SPARED_FIRST = 0.002
+# How long the loop waits for the thread: several fsyncs of a fast disk, and nothing anybody notices.
+_MOMENT = 0.001
 
 
 class Elsewhere(BaseException):
@@ -80,6 +85,7 @@ class Access:
         self.closed = False
         self._read_for = 0.0
         self._wrote_for = 0.0
+        self._spare = 0.0
         self._spared_until = 0.0
 
     async def read(self, rows: Rows[R], ask: Callable[[R], T]) -> T:
@@ -107,47 +113,76 @@ class Access:
         self._check_open()
         return self._reader.submit(work)
 
-    async def write(self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False) -> T:
+    async def write(
+        self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False, isolated: bool = False
+    ) -> T:
         """
         Change something, and return after its commit.
 
-        `ask` must look before it writes, because it may share its transaction; `alone` says that it needs none: each of
-        its statements stands for itself.
+        `ask` must look before it writes, because it may share its transaction, unless it is `isolated`; `alone` says that
+        it needs none: each of its statements stands for itself.
         """
         try:
-            return self.write_here(rows, ask, alone=alone)
-        except Elsewhere:
-            pass
-        return await self.write_off_loop(rows.on(ask), alone=alone)
+            return self.write_now(rows, ask, alone=alone, isolated=isolated)
+        except Later as later:
+            future: asyncio.Future[T] = later.future
+        return await future
 
-    def write_here(self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False) -> T:
+    def write_now(
+        self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False, isolated: bool = False
+    ) -> T:
         """
-        The same at once.
+        The same for who must know when it is not done at once.
 
         Raises:
-            Elsewhere: nothing was done, because the loop might be kept waiting.
+            Later: the thread is at it.
         """
         begin = perf_counter()
-        if not self._may_write(begin):
-            raise Elsewhere
+        if not self._commits_wait and self._may_lend(begin):
+            try:
+                return self._write_here(rows.near, ask, begin, alone)
+            except Elsewhere:
+                pass
+        return self.hand_over(rows.on(ask), alone=alone, isolated=isolated)
+
+    async def write_elsewhere(
+        self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
+    ) -> T:
+        """Have the writer's thread do it, because nobody knows how long it takes."""
         try:
-            answer = ask(rows.near) if alone else self._in_transaction(rows.near, ask)
-        except sqlite3.Error as error:
-            if _busy(error):
-                raise Elsewhere from None
-            raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+            return self.hand_over(work, alone=alone, isolated=isolated)
+        except Later as later:
+            future: asyncio.Future[T] = later.future
+        return await future
+
+    def hand_over(
+        self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
+    ) -> T:
+        """
+        Have the writer's thread do it, waiting a moment for it when that harms nobody; see `Writer.submit`.
+
+        Raises:
+            Later: it takes more than a moment.
+        """
+        begin = perf_counter()
+        if self.closed or not self._may_lend(begin):
+            raise Later(self.submit(work, alone=alone, isolated=isolated))
+        try:
+            answer = self._writer.do_soon(work, _MOMENT, alone=alone, isolated=isolated)
+        except Later:
+            # A slow disk loses us a millisecond now, and then ever more rarely.
+            self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
+            self._spared_until = begin + self._spare
+            raise
         finally:
-            end = perf_counter()
-            self._wrote_for += end - begin
-            if end - begin > _SLOW:
-                self._spared_until = end + _SPARED
-        self._writer.committed()
+            self._wrote_for += perf_counter() - begin
+        self._spare = 0.0
         return answer
 
-    def write_off_loop(
-        self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
+    def submit(
+        self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
     ) -> asyncio.Future[T]:
-        """Have the writer do it: see `Writer.submit`."""
+        """Have the writer's thread do it, in its own time."""
         self._check_open()
         future = self._writer.submit(work, isolated=isolated, alone=alone)
         self._wrote_for = 0.0
@@ -170,14 +205,25 @@ class Access:
         if self.closed:
             raise StoreClosedError(self._url)
 
-    def _may_write(self, now: float) -> bool:
+    def _may_lend(self, now: float) -> bool:
         return not (
-            self._commits_wait
-            or self._wrote_for > _LENT
-            or self.closed
-            or not self._writer.idle
-            or now < self._spared_until
+            self._wrote_for > _LENT or self.closed or not self._writer.idle or now < self._spared_until
         )
+
+    def _write_here(self, near: R, ask: Callable[[R], T], begin: float, alone: bool) -> T:
+        try:
+            answer = ask(near) if alone else self._in_transaction(near, ask)
+        except sqlite3.Error as error:
+            if _busy(error):
+                raise Elsewhere from None
+            raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+        finally:
+            end = perf_counter()
+            self._wrote_for += end - begin
+            if end - begin > _SLOW:
+                self._spared_until = end + _SPARED
+        self._writer.committed()
+        return answer
 
     def _in_transaction(self, near: R, ask: Callable[[R], T]) -> T:
         connection = self.connection

@@ -175,10 +175,10 @@ class SqliteLog:
         return await self._access.read(self._rows, LogRows.bounds)
 
     async def trim(self, before: int) -> int:
-        return await self._access.write_off_loop(self._rows.on(lambda rows: rows.trim(before)))
+        return await self._access.write_elsewhere(self._rows.on(lambda rows: rows.trim(before)))
 
     async def drop(self) -> None:
-        await self._access.write_off_loop(self._rows.on(LogRows.drop))
+        await self._access.write_elsewhere(self._rows.on(LogRows.drop))
 
     async def start_at(self, first: int) -> None:
-        await self._access.write_off_loop(self._rows.on(lambda rows: rows.start_at(first)))
+        await self._access.write_elsewhere(self._rows.on(lambda rows: rows.start_at(first)))

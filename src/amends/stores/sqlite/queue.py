@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadTask, QueueSize, Task
-from amends.stores.sqlite.access import ROOM, Elsewhere, Rows
+from amends.stores.sqlite.access import ROOM, Rows
 from amends.stores.sqlite.tasks import PAGE, QueueRows, Taken
+from amends.stores.sqlite.threads import Later
 
 if TYPE_CHECKING:
     from amends.stores.sqlite.store import SqliteStore
@@ -67,9 +68,9 @@ class SqliteQueue:
 
     async def _try(self) -> Taken | float | None:
         try:
-            return self.access.write_here(self.rows, self._take, alone=True)
-        except Elsewhere:
-            future = self.access.write_off_loop(self.rows.on(self._take), alone=True)
+            return self.access.write_now(self.rows, self._take, alone=True)
+        except Later as later:
+            future: asyncio.Future[Taken | float | None] = later.future
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -85,7 +86,7 @@ class SqliteQueue:
             return
         found = future.result()
         if isinstance(found, Taken):
-            self.access.write_off_loop(self.rows.on(lambda rows: rows.untake(found.number, found.epoch)))
+            self.access.submit(self.rows.on(lambda rows: rows.untake(found.number, found.epoch)))
 
     async def size(self) -> QueueSize:
         return await self.access.read_much(self.rows.on(QueueRows.size))
@@ -108,16 +109,16 @@ class SqliteQueue:
         return await self.access.read_much(self.rows.on(lambda rows: rows.dead(limit)))
 
     async def revive(self, id: str) -> bool:
-        return await self.access.write_off_loop(self.rows.on(lambda rows: rows.revive(id)))
+        return await self.access.write_elsewhere(self.rows.on(lambda rows: rows.revive(id)))
 
     async def restore_dead(self, letter: DeadTask) -> None:
-        await self.access.write_off_loop(self.rows.on(lambda rows: rows.restore_dead(letter)))
+        await self.access.write_elsewhere(self.rows.on(lambda rows: rows.restore_dead(letter)))
 
     async def discard(self, id: str) -> bool:
-        return await self.access.write_off_loop(self.rows.on(lambda rows: rows.discard(id)))
+        return await self.access.write_elsewhere(self.rows.on(lambda rows: rows.discard(id)))
 
     async def drop(self) -> None:
-        await self.access.write_off_loop(self.rows.on(QueueRows.drop))
+        await self.access.write_elsewhere(self.rows.on(QueueRows.drop))
 
 
 class SqliteLease:
@@ -155,6 +156,6 @@ class SqliteLease:
 
     async def _change(self, ask: Callable[[QueueRows], None]) -> None:
         if len(self.value) > ROOM:
-            await self.queue.access.write_off_loop(self.queue.rows.on(ask), alone=True)
+            await self.queue.access.write_elsewhere(self.queue.rows.on(ask), alone=True)
         else:
             await self.queue.access.write(self.queue.rows, ask, alone=True)

@@ -15,7 +15,7 @@ from amends.stores.arguments import check_lease, check_name
 from amends.stores.clock import Clock
 from amends.stores.contract import Transaction
 from amends.stores.signal import Signal
-from amends.stores.sqlite.access import Access, Elsewhere, Rows
+from amends.stores.sqlite.access import Access, Rows
 from amends.stores.sqlite.check import problems
 from amends.stores.sqlite.file import File, meaning
 from amends.stores.sqlite.log import SqliteLog
@@ -103,11 +103,8 @@ class SqliteStore:
 
     async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         if short:
-            try:
-                return self.access.write_here(self._transactions, work)
-            except Elsewhere:
-                pass
-        return await self.access.write_off_loop(self._transactions.on(work), isolated=True)
+            return await self.access.write(self._transactions, work, isolated=True)
+        return await self.access.write_elsewhere(self._transactions.on(work), isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
         def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:

@@ -192,7 +192,7 @@ class SqliteTable:
                 return
 
     async def drop(self) -> None:
-        await self._access.write_off_loop(self._rows.on(TableRows.drop))
+        await self._access.write_elsewhere(self._rows.on(TableRows.drop))
 
 
 def _page(prefix: str, after: str | None, rows: TableRows) -> tuple[list[Row], str | None]:
