@@ -1,0 +1,556 @@
+"""
+The published SDK 1.1.3 and we, in both directions: what it does right works, what it does otherwise is listed as data.
+
+Each deviation is looked at, so that a release which mends one is noticed.
+"""
+
+import asyncio
+from importlib.metadata import version
+
+import arcp._errors as theirs
+import pytest
+from arcp._messages.session import SessionResume
+from arcp.client import ARCPClient
+
+from amends.arcp import Limits, Runtime, connect
+from amends.arcp.transports import websocket
+from amends.errors.arcp import (
+    AgentNotAvailableError,
+    AgentVersionNotAvailableError,
+    ARCPError,
+    CancelledError,
+    DuplicateKeyError,
+    InternalError,
+    InvalidRequestError,
+    JobNotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    is_retryable_by_default,
+)
+from amends.errors.arcp import TimeoutError as JobTimeoutError
+from tests.arcp.published import published_client, published_runtime
+from tests.arcp.scripted import Peer
+
+WAIT = 20
+
+
+def test_the_release():
+    """What follows is about this one."""
+    assert version("agentruntimecontrolprotocol") == "1.1.3"
+
+
+# -- our client, its runtime
+
+
+async def test_our_client_with_its_runtime():
+    """Submitting, events, progress, chunks, versions, listing, leases echoed."""
+    async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
+        assert {"heartbeat", "ack", "subscribe"} <= client.features
+        assert client.agents["pinned"].versions == ["1.0.0", "2.0.0"]
+        handle = await client.submit(
+            "echo", {"a": [1, None, "ü"]}, lease={"fs.read": ["/a/**"], "cost.budget": ["USD:5.00"]}
+        )
+        assert await handle.done == {"a": [1, None, "ü"]}
+        assert handle.lease == {"fs.read": ["/a/**"], "cost.budget": ["USD:5.00"]}
+        talking = await client.submit("talk")
+        assert [event.kind async for event in talking.events()] == ["log", "progress", "status"]
+        assert await talking.done == "done"
+        streamed = await client.submit("stream")
+        assert await streamed.done == "héllo world".encode()
+        assert streamed.summary == "two parts"
+        assert (await client.submit("pinned@1.0.0", 5)).agent == "pinned@1.0.0"
+        with pytest.raises(AgentVersionNotAvailableError):
+            await client.submit("pinned@3.0.0")
+        assert {entry.agent for entry in await client.jobs()} >= {"echo", "talk", "stream", "pinned@1.0.0"}
+
+
+async def test_its_failures_are_raised_by_our_client():
+    """R5: whatever it ends a job with, `done` raises; a refusal is for its request alone."""
+    async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
+        standing = await client.submit("slow")
+        with pytest.raises(PermissionDeniedError) as caught:
+            await (await client.submit("denied")).done
+        assert not caught.value.retryable
+        with pytest.raises(InternalError):
+            await (await client.submit("broken")).done
+        with pytest.raises(JobTimeoutError) as caught:
+            await (await client.submit("slow", max_runtime_sec=1)).done
+        assert caught.value.retryable
+        refusals = await asyncio.gather(
+            client.submit("nobody"),
+            client.submit("echo", 7),
+            client.submit("not a name!"),
+            return_exceptions=True,
+        )
+        assert isinstance(refusals[0], AgentNotAvailableError)
+        assert await refusals[1].done == 7
+        assert isinstance(refusals[2], ARCPError)
+        with pytest.raises(JobNotFoundError):
+            await client.subscribe("job_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        await standing.cancel()
+        with pytest.raises(CancelledError):
+            await standing.done
+    with pytest.raises(UnauthenticatedError):
+        async with published_runtime() as (_, url), connect(url, token="wrong"):
+            pass
+
+
+async def test_keys_with_its_runtime():
+    """The same key is the same job, for handles at once and after; another input is refused and harms nobody."""
+    async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
+        first, second = await asyncio.gather(*(client.submit("talk", idempotency_key="k") for _ in range(2)))
+        assert first.job_id == second.job_id
+        assert (await first.done, await second.done) == ("done", "done")
+        again = await client.submit("talk", idempotency_key="k")
+        assert (again.job_id, await again.done) == (first.job_id, "done")
+        with pytest.raises(DuplicateKeyError):
+            await client.submit("talk", 2, idempotency_key="k")
+        assert await (await client.submit("echo", 1)).done == 1
+
+
+async def test_resuming_with_its_runtime():
+    """A connection that breaks: the session goes on, no event lost or doubled."""
+    async with (
+        asyncio.timeout(WAIT),
+        published_runtime() as (runtime, url),
+        connect(url, token="secret") as client,
+    ):
+        session = client.session_id
+        talked = await client.submit("talk")
+        assert await talked.done == "done"
+        client._link._connection._socket.transport.abort()
+        while session in runtime._sessions:
+            await asyncio.sleep(0.005)
+        talking = await client.submit("talk")
+        assert client.session_id == session
+        seen = [event.seq for handle in (talked, talking) async for event in handle.events()]
+        assert seen == [1, 2, 3, 5, 6, 7]
+
+
+async def test_watching_with_its_runtime():
+    """A job of another session, from its first event to its end; not another principal's."""
+    async with asyncio.timeout(WAIT), published_runtime() as (_, url):
+        async with connect(url, token="secret") as one, connect(url, token="secret") as two:
+            done = await one.submit("talk")
+            await done.done
+            watched = await two.subscribe(done.job_id)
+            assert await watched.done == "done"
+            assert [event.kind async for event in watched.events()] == ["log", "progress", "status"]
+        async with connect(url, token="other") as stranger:
+            assert await stranger.jobs() == []
+            with pytest.raises(PermissionDeniedError):
+                await stranger.subscribe(done.job_id)
+
+
+# -- its client, our runtime
+
+
+@pytest.fixture
+async def ours():
+    """Our runtime on a WebSocket."""
+    limits = Limits(drain=0.0, cancel_grace=0.1)
+    runtime = Runtime(tokens={"secret": "alice", "other": "bob"}, limits=limits)
+
+    @runtime.register_agent("echo")
+    async def echo(given, ctx):
+        return given
+
+    @runtime.register_agent("echo", version="2.0.0")
+    async def echo_two(given, ctx):
+        return [given]
+
+    @runtime.register_agent("talk")
+    async def talk(given, ctx):
+        await ctx.log("one")
+        await ctx.progress(1, total=2, units="steps")
+        await ctx.status("half")
+        return "done"
+
+    @runtime.register_agent("denied")
+    async def denied(given, ctx):
+        raise PermissionDeniedError("not allowed", details={"capability": "net.fetch", "n": 1})
+
+    @runtime.register_agent("broken")
+    async def broken(given, ctx):
+        raise RuntimeError("the password is hunter2")
+
+    @runtime.register_agent("stream")
+    async def stream(given, ctx):
+        yield "héllo "
+        yield "world"
+
+    @runtime.register_agent("slow")
+    async def slow(given, ctx):
+        await ctx.log("begun")
+        await asyncio.sleep(60)
+
+    async with asyncio.timeout(WAIT), runtime, runtime.listen(port=0) as listening:
+        yield listening.url
+
+
+async def test_its_client_with_our_runtime(ours):
+    """Everything it does right: jobs, events, chunks, versions, listing, details, a repeated key, resuming."""
+    async with published_client(ours) as client:
+        assert client.has_feature("heartbeat")
+        assert [entry.name for entry in client.welcome.capabilities.agents][:2] == ["broken", "denied"]
+        handle = await client.submit(
+            agent="echo", input={"a": 1}, lease_request={"fs.read": ["/a/**"], "cost.budget": ["USD:5.00"]}
+        )
+        assert (await handle.done).result == {"a": 1}
+        assert handle.budget == {"USD": "5.00"}
+        assert handle.agent_ref == "echo@1.0.0"
+        assert (await (await client.submit(agent="echo@2.0.0", input=1)).done).result == [1]
+        talking = await client.submit(agent="talk")
+        assert [event["kind"] async for event in talking.events()] == ["log", "progress", "status"]
+        streamed = await client.submit(agent="stream")
+        assert await streamed.collect_chunks() == "héllo world".encode()
+        assert (await streamed.done).result_size == 12
+        with pytest.raises(theirs.PermissionDeniedError) as caught:
+            await (await client.submit(agent="denied")).done
+        assert caught.value.details == {"capability": "net.fetch", "n": 1}
+        with pytest.raises(theirs.InternalError) as caught:
+            await (await client.submit(agent="broken")).done
+        assert "hunter2" not in str(caught.value)
+        first = await client.submit(agent="echo", input=1, idempotency_key="k")
+        await first.done
+        again = await client.submit(agent="echo", input=1, idempotency_key="k")
+        assert (again.job_id, (await again.done).result) == (first.job_id, 1)
+        listed = await client.list_jobs()
+        assert len(listed.jobs) == 7
+        page = await client.list_jobs(limit=2)
+        assert len(page.jobs) == 2
+        assert page.next_cursor
+
+
+async def test_its_client_watches_and_resumes(ours):
+    """Live events of another session's job; the session goes on where it was."""
+    async with published_client(ours) as one, published_client(ours) as two:
+        handle = await one.submit(agent="slow")
+        subscription = await two.subscribe(handle.job_id)
+        assert subscription.handle.agent_ref == "slow@1.0.0"
+        welcome = one.welcome
+        await one._transport.close()
+    resume = SessionResume(session_id=welcome.session_id, resume_token=welcome.resume_token, last_event_seq=0)
+    async with published_client(ours, resume=resume) as back:
+        assert back.session_id == welcome.session_id
+        assert back.welcome.resume_token != welcome.resume_token
+        while back._highest_seq < 1:
+            await asyncio.sleep(0.005)
+
+
+async def test_its_client_with_a_wrong_token(ours):
+    """The typed error, at once."""
+    with pytest.raises(theirs.UnauthenticatedError):
+        async with published_client(ours, token="wrong"):
+            pass
+
+
+# -- what it does otherwise, as data: (side, where the text says it, what it does)
+
+DEVIATIONS = {
+    "details_dropped": ("runtime", "S5 wire shape", "job.error leaves the details of an error out"),
+    "time_out_as_result": ("runtime", "7.3, S5", "a time-out ends in job.result with final_status timed_out"),
+    "cancel_as_result": ("runtime", "7.4", "a cancellation ends in job.result, and is not acknowledged"),
+    "text_on_the_wire": ("runtime", "S5", "the text of a foreign exception is the message of job.error"),
+    "refusal_ends_nothing": (
+        "runtime",
+        "S5",
+        "refuses a request with session.error, names none, and goes on",
+    ),
+    "failure_replayed": (
+        "runtime",
+        "S5 retry guidance",
+        "a retryable failure is replayed for its key, never run again",
+    ),
+    "forgotten_is_denied": (
+        "runtime",
+        "6.3",
+        "an unknown session is PERMISSION_DENIED, not RESUME_WINDOW_EXPIRED",
+    ),
+    "resumed_job_is_silent": (
+        "runtime",
+        "6.3, 8.3",
+        "a job that ran when the connection was lost is never heard of again",
+    ),
+    "short_token": ("runtime", "v1.0 section 14", "a resume token is a time and 80 bits; 128 are asked for"),
+    "climbs": ("runtime", "v1.0 section 14", "a lease on /workspace/** grants /workspace/../etc/passwd"),
+    "numbers_per_subscription": (
+        "runtime",
+        "7.6, 8.3",
+        "events of a subscription are numbered from 1 beside the session's own",
+    ),
+    "not_retryable": ("errors", "S5 table", "TIMEOUT and HEARTBEAT_LOST are not retryable by default"),
+    "unknown_code_lost": ("errors", "v1.0 section 12", "a code it does not know becomes INTERNAL_ERROR"),
+    "done_does_not_raise": (
+        "client",
+        "S5",
+        "done gives the payload of a job that was cancelled or timed out",
+    ),
+    "final_status_breaks_it": (
+        "client",
+        "7.4",
+        "job.error with final_status cancelled ends its reading task, and the handle hangs",
+    ),
+    "refusal_not_read": (
+        "client",
+        "7.1",
+        "a refusal in job.error is not matched to its request; submit ends with a time-out",
+    ),
+    "session_error_fails_all": ("client", "7.2", "one refused request fails every handle of the session"),
+    "replaced_handle_hangs": (
+        "client",
+        "7.2",
+        "a key repeated in flight leaves the first handle without an end",
+    ),
+    "history_not_read": ("client", "7.6", "replayed events come before its handle is there, and are dropped"),
+    "lost_connection_fails_all": (
+        "client",
+        "6.3",
+        "a lost connection fails every handle with a transport's exception",
+    ),
+}
+
+
+async def raw(url, token="secret", **more):
+    """A connection to its runtime, by hand."""
+    peer = Peer(await websocket.dial(url))
+    hello = {"client": {"name": "raw", "version": "1"}, "auth": {"scheme": "bearer", "token": token}}
+    features = ["heartbeat", "ack", "subscribe", "list_jobs"]
+    await peer.say("session.hello", {**hello, "capabilities": {"features": features}, **more})
+    welcome = await peer.take("session.welcome")
+    return peer, welcome
+
+
+async def submitted(peer, agent, **payload):
+    """How a job ended on the wire."""
+    await peer.say("job.submit", {"agent": agent, **payload})
+    while (message := await peer.take())["type"] not in {"job.result", "job.error"}:
+        pass
+    return message
+
+
+async def time_out_as_result(url):
+    peer, _ = await raw(url)
+    end = await submitted(peer, "slow", max_runtime_sec=1)
+    await peer.close()
+    return end["type"] == "job.result" and end["payload"]["final_status"] == "timed_out"
+
+
+async def details_dropped(url):
+    peer, _ = await raw(url)
+    end = await submitted(peer, "denied")
+    await peer.close()
+    return end["payload"].get("details") is None
+
+
+async def cancel_as_result(url):
+    peer, _ = await raw(url)
+    await peer.say("job.submit", {"agent": "slow"})
+    accepted = await peer.take("job.accepted")
+    await peer.take("job.event")
+    await peer.say("job.cancel", {"reason": "x"}, job_id=accepted["job_id"])
+    answer = await peer.take()
+    await peer.close()
+    return answer["type"] == "job.result" and answer["payload"]["final_status"] == "cancelled"
+
+
+async def text_on_the_wire(url):
+    peer, _ = await raw(url)
+    end = await submitted(peer, "broken")
+    await peer.close()
+    return "hunter2" in end["payload"]["message"]
+
+
+async def refusal_ends_nothing(url):
+    peer, _ = await raw(url)
+    await peer.say("job.submit", {"agent": "nobody"})
+    refusal = await peer.take()
+    after = await submitted(peer, "echo", input=1)
+    await peer.close()
+    return (
+        refusal["type"] == "session.error"
+        and "request_id" not in refusal["payload"]
+        and after["payload"]["result"] == 1
+    )
+
+
+async def failure_replayed(url):
+    peer, _ = await raw(url)
+    first = await submitted(peer, "flaky", idempotency_key="f")
+    second = await submitted(peer, "flaky", idempotency_key="f")
+    await peer.close()
+    return first["payload"]["retryable"] and first["id"] == second["id"]
+
+
+async def forgotten_is_denied(url):
+    peer = Peer(await websocket.dial(url))
+    resume = {"session_id": "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV", "resume_token": "x", "last_event_seq": 0}
+    hello = {
+        "client": {"name": "raw", "version": "1"},
+        "auth": {"scheme": "bearer", "token": "secret"},
+        "resume": resume,
+    }
+    await peer.say("session.hello", hello)
+    refusal = await peer.take()
+    await peer.close()
+    return refusal["payload"]["code"] == "PERMISSION_DENIED"
+
+
+async def resumed_job_is_silent(url):
+    peer, welcome = await raw(url)
+    await peer.say("job.submit", {"agent": "brief"})
+    await peer.take("job.accepted")
+    await peer.close()
+    # Its runtime takes a session back only after it has seen the connection go.
+    await asyncio.sleep(0.05)
+    payload = welcome["payload"]
+    resume = {
+        "session_id": payload["session_id"],
+        "resume_token": payload["resume_token"],
+        "last_event_seq": 0,
+    }
+    back, _ = await raw(url, resume=resume)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(back.take("job.result"), 0.3)
+    await back.close()
+    return True
+
+
+async def short_token(url):
+    peer, welcome = await raw(url)
+    await peer.close()
+    return len(welcome["payload"]["resume_token"].removeprefix("rtk_")) == 26
+
+
+async def climbs(url):
+    peer, _ = await raw(url)
+    end = await submitted(
+        peer, "climb", input="/workspace/../etc/passwd", lease_request={"fs.read": ["/workspace/**"]}
+    )
+    await peer.close()
+    return end["payload"].get("result") == "read"
+
+
+async def numbers_per_subscription(url):
+    one, _ = await raw(url)
+    two, _ = await raw(url)
+    await submitted(two, "echo")
+    ended = await submitted(one, "echo")
+    await two.say("job.subscribe", {"job_id": ended["job_id"], "history": True})
+    again = await two.take("job.result")
+    await one.close()
+    await two.close()
+    # The session has had its number 1 already.
+    return again["event_seq"] == 1
+
+
+async def not_retryable(url):
+    codes = ("TIMEOUT", "HEARTBEAT_LOST")
+    return all(
+        is_retryable_by_default(code) and not theirs.error_class_for(code).default_retryable for code in codes
+    )
+
+
+async def unknown_code_lost(url):
+    return theirs.error_from_payload({"code": "OUT_OF_INK", "message": "m"}).code == "INTERNAL_ERROR"
+
+
+async def done_does_not_raise(url):
+    async with published_client(url) as client:
+        handle = await client.submit(agent="slow")
+        await client.cancel_job(handle.job_id)
+        return (await handle.done).final_status == "cancelled"
+
+
+async def replaced_handle_hangs(url):
+    async with published_client(url) as client:
+        first = await client.submit(agent="slow", idempotency_key="r", max_runtime_sec=1)
+        second = await client.submit(agent="slow", idempotency_key="r", max_runtime_sec=1)
+        assert first.job_id == second.job_id
+        await second.done
+        return not first._terminal.done()
+
+
+async def session_error_fails_all(url):
+    async with published_client(url) as client:
+        standing = await client.submit(agent="slow")
+        with pytest.raises(theirs.AgentNotAvailableError):
+            await client.submit(agent="nobody")
+        with pytest.raises(theirs.AgentNotAvailableError):
+            await standing.done
+    return True
+
+
+async def lost_connection_fails_all(url):
+    async with published_client(url) as client:
+        standing = await client.submit(agent="slow")
+        client._transport._conn.transport.abort()
+        with pytest.raises(Exception) as caught:
+            await standing.done
+        return not isinstance(caught.value, theirs.ARCPError)
+
+
+WITH_ITS_RUNTIME = [
+    *(details_dropped, time_out_as_result, cancel_as_result, text_on_the_wire, refusal_ends_nothing),
+    *(failure_replayed, forgotten_is_denied, resumed_job_is_silent, short_token, climbs),
+    *(numbers_per_subscription, not_retryable, unknown_code_lost, done_does_not_raise),
+    *(replaced_handle_hangs, session_error_fails_all, lost_connection_fails_all),
+]
+
+
+async def final_status_breaks_it(url):
+    async with published_client(url) as client:
+        handle = await client.submit(agent="slow")
+        await client.cancel_job(handle.job_id)
+        await client._read_task
+        return not handle._terminal.done()
+
+
+async def refusal_not_read(url):
+    async with published_client(url, timeout=0.2) as client:
+        standing = await client.submit(agent="slow")
+        with pytest.raises(TimeoutError):
+            await client.submit(agent="nobody")
+        return not standing._terminal.done()
+
+
+async def history_not_read(url):
+    async with published_client(url) as one, published_client(url) as two:
+        done = await one.submit(agent="talk")
+        await done.done
+        watched = await two.subscribe(done.job_id, history=True)
+        while two._highest_seq < 4:
+            await asyncio.sleep(0.005)
+        return not watched.handle._terminal.done()
+
+
+WITH_OUR_RUNTIME = [final_status_breaks_it, refusal_not_read, history_not_read]
+
+
+def test_every_deviation_is_looked_at():
+    """The table and what looks at it are the same list."""
+    assert {probe.__name__ for probe in (*WITH_ITS_RUNTIME, *WITH_OUR_RUNTIME)} == set(DEVIATIONS)
+    assert all(side in {"runtime", "client", "errors"} for side, _, _ in DEVIATIONS.values())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("probe", WITH_ITS_RUNTIME, ids=lambda probe: probe.__name__)
+async def test_deviations_of_its_runtime_and_client(probe):
+    """Still so in this release."""
+    async with asyncio.timeout(WAIT), published_runtime() as (_, url):
+        assert await probe(url), DEVIATIONS[probe.__name__]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("probe", WITH_OUR_RUNTIME, ids=lambda probe: probe.__name__)
+async def test_deviations_that_our_runtime_meets(probe, ours):
+    """Still so in this release; whatever its client makes of it, the others' jobs are not harmed."""
+    assert await probe(ours), DEVIATIONS[probe.__name__]
+    async with connect(ours, token="secret") as client:
+        assert await (await client.submit("echo", 1)).done == 1
+
+
+def test_its_client_is_what_we_think():
+    """Private members the probes look at."""
+    assert {"_read_pump", "_fail_all_handles"} <= set(dir(ARCPClient))
+    assert issubclass(InvalidRequestError, ARCPError)
