@@ -1,5 +1,6 @@
 """
-For tests of code that recovers: time that passes at once, failures by script, and what recovery did.
+For tests of code that recovers: time that passes at once, failures by script, and what recovery did; and S4's check for
+the code an agent answers with.
 
     from amends.testing import FakeClock, Script
 
@@ -28,8 +29,9 @@ from amends.recovery import events
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
 from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+from amends.storyboard import assert_error_code
 
-__all__ = ["FakeClock", "Script", "ScriptEndedError", "recorded_events"]
+__all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
 
 # Turns of the event loop that other tasks get before time passes, so that they can act at this moment.
 _TURNS = 10
