@@ -8,7 +8,7 @@ decoded once, into the struct of its type. `read` bounds size and depth before a
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -20,6 +20,7 @@ __all__ = [
     "VERSION",
     "Envelope",
     "Malformed",
+    "Seq",
     "cleaned",
     "envelope",
     "payload_of",
@@ -32,6 +33,9 @@ VERSION = "1.1"
 
 MAX_FRAME = 4 * 1024 * 1024
 """Bytes of one frame. Section 14 caps a chunk at 1 MB; base64 and the envelope around it need less than twice that."""
+
+Seq = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A sequence number (v1.0, section 5.2: a signed 64-bit integer)."""
 
 if TYPE_CHECKING:
     Payload = Any
@@ -49,7 +53,7 @@ class Envelope(msgspec.Struct, omit_defaults=True, gc=False):
     session_id: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
-    event_seq: int | None = None
+    event_seq: Seq | None = None
     payload: Payload = msgspec.Raw(b"{}")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from amends.arcp.wire.envelope import Envelope, Malformed, cleaned
+from amends.arcp.wire.envelope import Envelope, Malformed, Seq, cleaned
 from amends.core.wire import TOO_DEEP, Unreadable
 
 __all__ = [
@@ -95,7 +95,7 @@ class Resume(Message):
 
     session_id: str = ""
     resume_token: str = ""
-    last_event_seq: int = 0
+    last_event_seq: Seq = 0
     auth: Auth | None = None
     client: Peer | None = None
     capabilities: Capabilities | None = None
@@ -154,7 +154,7 @@ class Pong(Message):
 class Ack(Message):
     """session.ack"""
 
-    last_processed_seq: int
+    last_processed_seq: Seq
 
 
 class Filter(Message):
@@ -294,7 +294,7 @@ class Subscribe(Message):
     """job.subscribe"""
 
     job_id: str
-    from_event_seq: int | None = None
+    from_event_seq: Seq | None = None
     history: bool | None = None
 
 
