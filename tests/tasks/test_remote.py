@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from amends.arcp import Limits, Runtime
-from amends.arcp.errors import AgentNotAvailableError, TimeoutError as ArcpTimeoutError
+from amends.arcp.errors import AgentNotAvailableError
+from amends.arcp.errors import TimeoutError as ArcpTimeoutError
 from amends.bindings import a2a as a2a_binding
 from amends.bindings.mcp import guard
 from amends.bindings.starlette import install
