@@ -198,7 +198,7 @@ def main(directory, count, seed):
             connection = sqlite3.connect(path)
             connection.execute("CREATE TABLE effects (id TEXT PRIMARY KEY)")
             connection.close()
-        url = f"sqlite:///{path}?synchronous=normal"
+        url = f"sqlite:///{path}?synchronous={rng.choice(('normal', 'normal', 'normal', 'full'))}"
         out, inn = os.pipe()
         pid = os.fork()
         if pid == 0:

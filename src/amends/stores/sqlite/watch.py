@@ -17,8 +17,8 @@ from amends.stores.signal import Signal
 
 __all__ = ["Watch"]
 
-# Well under the 20 ms a follower may wait, and 0.1 % of one core.
-_INTERVAL = 0.005
+# Well under the 20 ms a follower may wait, and less than 1 % of one core.
+_INTERVAL = 0.003
 
 
 class Watch:
