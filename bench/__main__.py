@@ -20,6 +20,7 @@ SECTIONS = {
     "hints": "The first wait after odd hints, ours and the peers'",
     "stores": "Stores",
     "http": "HTTP",
+    "mcp_calls": "MCP tool calls, guarded and with recovery",
     "arcp": "ARCP: an echo job over WebSocket",
     "cli_startup": "Starting a command line",
 }

@@ -36,8 +36,17 @@ def learned(tools: Any) -> dict[str, tuple[Operation, bool]]:
         schema = getattr(tool, "input_schema", None)
         properties = schema.get("properties") if isinstance(schema, dict) else None
         keyed = isinstance(properties, dict) and KEY in properties
-        found[tool.name] = Operation.of_tool(tool.annotations, name=f"tools/call {tool.name}"), keyed
+        hints = {name: getattr(tool.annotations, word, None) for word, name in _HINTS.items()}
+        found[tool.name] = Operation.of_tool(hints, name=f"tools/call {tool.name}"), keyed
     return found
+
+
+# The SDK's words and the protocol's. FastMCP warns of whoever asks for the second.
+_HINTS = {
+    "read_only_hint": "readOnlyHint",
+    "idempotent_hint": "idempotentHint",
+    "destructive_hint": "destructiveHint",
+}
 
 
 class Passed:

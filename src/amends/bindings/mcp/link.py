@@ -13,12 +13,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
+
 from amends.bindings.mcp.answering import LOG
 
 __all__ = ["Link"]
 
-_CANCELLED = 5.0
-"""Seconds for a task that was cancelled to end: the SDK shields a last message that long."""
+_CANCELLED = 15.0
+"""Seconds for a connection that was given up to end: the SDK shields last messages, and stops a program step by step."""
 
 
 class Link:
@@ -30,6 +32,7 @@ class Link:
         self._enter, self._leave, self._closing = enter, leave, closing
         self._close = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._scope = anyio.CancelScope()
         self._task = asyncio.create_task(self._live(), name="amends.mcp connection")
         self.lost = False
         """Set when a call found out that nobody is there any more."""
@@ -64,15 +67,24 @@ class Link:
 
     async def _end(self) -> None:
         if not self._task.done():
-            self._task.cancel()
+            # Not the task's own cancel, which breaks the shields that keep a program from being left behind.
+            self._scope.cancel()
             await asyncio.wait({self._task}, timeout=_CANCELLED)
+        self._task.cancel()
 
     async def _live(self) -> None:
+        with self._scope:
+            await self._stand()
+        if not self._ready.done():
+            self._ready.set_exception(ConnectionError())
+            self._ready.exception()
+
+    async def _stand(self) -> None:
         try:
             await self._enter()
-        except BaseException as exc:  # noqa: BLE001 - it belongs to whoever waits for the connection
+        except Exception as exc:  # noqa: BLE001 - it belongs to whoever waits for the connection
             if not self._ready.done():
-                self._ready.set_exception(exc if isinstance(exc, Exception) else ConnectionError())
+                self._ready.set_exception(exc)
                 # Somebody who has stopped waiting does not ask for it.
                 self._ready.exception()
             return
@@ -80,13 +92,14 @@ class Link:
             self._ready.set_result(None)
         try:
             await self._close.wait()
-        except BaseException:  # noqa: BLE001 - the transport broke, or we are being ended: either way it is left
+        except BaseException:
+            # The transport broke, or we are being ended.
             await self._left(*sys.exc_info())
-        else:
-            await self._left(None, None, None)
+            raise
+        await self._left(None, None, None)
 
     async def _left(self, *exc: Any) -> None:
         try:
             await self._leave(*exc)
-        except BaseException as error:  # noqa: BLE001 - nobody is left who could act on it
+        except Exception as error:  # noqa: BLE001 - nobody is left who could act on it
             LOG.debug("a connection ended with %s", type(error).__name__)

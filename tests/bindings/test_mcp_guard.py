@@ -1,0 +1,414 @@
+"""Guarded MCP servers, seen by the plain official client: every failure as S4 says, and nothing of a foreign text."""
+
+import json
+import logging
+import re
+import sys
+
+import mcp
+import pytest
+from mcp.client.stdio import StdioServerParameters
+from mcp.server.mcpserver import MCPServer
+from mcp_types import CallToolResult, TextContent
+
+from amends import extract
+from amends.bindings.mcp import guard
+from amends.carriers.layers import KEY
+from tests.bindings.apps.mcp_shop import SECRET, Shop, low_level, official
+from tests.http.serving import serve
+
+MODES = ("2026-07-28", "legacy")
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """What is logged is looked at where a test means to; the rest is not printed."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    yield
+    logging.getLogger("mcp").setLevel(logging.NOTSET)
+
+
+def stdio(kind):
+    return StdioServerParameters(command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", kind])
+
+
+def said(result, *, structured=True):
+    """The error object of a failed result, after everything around it was looked at (A2, A5)."""
+    assert result.is_error is True
+    first, second = result.content
+    error = json.loads(first.text)[KEY]
+    assert second.text
+    assert "\n" not in second.text
+    if structured:
+        assert result.structured_content == {KEY: error, "errors": [error]}
+    else:
+        assert result.structured_content is None
+    fault = extract(result)
+    assert (fault.code, fault.recovery.value) == (error["code"], error["recovery"])
+    return error
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("make", [official, low_level])
+async def test_typed_errors_come_out_whole(make, mode):
+    """A1, A2, A5: the code, its recovery, wait, field and details, in both layers and as text."""
+    async with mcp.Client(make(Shop()), mode=mode) as client:
+        limited = said(await client.call_tool("fails", {"kind": "limited"}))
+        assert limited == {
+            "code": "RATE_LIMITED",
+            "message": "Too many orders",
+            "recovery": "transient",
+            "retry_after": 5,
+        }
+        budget = said(await client.call_tool("fails", {"kind": "budget"}))
+        assert (budget["code"], budget["field"], budget["details"]) == (
+            "BUDGET_TOO_LOW",
+            "budget",
+            {"minimum_budget": 500},
+        )
+        own = said(await client.call_tool("fails", {"kind": "own"}))
+        assert (own["code"], own["suggestion"]) == ("X_SHOP_OUT_OF_STOCK", "Take another size")
+        assert said(await client.call_tool("fails", {"kind": "deep"}))["retry_after"] == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("make", [official, low_level])
+async def test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_trace(make, mode, caplog):
+    """A19: nothing of the text; the trace id is the same in the answer and in the log line, which has the traceback."""
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    async with mcp.Client(make(Shop()), mode=mode) as client:
+        with caplog.at_level(logging.INFO, "amends.mcp"):
+            result = await client.call_tool("fails", {"kind": "crash"})
+            told = said(result)
+            traced = said(await client.call_tool("fails", {"kind": "crash"}, meta={"traceparent": parent}))
+    assert (told["code"], told["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
+    assert SECRET not in result.model_dump_json()
+    assert re.fullmatch("[0-9a-f]{32}", told["trace_id"])
+    lines = [record for record in caplog.records if record.name == "amends.mcp"]
+    assert told["trace_id"] in lines[0].getMessage()
+    assert SECRET in str(lines[0].exc_info[1])
+    # The client's own tracing may have put another parent there; whatever it is, answer and log agree.
+    assert traced["trace_id"] in lines[1].getMessage()
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_arguments_that_do_not_fit_name_the_field_and_what_to_do(mode):
+    """VALIDATION_ERROR with AdCP's field and issues; the value that was sent is not repeated."""
+    async with mcp.Client(official(Shop()), mode=mode) as client:
+        result = await client.call_tool("add", {"a": SECRET, "b": []})
+        error = said(result)
+        assert (error["code"], error["recovery"], error["field"]) == ("VALIDATION_ERROR", "correctable", "a")
+        assert error["suggestion"] == "Send a whole number"
+        assert [(issue["pointer"], issue["keyword"]) for issue in error["issues"]] == [
+            ("/a", "type"),
+            ("/b", "type"),
+        ]
+        assert SECRET not in result.model_dump_json()
+        missing = said(await client.call_tool("add", {}))
+        assert (missing["field"], missing["issues"][0]["keyword"]) == ("a", "required")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_unknown_names_say_so(mode):
+    """A tool in the result, as both SDKs have it; a prompt and a resource as -32602."""
+    async with mcp.Client(official(Shop()), mode=mode) as client:
+        assert said(await client.call_tool("nothing"))["code"] == "REFERENCE_NOT_FOUND"
+        for call in (client.get_prompt("nothing"), client.read_resource("shop://nothing")):
+            with pytest.raises(mcp.MCPError) as caught:
+                await call
+            assert (caught.value.code, extract(caught.value).code) == (-32602, "REFERENCE_NOT_FOUND")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_an_author_wrote_for_the_caller_is_shown_and_what_it_quotes_is_not(mode):
+    """A deliberate ToolError keeps its text; one raised while handling another exception may quote that one."""
+    async with mcp.Client(official(Shop()), mode=mode) as client:
+        shown = said(await client.call_tool("fails", {"kind": "said"}))
+        assert (shown["code"], shown["message"]) == ("INVALID_REQUEST", "There is no such order")
+        hidden = await client.call_tool("fails", {"kind": "quoted"})
+        assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
+        assert SECRET not in hidden.model_dump_json()
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.read_resource("shop://closed")
+        assert extract(caught.value).message == "Closed on Sundays"
+
+
+async def test_authors_may_choose_to_hide_their_texts():
+    """`show=False`: no text of any exception but a typed one."""
+    server = official(Shop(), guarded=False)
+    guard(server, show=False)
+    async with mcp.Client(server) as client:
+        assert said(await client.call_tool("fails", {"kind": "said"}))["code"] == "SERVICE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("make", [official, low_level])
+async def test_protocol_errors_pass_as_they_are(make, mode):
+    """What an author says with MCPError, and what the protocol needs (a page to open first), is not touched."""
+    async with mcp.Client(make(Shop()), mode=mode) as client:
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool("fails", {"kind": "protocol"})
+        assert (caught.value.code, caught.value.error.data) == (-31999, {"why": "because"})
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool("fails", {"kind": "page"})
+        assert caught.value.code == -32042
+        assert caught.value.error.data["elicitations"][0]["url"] == "https://a.example/"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_resources_and_prompts_fail_as_json_rpc_errors(mode):
+    """They have no result that could say it: the error object is in `data`, and nothing leaks."""
+    async with mcp.Client(official(Shop()), mode=mode) as client:
+        calls = {
+            "SERVICE_UNAVAILABLE": (
+                client.read_resource("shop://stock"),
+                client.get_prompt("order", {"item": "crash"}),
+            ),
+            "RATE_LIMITED": (
+                client.read_resource("shop://limited"),
+                client.get_prompt("order", {"item": "limited"}),
+            ),
+            "VALIDATION_ERROR": (client.get_prompt("order", {}),),
+        }
+        for code, each in calls.items():
+            for call in each:
+                with pytest.raises(mcp.MCPError) as caught:
+                    await call
+                assert extract(caught.value).code == code
+                assert SECRET not in repr(caught.value.error)
+        assert (await client.get_prompt("order", {"item": "tea"})).messages
+    async with mcp.Client(low_level(Shop()), mode=mode) as client:
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.read_resource("shop://x")
+        assert (caught.value.code, extract(caught.value).code) == (-32603, "SERVICE_UNAVAILABLE")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_progress_elicitation_and_cancellation_are_not_touched(mode):
+    """They go through a guarded server as through a plain one."""
+    seen = []
+
+    async def progress(at, total, message):
+        seen.append((at, total))
+
+    async def answer(context, params):
+        from mcp_types import ElicitResult
+
+        return ElicitResult(action="accept", content={"size": 7})
+
+    shop = Shop()
+    async with mcp.Client(official(shop), mode=mode, elicitation_callback=answer) as client:
+        assert not (await client.call_tool("steps", progress_callback=progress)).is_error
+        assert {at for at, _ in seen} == {0, 1, 2}
+        if mode == "legacy":
+            asked = await client.call_tool("asks")
+            assert asked.content[0].text == "accept size=7"
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool("slow", {"seconds": 60}, read_timeout_seconds=0.2)
+        assert caught.value.code == -32001
+        await client.list_tools()
+        assert shop.calls["cancelled"] == 1
+
+
+async def test_other_code_sees_the_exceptions_it_always_saw():
+    """Tools that call tools, and programs that call the server, get the SDK's own exceptions."""
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+
+    server = official(Shop())
+    with pytest.raises(UnexpectedToolError):
+        await server.call_tool("fails", {"kind": "crash"})
+    with pytest.raises(ToolError, match="no such order"):
+        await server.call_tool("fails", {"kind": "said"})
+    async with mcp.Client(server) as client:
+        assert (await client.call_tool("nested")).content[0].text == "seen UnexpectedToolError"
+
+
+async def test_failures_that_are_answered_by_hand_pass():
+    """A CallToolResult of the author's own, failed or not, is left alone."""
+    server = MCPServer("hand")
+
+    @server.tool()
+    async def hand() -> CallToolResult:
+        return CallToolResult(content=[TextContent(type="text", text="no")], is_error=True)
+
+    guard(server)
+    async with mcp.Client(server) as client:
+        assert (await client.call_tool("hand")).content[0].text == "no"
+
+
+async def test_guarding_twice_is_guarding_once_and_order_does_not_matter():
+    """Tools registered after the guard are guarded."""
+    server = guard(guard(MCPServer("late")))
+
+    @server.tool()
+    async def late() -> str:
+        raise ValueError(SECRET)
+
+    assert len([each for each in server.middleware if "Guard" in repr(each)]) == 1
+    async with mcp.Client(server) as client:
+        assert said(await client.call_tool("late"))["code"] == "SERVICE_UNAVAILABLE"
+
+
+def test_what_is_no_server_is_refused():
+    """A mistake in a program, said at once."""
+    with pytest.raises(TypeError, match="MCPServer"):
+        guard(object())
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_broken_middleware_and_broken_exceptions_leak_nothing(mode):
+    """What other middleware raises is answered too, and an exception that cannot even be looked at."""
+
+    class Hostile(Exception):
+        def __str__(self):
+            raise RuntimeError(SECRET)
+
+        __repr__ = __str__
+
+    async def broken(ctx, call_next):
+        if ctx.method == "prompts/list":
+            raise ValueError(SECRET)
+        return await call_next(ctx)
+
+    server = MCPServer("broken", middleware=[broken])
+
+    @server.tool()
+    async def hostile() -> str:
+        raise Hostile
+
+    guard(server, tell=None)  # a `tell` that cannot be called
+    async with mcp.Client(server, mode=mode) as client:
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.list_prompts()
+        assert SECRET not in repr(caught.value.error)
+        assert extract(caught.value).code == "SERVICE_UNAVAILABLE"
+        assert said(await client.call_tool("hostile"))["code"] == "SERVICE_UNAVAILABLE"
+
+
+async def test_a_tell_of_ones_own():
+    """Rules for foreign exceptions can be replaced."""
+    from amends import Fault
+
+    server = official(Shop(), guarded=False)
+    guard(server, tell=lambda exc: Fault(code="CONFLICT", message="Busy", vocabulary="adcp"))
+    async with mcp.Client(server) as client:
+        assert said(await client.call_tool("fails", {"kind": "crash"}))["code"] == "CONFLICT"
+
+
+@pytest.mark.parametrize(("version", "structured"), [("2025-03-26", False), ("2025-06-18", True)])
+async def test_protocols_without_structured_content_get_the_text_alone(version, structured):
+    """A2: from 2025-06-18 on there is `structuredContent`."""
+    from mcp import ClientSession
+    from mcp.client._memory import InMemoryTransport
+
+    async with InMemoryTransport(official(Shop())) as streams, ClientSession(*streams) as session:
+        request = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": {"name": "old", "version": "1"},
+        }
+        await session._dispatcher.send_raw_request("initialize", request)
+        await session._dispatcher.notify("notifications/initialized", None)
+        raw = await session._dispatcher.send_raw_request(
+            "tools/call", {"name": "fails", "arguments": {"kind": "limited"}}
+        )
+        assert ("structuredContent" in raw) is structured
+        assert json.loads(raw["content"][0]["text"])[KEY]["retry_after"] == 5
+        assert extract(raw, "mcp").code == "RATE_LIMITED"
+
+
+@pytest.mark.parametrize("kind", ["official", "low_level"])
+async def test_over_standard_streams(kind):
+    """A server in a process of its own, with the plain client."""
+    async with mcp.Client(stdio(kind)) as client:
+        assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+        result = await client.call_tool("fails", {"kind": "crash"})
+        assert said(result)["code"] == "SERVICE_UNAVAILABLE"
+        assert SECRET not in result.model_dump_json()
+
+
+@pytest.mark.parametrize("options", [{}, {"json_response": True}, {"stateless_http": True}])
+async def test_over_streamable_http(options):
+    """With streams and without, sessions and none, both eras."""
+    with serve(official(Shop()).streamable_http_app(**options), lifespan="on") as url:
+        for mode in MODES:
+            async with mcp.Client(f"{url}/mcp", mode=mode) as client:
+                assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+                assert (
+                    said(await client.call_tool("fails", {"kind": "crash"}))["code"] == "SERVICE_UNAVAILABLE"
+                )
+
+
+async def test_an_upstreams_protocol_error_is_not_our_own():
+    """An MCPError that a client inside the tool raised is the upstream's: translated, or passed on if conformant."""
+    upstream = MCPServer("upstream")
+
+    @upstream.tool()
+    async def asked(kind: str) -> str:
+        if kind == "conformant":
+            raise mcp.MCPError(
+                -32000, SECRET, {KEY: {"code": "RATE_LIMITED", "message": "Slow", "retry_after": 9}}
+            )
+        raise mcp.MCPError(-32000, SECRET, {"host": SECRET})
+
+    server = MCPServer("middle")
+
+    @server.tool()
+    async def through(kind: str) -> str:
+        async with mcp.Client(upstream) as client:
+            await client.call_tool("asked", {"kind": kind})
+
+    guard(server)
+    async with mcp.Client(server) as client:
+        passed = await client.call_tool("through", {"kind": "conformant"})
+        assert extract(passed).retry_after == 9
+        hidden = await client.call_tool("through", {"kind": "plain"})
+        assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
+        assert SECRET not in hidden.model_dump_json()
+
+
+async def test_errors_too_large_or_not_json_still_arrive():
+    """A7: what would make an error unreadable is left out, not the error."""
+    from amends.errors import ConflictError
+
+    server = MCPServer("large")
+
+    @server.tool()
+    async def large() -> str:
+        raise ConflictError("Too much", details={"log": "x" * 10_000}, retry_after=4)
+
+    @server.tool()
+    async def odd() -> str:
+        raise ConflictError("Odd", details={"what": object()})
+
+    guard(server)
+    async with mcp.Client(server) as client:
+        assert said(await client.call_tool("large"))["retry_after"] == 4
+        assert said(await client.call_tool("odd"))["code"] == "CONFLICT"
+
+
+async def test_several_failures_are_all_told():
+    """A18: the parts of a failure are in the payload layer, each with its own code and recovery."""
+    from amends.errors.adcp import ServiceUnavailableError
+
+    server = MCPServer("many")
+
+    @server.tool()
+    async def many() -> str:
+        parts = [ServiceUnavailableError("One").fault, ServiceUnavailableError("Two", retry_after=7).fault]
+        raise ServiceUnavailableError("Both are down", errors=tuple(parts))
+
+    guard(server)
+    async with mcp.Client(server) as client:
+        found = (await client.call_tool("many")).structured_content
+    assert found[KEY]["message"] == "Both are down"
+    assert [part["message"] for part in found["errors"]] == ["One", "Two"]
+
+
+def test_a_missing_extra_names_the_install_line():
+    """Without mcp, importing the binding says what to install."""
+    import subprocess
+
+    code = "import sys; sys.modules['mcp'] = None\nimport amends.bindings.mcp"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "amends[mcp]" in done.stderr
