@@ -223,6 +223,8 @@ except ImportError as error:
         ("requests", {"requests"}, "pip install requests"),
         ("aiohttp", {"aiohttp"}, "pip install aiohttp"),
         ("limits", {"limits"}, "pip install 'amends[limits]'"),
+        ("a2a", {"a2a"}, "pip install 'amends[a2a]'"),
+        ("pydantic_ai", {"pydantic_ai"}, "pip install 'pydantic-ai-slim"),
     ],
 )
 def test_what_is_missing_is_named(module, missing, line):

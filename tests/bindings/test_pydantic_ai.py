@@ -1,0 +1,168 @@
+"""Failed tools in pydantic-ai, with its own test models: the model reads what it can act on, and the run goes on."""
+
+import pytest
+from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai.exceptions import (
+    ModelHTTPError,
+    ToolFailed,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+    UserError,
+)
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.toolsets import FunctionToolset
+
+from amends.bindings.pydantic_ai import Failures
+from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.tools import failure_text
+from tests.foreign.test_leaks import POISONS, poisoned
+
+
+def agent_with(work, *, model=None, **options):
+    """An agent with one tool that does `work`."""
+    agent = Agent(model or TestModel(), capabilities=[Failures()], **options)
+
+    @agent.tool_plain
+    def book(day: str) -> str:
+        return work(day)
+
+    return agent
+
+
+def raises(error):
+    def work(day):
+        raise error
+
+    return work
+
+
+def returns(result):
+    """The tool results of a run, as (outcome, what the model reads)."""
+    return [
+        (part.outcome, part.content)
+        for message in result.all_messages()
+        for part in message.parts
+        if part.part_kind == "tool-return"
+    ]
+
+
+async def test_a_bare_exception_ends_the_run_without_us():
+    """What this is against: one broken tool, and the whole run is gone."""
+    agent = Agent(TestModel())
+    agent.tool_plain(raises(ValueError("hunter2")), name="book")
+    with pytest.raises(ValueError, match="hunter2"):
+        await agent.run("hi")
+
+
+async def test_a_typed_error_reaches_the_model_as_text():
+    """A tool result that failed; the run goes on to its answer."""
+    error = RateLimitedError("Slow down", retry_after=5)
+    result = await agent_with(raises(error)).run("hi")
+    assert returns(result) == [("failed", failure_text(error))]
+    assert result.output
+
+
+async def test_a_foreign_exception_shows_nothing_of_itself(caplog):
+    """It is in the log, with its tool."""
+    result = await agent_with(raises(OSError("db-7.acme.internal"))).run("hi")
+    ((outcome, text),) = returns(result)
+    assert outcome == "failed"
+    assert "acme" not in text
+    (record,) = [each for each in caplog.records if each.name == "amends.tools"]
+    assert "acme" in str(record.exc_info[1])
+    assert "book" in record.getMessage()
+
+
+async def test_poisoned_exceptions_show_nothing():
+    """Whatever a text can be in."""
+    current = []
+    agent = agent_with(lambda day: raises(current[-1])(day))
+    for number in range(60):
+        poison = POISONS[number % len(POISONS)]
+        current.append(poisoned(f"acme_{number}.Own", poison))
+        assert "acme" not in str((await agent.run("hi")).all_messages())
+
+
+async def test_a_request_that_has_to_change_is_a_retry_the_model_can_win():
+    """Correctable is pydantic-ai's own retry: the model reads where and what, and sends another day."""
+    seen = []
+
+    def model(messages, info):
+        last = messages[-1].parts[-1]
+        if last.part_kind == "user-prompt":
+            return ModelResponse([ToolCallPart("book", {"day": "someday"})])
+        if last.outcome == "retried":
+            seen.append(last.content)
+            return ModelResponse([ToolCallPart("book", {"day": "Monday"})])
+        return ModelResponse([TextPart(f"booked {last.content}")])
+
+    def work(day):
+        if day == "someday":
+            raise ValidationError("No such day", field="/day", suggestions=["Name a weekday"])
+        return day
+
+    result = await agent_with(work, model=FunctionModel(model)).run("hi")
+    assert result.output == "booked Monday"
+    assert "field: /day" in str(seen)
+    assert "suggestion: Name a weekday" in str(seen)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+async def test_retries_that_are_spent_do_not_end_the_run(retries):
+    """One too many would raise UnexpectedModelBehavior: the last is a failed result instead."""
+    agent = agent_with(raises(ValidationError("No such day")), retries=retries)
+    assert [outcome for outcome, _ in returns(await agent.run("hi"))] == ["retried"] * retries + ["failed"]
+    with pytest.raises(UnexpectedModelBehavior):
+        bare = Agent(TestModel(), retries=retries)
+        bare.tool_plain(raises(ModelRetry("No such day")), name="book")
+        await bare.run("hi")
+
+
+async def test_tools_of_toolsets_and_async_tools_too():
+    """Whatever kind of tool: they all go the same way."""
+    toolset = FunctionToolset()
+
+    @toolset.tool
+    async def look(ctx: RunContext, day: str) -> str:
+        raise ServiceUnavailableError("Closed")
+
+    agent = Agent(TestModel(), toolsets=[toolset], capabilities=[Failures()])
+    ((outcome, text),) = returns(await agent.run("hi"))
+    assert (outcome, "SERVICE_UNAVAILABLE" in text) == ("failed", True)
+    async with agent.run_stream("hi") as streamed:
+        await streamed.get_output()
+    assert "SERVICE_UNAVAILABLE" in str(streamed.all_messages())
+
+
+async def test_an_agent_as_a_tool_fails_like_any_other():
+    """The model inside was rate limited: the one outside reads so, and not the provider's body."""
+    error = ModelHTTPError(429, "inner", {"error": "acme is over quota"})
+    ((outcome, text),) = returns(await agent_with(raises(error)).run("hi"))
+    assert outcome == "failed"
+    assert "acme" not in text
+
+
+@pytest.mark.parametrize("error", [UserError("wrong"), UsageLimitExceeded("enough")])
+async def test_what_is_for_whoever_runs_the_agent_is_not_for_its_model(error):
+    """The framework's own limits and mistakes end the run, as ever."""
+    with pytest.raises(type(error)):
+        await agent_with(raises(error)).run("hi")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(ModelRetry("again"), "retried"), (ToolFailed("no"), "failed")]
+)
+async def test_what_a_tool_says_in_the_frameworks_own_words_stays(error, outcome):
+    """Its author meant the model to read it."""
+    current = [error]
+
+    def work(day):
+        if current:
+            raise current.pop()
+        return "fine"
+
+    said = returns(await agent_with(work).run("hi"))
+    assert said[0][0] == outcome
+    assert error.message in said[0][1]
