@@ -5,15 +5,18 @@ Values are bytes. Names and keys are any text that UTF-8 can write (no lone surr
 characters. Times are seconds as floats. When an awaited write returns, it is acknowledged; what an acknowledgement is
 worth on each backend stands in one table in `docs/stores.md`.
 
-One test suite (`tests/stores`) holds all backends to this file.
+What is read is in `values`, what there is inside a transaction in `writers`; all of it can be imported from here. One test suite
+(`tests/stores`) holds all backends to this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
+
+from amends.stores.values import Bounds, DeadTask, Entry, QueueSize, Row, Task
+from amends.stores.writers import LogWriter, QueueWriter, TableWriter, Transaction
 
 __all__ = [
     "Bounds",
@@ -34,28 +37,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of a log. The first ever appended has `seq` 1, and there are no gaps."""
-
-    seq: int
-    value: bytes
-    dedupe: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The oldest entry kept and the newest ever appended. `first == last + 1` when nothing is kept."""
-
-    first: int
-    last: int
-
-    @property
-    def kept(self) -> int:
-        """How many entries can be read."""
-        return self.last - self.first + 1
 
 
 class Log(Protocol):
@@ -115,16 +96,6 @@ class Log(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A key, its value and the revision it was written at. A key's revisions only grow, also over deletions."""
-
-    key: str
-    value: bytes
-    revision: int
-    expires_in: float | None = None
-
-
 class Table(Protocol):
     """Keys and values with a revision each, so that changes can be made conditional on what was read."""
 
@@ -180,41 +151,6 @@ class Table(Protocol):
     async def drop(self) -> None:
         """Remove the table with everything in it."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task as an onlooker sees it."""
-
-    id: str
-    key: str | None
-    value: bytes
-    attempts: int
-    """How often it has been taken."""
-    due_in: float
-    """Seconds until it may be taken; 0 when it may be now."""
-    leased: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DeadTask:
-    """A task nobody will be given again unless it is revived."""
-
-    id: str
-    key: str | None
-    value: bytes
-    attempts: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSize:
-    """How many tasks wait, wait for their time, are being worked on, and are dead."""
-
-    ready: int
-    delayed: int
-    leased: int
-    dead: int
 
 
 class Lease(Protocol):
@@ -324,90 +260,6 @@ class Queue(Protocol):
 
     async def drop(self) -> None:
         """Remove the queue with everything in it."""
-        ...
-
-
-class LogWriter(Protocol):
-    """A log inside a transaction; the same meanings as `Log`, without awaiting."""
-
-    def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        """See `Log.append`."""
-        ...
-
-    def bounds(self) -> Bounds:
-        """See `Log.bounds`; what the transaction itself appended counts."""
-        ...
-
-
-class TableWriter(Protocol):
-    """A table inside a transaction; the same meanings as `Table`, without awaiting."""
-
-    def get(self, key: str) -> Row | None:
-        """See `Table.get`."""
-        ...
-
-    def put(
-        self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
-    ) -> int:
-        """See `Table.put`."""
-        ...
-
-    def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
-        """See `Table.create`."""
-        ...
-
-    def delete(self, key: str, *, revision: int | None = None) -> bool:
-        """See `Table.delete`."""
-        ...
-
-
-class QueueWriter(Protocol):
-    """A queue inside a transaction; the same meanings as `Queue`, without awaiting."""
-
-    def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
-        """See `Queue.put`."""
-        ...
-
-
-class Transaction(Protocol):
-    """Everything done through it happens together, or not at all."""
-
-    def log(self, name: str) -> LogWriter:
-        """The log of that name."""
-        ...
-
-    def table(self, name: str) -> TableWriter:
-        """The table of that name."""
-        ...
-
-    def queue(self, name: str) -> QueueWriter:
-        """The queue of that name."""
-        ...
-
-    def done(self, lease: Lease) -> None:
-        """
-        Remove a task this store's queue gave you: together with what its work changed, or not at all.
-
-        Raises:
-            LeaseLostError: somebody else has taken it. Let it out, so that nothing of the transaction happens.
-        """
-        ...
-
-    def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
-        """See `Lease.give_back`; raises like `done`."""
-        ...
-
-    def bury(self, lease: Lease, reason: str) -> None:
-        """See `Lease.bury`; raises like `done`."""
-        ...
-
-    def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """
-        Run a statement of your own in the same transaction, on the same file (SQLite only).
-
-        Raises:
-            UnsupportedError: the backend is not SQLite.
-        """
         ...
 
 
