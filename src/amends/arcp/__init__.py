@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from amends.arcp.client import Client, Event, Handle, Settings, connect
+    from amends.arcp.client import Client, Event, Handle, Settings, Ticket, connect
     from amends.arcp.runtime import Context, Credential, CredentialProvider, Grant, Limits, Runtime
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Limits",
     "Runtime",
     "Settings",
+    "Ticket",
     "connect",
 ]
 
@@ -40,6 +41,7 @@ _HOMES = {
     "Event": "client",
     "Handle": "client",
     "Settings": "client",
+    "Ticket": "client",
     "connect": "client",
     "Context": "runtime",
     "Credential": "runtime",

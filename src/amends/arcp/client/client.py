@@ -10,7 +10,7 @@ from amends.arcp.client.failures import received
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Dial
 from amends.arcp.client.job import Job
-from amends.arcp.client.link import Link
+from amends.arcp.client.link import Link, Ticket
 from amends.arcp.client.requests import Requests
 from amends.arcp.client.settings import Settings
 from amends.arcp.client.tracing import current_trace_id
@@ -41,14 +41,25 @@ class Client:
 
     # -- the session
 
-    async def open(self) -> None:
+    async def open(self, ticket: Ticket | None = None) -> None:
         """Open the session; `connect` does it."""
-        await self._link.open()
+        await self._link.open(ticket)
 
     async def close(self) -> None:
         """Leave the session. Jobs go on; handles that are still waiting raise HEARTBEAT_LOST."""
         self._closed = True
         await self._link.close()
+
+    async def detach(self) -> Ticket | None:
+        """
+        Leave without a goodbye, so that `connect(…, ticket=…)` can go on with the session, here or elsewhere.
+
+        Whoever does may cancel its jobs, which another session may not. None where the runtime gives no token.
+        """
+        ticket = self._link.ticket
+        self._closed = True
+        await self._link.close(goodbye=False)
+        return ticket
 
     async def resume(self) -> None:
         """
@@ -225,12 +236,22 @@ class Client:
             cursor = page.next_cursor
         return found[:limit]
 
+    async def cancel(self, job_id: str, reason: str | None = None) -> None:
+        """
+        Ask the runtime to cancel a job of this session, and wait until it says that it does.
+
+        Raises:
+            FaultError: PERMISSION_DENIED for another session's, JOB_NOT_FOUND, INVALID_REQUEST for one that has ended.
+
+        """
+        payload = m.Cancel(reason or "client_request")
+        await self._ask("job.cancel", payload, repeatable=True, job_id=job_id)
+
     async def _cancel(self, job: Job, reason: str | None) -> None:
         if job.outcome.finished:
             return
         try:
-            payload = m.Cancel(reason or "client_request")
-            await self._ask("job.cancel", payload, repeatable=True, job_id=job.job_id)
+            await self.cancel(job.job_id, reason)
         except FaultError:
             # It ended in the meantime, which is an answer too.
             if not job.outcome.finished:

@@ -9,6 +9,7 @@ from typing import Any
 
 from amends.arcp.client.client import Client
 from amends.arcp.client.handshake import Dial
+from amends.arcp.client.link import Ticket
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, Serves
 
@@ -18,8 +19,9 @@ __all__ = ["Connecting", "connect"]
 class Connecting:
     """A client about to be: `async with` opens and closes it; `await` opens it, and closing is yours."""
 
-    def __init__(self, make: Callable[[], Client]) -> None:
+    def __init__(self, make: Callable[[], Client], ticket: Ticket | None) -> None:
         self._client: Client | None = None
+        self._ticket = ticket
         # Made on the loop it will live on, not where `connect` was called.
         self._make = make
 
@@ -29,7 +31,7 @@ class Connecting:
 
     async def _opened(self) -> Client:
         self._client = self._make()
-        await self._client.open()
+        await self._client.open(self._ticket)
         return self._client
 
     async def __aenter__(self) -> Client:
@@ -48,6 +50,7 @@ def connect(
     target: str | Serves | Callable[[], Awaitable[Connection]],
     *,
     token: str | None = None,
+    ticket: Ticket | None = None,
     settings: Settings | None = None,
     transport: dict[str, Any] | None = None,
     **bounds: Any,
@@ -59,6 +62,7 @@ def connect(
         target: `wss://host/arcp`; a `Runtime` in this process; or a function that gives a fresh `Connection`, as
             `amends.arcp.transports.stdio.command` does.
         token: the bearer token.
+        ticket: go on with a session that `client.detach()` left, instead of opening one.
         settings: bounds on waiting, memory and resuming.
         transport: options of `amends.arcp.transports.websocket.dial`, for a URL.
         bounds: single members of `Settings`, for a short word.
@@ -74,7 +78,7 @@ def connect(
 
         chosen = replace(chosen, **bounds)
     dial = _dial(target, transport or {})
-    return Connecting(lambda: Client(dial, token, chosen))
+    return Connecting(lambda: Client(dial, token, chosen), ticket)
 
 
 def _dial(target: Any, options: dict[str, Any]) -> Dial:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from random import random
 from typing import Any, Protocol
 
+import msgspec
+
 from amends.arcp.client.failures import error_of, lost, received, window_over
 from amends.arcp.client.handshake import Dial, Opened, open_session
 from amends.arcp.client.settings import Settings
@@ -22,7 +24,7 @@ from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 
-__all__ = ["Link", "Receiver"]
+__all__ = ["Link", "Receiver", "Ticket"]
 
 _WINDOW = 600.0
 """Seconds, where the welcome names no window: v1.0's example."""
@@ -35,6 +37,17 @@ _GOODBYE = 2.0
 _OVER: Any = object()
 _TURN = 64
 """Messages taken before others on the loop get their turn."""
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """A session to be resumed (6.3). A credential: keep it as you keep the token. Its text form does not show it."""
+
+    session_id: str
+    resume_token: str
+    last_event_seq: int = 0
+
+    def __repr__(self) -> str:
+        return f"Ticket({self.session_id!r}, last_event_seq={self.last_event_seq})"
 
 
 class Receiver(Protocol):
@@ -90,24 +103,38 @@ class Link:
 
     # -- opening and closing
 
-    async def open(self) -> None:
+    async def open(self, ticket: Ticket | None = None) -> None:
         """
-        Open the session.
+        Open the session, or take one over from whoever left it.
 
         Raises:
             FaultError: what the runtime refused with, or HEARTBEAT_LOST.
 
         """
-        opened = await open_session(self._dial, self._token, self._settings)
+        resume = None
+        if ticket is not None:
+            resume = m.Resume(ticket.session_id, ticket.resume_token, ticket.last_event_seq)
+            self.last_seq = ticket.last_event_seq
+        opened = await open_session(self._dial, self._token, self._settings, resume)
+        if ticket is not None and opened.session_id != ticket.session_id:
+            await opened.connection.close()
+            raise error_of(window_over(reason="forgotten"))
         self._adopt(opened)
         await self._take_early(opened)
         self._task = asyncio.create_task(self._run())
 
-    async def close(self) -> None:
-        """Leave the session in good order; its jobs go on."""
+    @property
+    def ticket(self) -> Ticket | None:
+        """What somebody needs to go on with this session elsewhere; None where the runtime gives no token."""
+        if self._resume_token is None:
+            return None
+        return Ticket(self.session_id, self._resume_token, self.last_seq)
+
+    async def close(self, *, goodbye: bool = True) -> None:
+        """Leave the session, in good order or so that it can be resumed; its jobs go on either way."""
         self._closing = True
         task, connection = self._task, self._connection
-        if self.fault is None and self._open.is_set() and connection is not None:
+        if goodbye and self.fault is None and self._open.is_set() and connection is not None:
             try:
                 async with asyncio.timeout(_GOODBYE):
                     self.post(self.message("session.close", m.Bye("client_shutdown")))

@@ -28,7 +28,7 @@ except ImportError as error:  # pragma: no cover - tests run with the extra
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["PATH", "Listening", "WebSocketConnection", "dial", "serve"]
+__all__ = ["PATH", "Listening", "WebSocketConnection", "check_url", "dial", "serve"]
 
 PATH = "/arcp"
 _CLOSING = 2.0
@@ -175,7 +175,7 @@ async def dial(
         ValueError: for a URL that is none, or that would send the token in the clear.
 
     """
-    _refuse_in_the_clear(url, insecure)
+    check_url(url, insecure=insecure)
     settings: dict[str, Any] = {
         "compression": None,
         "max_size": max_frame,
@@ -197,14 +197,25 @@ async def dial(
         raise ConnectionLost("no runtime can be reached at this URL") from None
 
 
-def _refuse_in_the_clear(url: str, insecure: bool) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in {"ws", "wss"} or not parts.hostname:
+def check_url(url: str, *, insecure: bool = False) -> None:
+    """
+    Whether a runtime may be dialled at a URL.
+
+    Raises:
+        ValueError: for one that is none, or that would send the token in the clear.
+
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in {"ws", "wss"}:
         raise ValueError("not a WebSocket URL: use wss://host/arcp")
-    if parts.scheme == "wss" or insecure or parts.hostname == "localhost":
+    if parts.scheme == "wss" or insecure or host == "localhost":
         return
     try:
-        local = ip_address(parts.hostname).is_loopback
+        local = ip_address(host).is_loopback
     except ValueError:
         local = False
     if not local:

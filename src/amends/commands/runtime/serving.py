@@ -1,0 +1,196 @@
+"""`amends runtime serve`: agents from your modules, behind a WebSocket or on stdin and stdout."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import inspect
+import os
+import secrets
+import signal
+import sys
+from contextlib import AsyncExitStack
+from importlib import import_module
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from amends.commands.runtime import TOKEN
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from amends.arcp import Runtime
+
+__all__ = ["options", "work"]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument(
+        "agents",
+        nargs="+",
+        metavar="[NAME[@VERSION]=]MODULE:ATTRIBUTE",
+        help="an agent, async def (input, ctx); or one amends.arcp.Runtime of your own",
+    )
+    parser.add_argument(
+        "--store", metavar="URL", help="sqlite:///file or nats://host:port/name; default: memory"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=7777, help="0 takes a free one (7777)")
+    parser.add_argument(
+        "--token",
+        action="append",
+        metavar="[PRINCIPAL=]T",
+        help=f"who may connect; better in {TOKEN}; without any, one is made and shown",
+    )
+    parser.add_argument("--stdio", action="store_true", help="serve one client on stdin and stdout instead")
+    parser.add_argument("--tls-cert", metavar="FILE", help="the certificate, for wss:")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key, where it is not in the same file")
+    parser.add_argument("--insecure", action="store_true", help="listen for other machines without TLS")
+
+
+async def work(args: argparse.Namespace) -> int:
+    """Serve until told to stop; then let running jobs end."""
+    from amends.errors.cli import ValidationError
+    from amends.stores.errors import StoreError
+
+    runtime, made = _runtime(args)
+    context = _tls(args)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(runtime)
+        except (StoreError, ValueError) as error:
+            # What stores raise is written for people.
+            raise ValidationError(str(error), field="--store") from None
+        if args.stdio:
+            await _on_stdio(runtime, stop)
+            return 0
+        try:
+            listening = await stack.enter_async_context(runtime.listen(args.host, args.port, ssl=context))
+        except OSError:
+            raise ValidationError(
+                f"Port {args.port} of {args.host} cannot be listened on",
+                suggestions=["--port 0"],
+                field="--port",
+            ) from None
+        _announce(args, listening.url, made)
+        await stop.wait()
+    return 0
+
+
+async def _on_stdio(runtime: Runtime, stop: asyncio.Event) -> None:
+    from amends.arcp.transports import stdio
+
+    serving = asyncio.ensure_future(stdio.serve(runtime))
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for task in (serving, stopping):
+        task.cancel()
+    await asyncio.gather(serving, stopping, return_exceptions=True)
+
+
+def _runtime(args: argparse.Namespace) -> tuple[Runtime, str | None]:
+    """The runtime, and the token where one had to be made."""
+    from amends.arcp import Runtime
+    from amends.errors.base import FaultError
+    from amends.errors.cli import UsageError, ValidationError
+
+    # Modules of the directory one stands in can be named, as with `python -m`.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    found = [(word, _loaded(word.rpartition("=")[2])) for word in args.agents]
+    own = [value for _, value in found if isinstance(value, Runtime)]
+    if own:
+        if len(found) > 1 or args.store or args.token:
+            raise UsageError("A Runtime of your own has its agents, store and tokens already: name it alone")
+        return own[0], None
+    tokens, made = _tokens(args)
+    runtime = Runtime(args.store, tokens=tokens)
+    for word, function in found:
+        if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
+            raise ValidationError(f"{word} is no agent: an agent is async def (input, ctx)", field="agents")
+        given = word.rpartition("=")[0]
+        name, _, version = (given or function.__name__.replace("_", "-").lower()).partition("@")
+        try:
+            runtime.register_agent(name, function, **({"version": version} if version else {}))
+        except (ValueError, FaultError) as error:
+            raise ValidationError(str(error), field="agents") from None
+    return runtime, made
+
+
+def _loaded(place: str) -> Any:
+    from amends.errors.cli import NotFoundError, UsageError
+
+    module, colon, attribute = place.partition(":")
+    if not colon or not module or not attribute:
+        raise UsageError(
+            "An agent is named MODULE:ATTRIBUTE", suggestions=["amends runtime serve agents:summarise"]
+        )
+    try:
+        value: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise NotFoundError(f"There is no module {module}", field="agents") from None
+    for part in attribute.split("."):
+        value = getattr(value, part, None)
+    if value is None:
+        raise NotFoundError(f"{module} has no {attribute}", field="agents")
+    return value
+
+
+def _tokens(args: argparse.Namespace) -> tuple[dict[str, str], str | None]:
+    given = args.token or ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
+    if given:
+        pairs = [word.rpartition("=") for word in given]
+        return {token: principal or "operator" for principal, _, token in pairs}, None
+    if args.stdio:
+        # Whoever holds the pipes has started us.
+        return {"stdio": "parent"}, None
+    made = secrets.token_urlsafe(24)
+    return {made: "operator"}, made
+
+
+def _tls(args: argparse.Namespace) -> SSLContext | None:
+    from amends.errors.cli import ValidationError
+
+    if args.tls_cert:
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(args.tls_cert, args.tls_key)
+        except OSError:
+            raise ValidationError("The certificate or its key cannot be read", field="--tls-cert") from None
+        return context
+    try:
+        local = args.host == "localhost" or ip_address(args.host).is_loopback
+    except ValueError:
+        local = False
+    if not (local or args.insecure or args.stdio):
+        raise ValidationError(
+            "Tokens are not taken from other machines in the clear",
+            suggestions=["--tls-cert FILE", "--insecure, where something in front has TLS"],
+            field="--host",
+        )
+    return None
+
+
+def _announce(args: argparse.Namespace, url: str, made: str | None) -> None:
+    from amends.commands.console import json_bytes, wants_json
+    from amends.commands.view import painter
+
+    if wants_json(args):
+        told = {"listening": url, **({"token": made} if made else {})}
+        sys.stdout.write(json_bytes(told).decode() + "\n")
+    else:
+        paint = painter()
+        sys.stdout.write(f"{paint('listening', 'green')} on {paint(url, 'bold')}\n")
+        if made:
+            sys.stdout.write(f"token {paint(made, 'bold')}  (or set {TOKEN} here and there)\n")
+        sys.stdout.write(paint("Ctrl-C stops it, after its jobs have ended\n", "dim"))
+    sys.stdout.flush()
