@@ -35,6 +35,7 @@ COMMANDS = {
     "store": "store",
     "run": "run",
     "audit": "audit",
+    "runtime": "runtime",
 }
 
 
