@@ -21,8 +21,7 @@ def environment(tmp_path_factory):
             place = tmp_path_factory.mktemp("venv")
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
             words = [place / "bin" / "python", "-m", "pip", "install", "-q", "msgspec>=0.20", *packages]
-            if subprocess.run(words, check=False, capture_output=True).returncode:
-                pytest.skip(f"{packages} cannot be installed here")
+            subprocess.run(words, check=True)
             made[packages] = place / "bin" / "python"
         return made[packages]
 
