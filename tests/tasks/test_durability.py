@@ -81,7 +81,8 @@ async def test_a_late_worker_is_fenced(open_at, store, safe):
         assert (await rescuer.get("t").wait()).result == "somebody looked"
     ends = [record for record in await records(client, "t") if isinstance(record, entries.Ended)]
     assert len(ends) == 1
-    assert [r.takeover for r in await records(client, "t") if isinstance(r, Taken)][0]
+    taken = [record for record in await records(client, "t") if isinstance(record, Taken)]
+    assert taken[0].takeover
 
 
 def lonely(steps_run, **promises):

@@ -36,6 +36,7 @@ COMMANDS = {
     "run": "run",
     "audit": "audit",
     "runtime": "runtime",
+    "tasks": "tasks",
 }
 
 

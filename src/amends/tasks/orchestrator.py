@@ -14,7 +14,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -31,7 +31,17 @@ from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.agent import Agent
 from amends.tasks.documents import ENDED, Request, Response, Status, moment, seconds_of
-from amends.tasks.entries import Answered, Cancelled, Record, Retried, Submitted, Verified, encode, stored
+from amends.tasks.entries import (
+    Answered,
+    Cancelled,
+    Record,
+    Retried,
+    Submitted,
+    Verified,
+    decode,
+    encode,
+    stored,
+)
 from amends.tasks.house import House
 from amends.tasks.journal import Journal, Listing, log_name, read
 from amends.tasks.plan import Step
@@ -299,6 +309,23 @@ class Orchestrator:
         if found is None:
             raise TaskNotFoundError(f"there is no task {id!r} on {self.store.url}")
         return found[0]
+
+    async def records(self, id: str) -> Sequence[Record]:
+        """
+        A task's log, record by record, for timelines and audits.
+
+        Raises:
+            TaskNotFoundError: there is no such task.
+        """
+        log, start = self.store.log(log_name(self._house.space, id)), 1
+        found: list[Record] = []
+        while page := await log.read(start):
+            for entry in page:
+                found += decode(entry.value)
+            start = page[-1].seq + 1
+        if not found:
+            raise TaskNotFoundError(f"there is no task {id!r} on {self.store.url}")
+        return found
 
     async def list(self, status: str | None = None) -> AsyncIterator[Listing]:
         """The tasks of this store, in no promised order; those of one status, if said."""

@@ -284,7 +284,7 @@ class TaskState:
 
     def _ended(self, record: entries.Ended) -> None:
         self.status, self.fault, self.ended = Status(record.status), record.fault, record.at
-        self.held, self.worker = False, None
+        self.held, self.worker, self.heard = False, None, False
         if self.began is None:
             self.began = record.at
 

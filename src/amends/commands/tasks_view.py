@@ -1,0 +1,72 @@
+"""How tasks look to a person: a list in columns, a task with its timeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.commands.view import Painter, painter
+from amends.core.text import strip
+
+__all__ = ["text_of"]
+
+_COLOURS = {
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "dim",
+    "input_required": "magenta",
+    "in_progress": "yellow",
+    "pending": "cyan",
+}
+
+
+def text_of(action: str, result: dict[str, Any]) -> str:
+    """The outcome of a `tasks` command."""
+    paint = painter()
+    if action == "list":
+        return "\n".join(_list_lines(result, paint))
+    if action == "show":
+        return "\n".join(_show_lines(result, paint))
+    task = result["task"]
+    return f"{strip(task['id'])} is {_status(task['status'], paint)}"
+
+
+def _status(status: str, paint: Painter, width: int = 0) -> str:
+    return paint(status.ljust(width), _COLOURS.get(status, "dim"))
+
+
+def _list_lines(result: dict[str, Any], paint: Painter) -> list[str]:
+    tasks = result["tasks"]
+    if not tasks:
+        return ["no tasks"]
+    wide = max(len(strip(task["id"])) for task in tasks)
+    lines = []
+    for task in tasks:
+        what = strip(task["type"]) + (f" at {strip(task['agent'])}" if "agent" in task else "")
+        more = [strip(task["code"])] if "code" in task else []
+        if "dueAt" in task:
+            more.append(f"due {task['dueAt']}")
+        lines.append(
+            f"{strip(task['id']).ljust(wide)}  {_status(task['status'], paint, 14)}  {task['updatedAt']:<24}  "
+            + "  ".join([what, *more])
+        )
+    if result["total"] > len(tasks):
+        lines.append(paint(f"and {result['total'] - len(tasks)} more", "dim"))
+    return lines
+
+
+def _show_lines(result: dict[str, Any], paint: Painter) -> list[str]:
+    task = result["task"]
+    lines = [f"{paint(strip(task['id']), 'bold')} is {_status(task['status'], paint)}"]
+    error = task.get("error")
+    if error is not None:
+        lines.append(f"  {paint(strip(error['code']), 'bold')} {strip(error['message'])}")
+    wanted = task.get("input")
+    if wanted is not None:
+        lines.append(f"  {paint(wanted['kind'], 'magenta')} {strip(str(wanted.get('question', '')))}")
+    lines += [
+        paint(f"  {strip(step['name'])}: {step['state']}, {step['attempts']} attempts", "dim")
+        for step in result["steps"]
+    ]
+    lines.append("")
+    lines += [f"{line['at']:<24}  {line['text']}" for line in result["timeline"]]
+    return lines
