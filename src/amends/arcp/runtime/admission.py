@@ -315,15 +315,19 @@ def _tell(
     waiting: bool = False,
     credentials: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Listen, then say what was accepted, then bring what happens."""
-    session.attach(feed)
+    """Listen, then say what was accepted, then bring what happens. Who listens already goes on where it is."""
+    listening = session.feeds.get(order.job_id)
+    if listening is not None and not (listening.mode | feed.mode) & OUTCOME:
+        session.entitle(listening)
+    else:
+        session.attach(feed)
     session.say(
         "job.accepted",
         accepted_payload(order, message.id, credentials),
         trace=order.trace,
         job_id=order.job_id,
     )
-    if not session.closing:
+    if session.feeds.get(order.job_id) is feed:
         feed.begin(session.node, waiting=waiting)
 
 

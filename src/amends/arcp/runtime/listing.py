@@ -188,6 +188,9 @@ async def _tell(
     )
     if ended_before and not history:
         return
+    if old is not None and not history:
+        # It listens already, and goes on where it is.
+        return
     # A session that submitted the job keeps its authority when it listens again.
     feed = Feed(session, order.job_id, order.trace, start, 0 if old is None else old.mode & SUBMITTED)
     session.attach(feed)

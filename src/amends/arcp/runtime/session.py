@@ -158,6 +158,12 @@ class Session:
         self._queue.append(_Attached(feed.job_id, feed.numbered, feed.mode))
         self._ring()
 
+    def entitle(self, feed: Feed) -> None:
+        """A session that listens to a job has now asked for it, too."""
+        feed.mode |= SUBMITTED
+        self._queue.append(_Attached(feed.job_id, -1, feed.mode))
+        self._ring()
+
     def adopt(self, accepted: bytes) -> None:
         """A job this session asked for has delegated: the session listens to the other one too (10.1)."""
         child = msgspec.json.decode(accepted, type=Accepted)

@@ -66,7 +66,8 @@ class _Place:
         for job_id in batch.detached:
             self.feeds.pop(job_id, None)
         for job_id, start, mode in batch.attached:
-            self.feeds[job_id] = (start, mode)
+            # A negative start leaves it where it is: only who may do what has changed.
+            self.feeds[job_id] = (start if start >= 0 else self.feeds.get(job_id, (1, 0))[0], mode)
         for job_id, entry, last in batch.events:
             self.events.append((self.next_event, job_id, entry))
             self.next_event += 1
