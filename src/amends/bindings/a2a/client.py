@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace as with_changes
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import httpx
@@ -130,10 +130,10 @@ class Client(SdkClient):
             FaultError: when the task failed, or the agent could not be reached.
 
         """
-        sent = SendMessageRequest()
-        sent.CopyFrom(request)
+        sent = request
         if not sent.message.message_id:
             # The same in every attempt, so that an agent that looks can know it.
+            sent = _copy(request)
             sent.message.message_id = str(uuid4())
         again = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
         attempts: list[Progress] = []
@@ -205,14 +205,14 @@ class Client(SdkClient):
         """One attempt: the events of the message, and if they break off, those of its task."""
         sdk = await self._connected()
         lost: FaultError | None = None
-        async with aclosing(self._events(sdk.send_message(_copy(sent), context=context), clock)) as events:
+        async with _Events(sdk.send_message(_copy(sent), context=context), clock, self._timeout) as events:
             while True:
                 try:
-                    event = await anext(events)
-                except StopAsyncIteration:
-                    break
+                    event = await events.next()
                 except FaultError as error:
                     lost = error
+                    break
+                if event is None:
                     break
                 if progress.take(event):
                     yield event
@@ -259,12 +259,12 @@ class Client(SdkClient):
             before = task
             try:
                 source = sdk.subscribe(SubscribeToTaskRequest(id=progress.task_id), context=context)
-                async with aclosing(self._events(source, clock)) as events:
-                    async for event in events:
+                async with _Events(source, clock, self._timeout) as events:
+                    while (further := await events.next()) is not None:
                         # The first is the state that is known already, which is no sign of life.
-                        if progress.take(event) and event.task != task:
+                        if progress.take(further) and further.task != task:
                             seen = CLOCK.now()
-                            yield event
+                            yield further
                 progress.ended()
             except FaultError as error:
                 if getattr(error, "events", None) is not None:
@@ -302,25 +302,6 @@ class Client(SdkClient):
             if any(message.message_id == sent.message.message_id for message in task.history):
                 found = task.id
         return None if found is None else self._followed(Progress(found), context, clock)
-
-    async def _events(self, source: Any, clock: _Clock) -> AsyncGenerator[StreamResponse]:
-        """The SDK's events, each waited for no longer than allowed; what it raises is a typed error."""
-        heard = Heard()
-        try:
-            while True:
-                before = HEARD.set(heard)
-                try:
-                    async with asyncio.timeout(clock.left(self._timeout)):
-                        event = await anext(source)
-                except StopAsyncIteration:
-                    return
-                except Exception as exc:
-                    raise failure(exc, heard) from exc
-                finally:
-                    HEARD.reset(before)
-                yield event
-        finally:
-            await source.aclose()
 
     # Calls that answer once ------------------------------------------------------------------------------------
 
@@ -467,6 +448,36 @@ class Client(SdkClient):
             await self._sdk.close()
         if self._http is not None:
             await self._http.aclose()
+
+
+class _Events:
+    """The events of an SDK's stream, each waited for no longer than allowed; what it raises is a typed error."""
+
+    def __init__(self, source: Any, clock: _Clock, timeout: float) -> None:
+        self._source = source
+        self._clock = clock
+        self._timeout = timeout
+        self._heard = Heard()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._source.aclose()
+
+    async def next(self) -> StreamResponse | None:
+        """The next one; None when there is none any more."""
+        before = HEARD.set(self._heard)
+        try:
+            async with asyncio.timeout(self._clock.left(self._timeout)):
+                event: StreamResponse = await anext(self._source)
+        except StopAsyncIteration:
+            return None
+        except Exception as exc:
+            raise failure(exc, self._heard) from exc
+        finally:
+            HEARD.reset(before)
+        return event
 
 
 class _Clock:
