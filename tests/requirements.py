@@ -37,6 +37,8 @@ _ENVELOPE = "tests/dialects/test_envelope.py::"
 _TASK = "tests/dialects/test_task.py::"
 _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
+_CODES = "tests/arcp/test_codes.py::"
+_JOBS = "tests/arcp/test_jobs.py::"
 _OUTGOING = "tests/dialects/test_outgoing.py::"
 _ROUND = "tests/dialects/test_roundtrips.py::"
 _ANSWERS = "tests/bindings/test_cli_answers.py::"
@@ -563,13 +565,16 @@ ALL = (
         f"{_ROUND}*",
         f"{_ARCP}test_the_shape_is_closed",
         f"{_OVER_ARCP}test_one_shape_in_every_place",
-        deferral="ARCP: what the runtime sends",
+        f"{_CODES}test_every_code_has_its_condition_and_one_shape",
+        f"{_JOBS}test_an_error_of_a_tool_leaves_the_job_alive",
     ),
     _(
         "R3",
         "A raised ARCP error becomes job.error; anything else INTERNAL_ERROR without its text",
         VECTORS,
-        deferral="ARCP: the runtime",
+        f"{_CODES}test_what_an_agent_raises_arrives_as_raised",
+        f"{_CODES}test_errors_of_other_vocabularies_are_translated",
+        f"{_CODES}test_nothing_of_a_foreign_exception_leaves",
     ),
     _(
         "R4",
@@ -577,7 +582,8 @@ ALL = (
         VECTORS,
         f"{_ROUND}test_writing_then_reading_gives_the_fault_minus_losses",
         f"{_ARCP}test_details_arrive_as_raised",
-        deferral="ARCP: over a real connection",
+        f"{_CODES}test_what_an_agent_raises_arrives_as_raised",
+        f"{_CODES}test_every_code_has_its_condition_and_one_shape",
     ),
     _(
         "R5",
@@ -593,16 +599,31 @@ ALL = (
         "R6",
         "session.error is fatal; recovery is a new session",
         VECTORS,
+        "tests/arcp/test_security.py::test_a_first_frame_that_is_no_hello",
+        "tests/arcp/test_sessions.py::test_who_may_connect",
+        "tests/arcp/test_sessions.py::test_resuming_too_late",
         deferral="ARCP: connect and resume",
     ),
-    _("R7", "A tool_result with an error leaves the job alive", VECTORS, deferral="ARCP: the runtime's jobs"),
+    _(
+        "R7",
+        "A tool_result with an error leaves the job alive",
+        VECTORS,
+        f"{_JOBS}test_an_error_of_a_tool_leaves_the_job_alive",
+    ),
     _(
         "R8",
         "A denied lease check appears as a tool_result error on the parent",
         VECTORS,
-        deferral="ARCP: leases and delegation",
+        f"{_JOBS}test_authority_is_checked_at_every_door",
+        f"{_JOBS}test_a_tool_that_may_not_be_called",
+        f"{_JOBS}test_delegation_that_is_refused_is_the_agents_to_deal_with",
     ),
-    _("R9", "An idempotency key collapses retries to one job", deferral="ARCP: idempotency keys"),
+    _(
+        "R9",
+        "An idempotency key collapses retries to one job",
+        "tests/arcp/test_idempotency.py::*",
+        "tests/arcp/test_model.py::test_whatever_happens",
+    ),
     _(
         "R10",
         "A caller may add to details while re-raising",
@@ -611,7 +632,13 @@ ALL = (
         f"{_ARCP_RAISED}test_context_on_the_way_out",
         deferral="ARCP: on errors that a handle raised, with its job id",
     ),
-    _("R11", "The conditions behind every code really exist", deferral="ARCP: the runtime"),
+    _(
+        "R11",
+        "The conditions behind every code really exist",
+        f"{_CODES}test_every_code_has_its_condition_and_one_shape",
+        f"{_JOBS}*",
+        "tests/arcp/test_sessions.py::*",
+    ),
 )
 
 REQUIREMENTS = {item.id: item for item in ALL}
