@@ -78,7 +78,7 @@ def test_the_probes_run_in_a_place_of_their_own(tmp_path):
     tool.chmod(0o755)
     os.environ["SECRET"] = "x"
     try:
-        report = score(observe([str(tool)], timeout=0.5))
+        report = score(observe([str(tool)], timeout=1.0))
     finally:
         del os.environ["SECRET"]
     homes = seen.read_text().split()

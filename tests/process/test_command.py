@@ -105,7 +105,7 @@ def test_mistakes(words, exit, code):
 def test_a_terminal_sees_a_live_line():
     """A countdown while it waits, gone afterwards."""
     ours, theirs = pty.openpty()
-    slow = LIMITED.replace("10}", "300}")
+    slow = LIMITED.replace("10}", "700}")
     process = subprocess.Popen(
         [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", f"echo '{slow}'; exit 9"],
         stdin=theirs,
