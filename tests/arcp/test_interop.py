@@ -464,8 +464,8 @@ async def done_does_not_raise(url):
 
 async def replaced_handle_hangs(url):
     async with published_client(url) as client:
-        first = await client.submit(agent="slow", idempotency_key="r", max_runtime_sec=1)
-        second = await client.submit(agent="slow", idempotency_key="r", max_runtime_sec=1)
+        first = await client.submit(agent="brief", idempotency_key="r")
+        second = await client.submit(agent="brief", idempotency_key="r")
         assert first.job_id == second.job_id
         await second.done
         return not first._terminal.done()

@@ -1,6 +1,7 @@
 """Connections: frames in order, both ways, with back-pressure, limits and an end, on every transport alike."""
 
 import asyncio
+import os
 import socket
 import ssl
 import subprocess
@@ -213,8 +214,8 @@ async def test_a_websocket_waits_for_a_slow_reader():
             await self.stop.wait()
 
     deaf = Deaf()
-    async with websocket.serve(deaf) as listening:
-        connection = await websocket.dial(listening.url)
+    async with websocket.serve(deaf, close_timeout=0.2) as listening:
+        connection = await websocket.dial(listening.url, close_timeout=0.2)
         big = b"x" * 1_000_000
         while connection.post([big]):
             pass
@@ -372,3 +373,40 @@ async def test_a_peer_of_the_library_itself():
         await peer.send(b"\xff\xfe", text=True)
         await peer.wait_closed()
     assert echo.served == [b"\xff\xfe"]
+
+
+async def test_stdio_in_this_process(monkeypatch):
+    """stdout belongs to the protocol while it is served, and is given back."""
+    loop = asyncio.get_running_loop()
+    (their_in, our_out), (our_in, their_out), (errors_in, errors_out) = os.pipe(), os.pipe(), os.pipe()
+    with (
+        os.fdopen(their_in) as stdin,
+        os.fdopen(their_out, "w") as stdout,
+        os.fdopen(errors_out, "w") as stderr,
+        os.fdopen(errors_in, "rb", 0) as errors,
+    ):
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
+        monkeypatch.setattr("sys.stderr", stderr)
+
+        class Chatty(Echo):
+            async def serve(self, connection):
+                print("a stray word", flush=True)
+                await super().serve(connection)
+
+        serving = asyncio.create_task(stdio.serve(Chatty()))
+        reader = asyncio.StreamReader()
+        incoming, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(our_in, "rb", 0)
+        )
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(our_out, "wb", 0)
+        )
+        connection = stdio.LineConnection(reader, asyncio.StreamWriter(transport, protocol, None, loop))
+        await connection.send("a")
+        assert [await connection.receive() for _ in range(2)] == [b"a", b"a"]
+        assert errors.read(100) == b"a stray word\n"
+        await connection.close()
+        incoming.close()
+        await asyncio.wait_for(serving, 10)
+        assert sys.stdout is stdout

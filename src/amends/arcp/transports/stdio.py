@@ -163,12 +163,14 @@ async def serve(runtime: Serves, *, max_frame: int = MAX_FRAME) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     printed, sys.stdout = sys.stdout, sys.stderr
     reader = asyncio.StreamReader(limit=max_frame)
+    incoming: asyncio.BaseTransport | None = None
     try:
-        await loop.connect_read_pipe(
+        incoming, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(sys.stdin.fileno()), "rb", 0)
         )
         transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(os.dup(outgoing), "wb", 0)
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()),
+            os.fdopen(os.dup(outgoing), "wb", 0),
         )
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         connection = LineConnection(reader, writer)
@@ -177,6 +179,8 @@ async def serve(runtime: Serves, *, max_frame: int = MAX_FRAME) -> None:
         finally:
             await connection.close()
     finally:
+        if incoming is not None:
+            incoming.close()
         sys.stdout = printed
         os.dup2(outgoing, sys.stdout.fileno())
         os.close(outgoing)

@@ -1,0 +1,499 @@
+"""`amends runtime`: a served process, and the commands that talk to it; JSON lines in a pipe, a view on a terminal."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import re
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from amends import commands
+from amends.arcp import Event, Ticket, connect
+from amends.arcp.transports import stdio
+from amends.commands.runtime import TOKEN, serving, showing, tickets
+from amends.commands.runtime.showing import describe
+from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
+
+AGENTS = """
+import asyncio
+from amends.arcp import Runtime
+from amends.arcp.errors import PermissionDeniedError
+
+async def greet(given, ctx):
+    await ctx.log("hello \\x1b[31mred")
+    await ctx.progress(1, total=2, units="words", message="greeting")
+    return {"hello": given}
+
+async def refuse(given, ctx):
+    raise PermissionDeniedError("You may not", details={"capability": "net.fetch"})
+
+async def wait_long(given, ctx):
+    await ctx.status("waiting")
+    await asyncio.sleep(60)
+
+async def lines(given, ctx):
+    yield "one\\n"
+    yield "two\\x1b[2J"
+
+async def raw(given, ctx):
+    yield b"\\x00\\x01"
+
+def plain(given, ctx):
+    return given
+
+class Group:
+    greet = greet
+
+own = Runtime(tokens="t")
+own.register_agent("mine", greet)
+broken = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with agents in it."""
+    folder = tmp_path_factory.mktemp("agents")
+    (folder / "myagents.py").write_text(AGENTS)
+    (folder / "mybroken.py").write_text("import nothing_of_that_name\n")
+    return folder
+
+
+def main(words):
+    """The command in this process. It keeps stdout for its answer and never gives it back, so that is done here."""
+    kept = os.dup(1)
+    try:
+        return commands.main(words)
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def served(place, *words, **options):
+    """`amends runtime serve` in a process of its own, and what it announced."""
+    command = [sys.executable, "-m", "amends", "runtime", "serve", *words]
+    child = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True, **options)
+    return child, json.loads(child.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def url(place):
+    """A runtime that is served."""
+    words = [
+        "myagents:greet",
+        "refuse@2=myagents:refuse",
+        "myagents:wait_long",
+        "myagents:lines",
+        "myagents:raw",
+    ]
+    child, told = served(place, *words, "--port", "0", "--token", "alice=tok", "--token", "bob=other")
+    yield told["listening"]
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(60) == 0
+    child.stdout.close()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    """A token in the environment, and a state directory of one's own."""
+    monkeypatch.setenv(TOKEN, "tok")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def run(capfd, *words):
+    """A command's exit code and the documents it printed."""
+    code = main(["runtime", *words])
+    return code, [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+
+def text(capfd, *words):
+    """A command's exit code and its words."""
+    code = main(["runtime", *words, "--output", "text"])
+    found = capfd.readouterr()
+    return code, found.out, found.err
+
+
+def test_submitting_in_a_pipe(capfd, url):
+    """Accepted, event by event, the result: a JSON document on each line."""
+    code, lines = run(capfd, "submit", url, "greet", '{"a": 1}')
+    assert code == 0
+    assert [line.get("status", line.get("kind")) for line in lines] == [
+        "accepted",
+        "log",
+        "progress",
+        "success",
+    ]
+    assert lines[-1]["result"] == {"hello": {"a": 1}}
+    assert {line["job_id"] for line in lines} == {lines[0]["job_id"]}
+
+
+def test_submitting_for_a_person(capfd, url):
+    """Readable, and nobody paints on somebody else's terminal."""
+    code, out, _ = text(capfd, "submit", url, "greet", '"you"')
+    assert code == 0
+    assert "accepted greet@1.0.0" in out
+    assert "info hello [31mred" in out
+    assert "1 of 2 words greeting" in out
+    assert "success\n{\n" in out
+    assert "\x1b" not in out
+    code, out, _ = text(capfd, "submit", url, "lines")
+    assert out.endswith("success\none\ntwo[2J\n")
+    code, out, _ = text(capfd, "submit", url, "raw")
+    assert out.endswith("2 bytes\n")
+
+
+def test_inputs(capfd, url, tmp_path, monkeypatch):
+    """JSON as a word, from a file, from stdin, or none."""
+    file = tmp_path / "input.json"
+    file.write_text("[1, 2]")
+    assert run(capfd, "submit", url, "greet", f"@{file}")[1][-1]["result"] == {"hello": [1, 2]}
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"3")))
+    assert run(capfd, "submit", url, "greet", "-")[1][-1]["result"] == {"hello": 3}
+    assert run(capfd, "submit", url, "greet")[1][-1]["result"] == {"hello": None}
+    for word, code in (("hello", 2), (f"@{tmp_path}/missing", 4)):
+        assert run(capfd, "submit", url, "greet", word)[0] == code
+
+
+def test_failures_are_envelopes_with_their_exit_codes(capfd, url, monkeypatch):
+    """C1, C7: the job's failure is the command's."""
+    code, lines = run(capfd, "submit", url, "refuse")
+    assert (code, lines[-1]["ok"], lines[-1]["error"]["code"]) == (8, False, "PERMISSION_DENIED")
+    assert lines[-1]["error"]["details"] == {"capability": "net.fetch"}
+    code, lines = run(capfd, "submit", url, "wait-long", "--max-runtime", "0.05")
+    assert (code, lines[-1]["error"]["code"], lines[-1]["error"]["retryable"]) == (7, "TIMEOUT", True)
+    code, lines = run(capfd, "submit", url, "nobody")
+    assert (code, lines[-1]["ok"]) == (4, False)
+    code, _, err = text(capfd, "submit", url, "refuse")
+    assert (code, "PERMISSION_DENIED You may not" in err) == (8, True)
+    for words in (("jobs", "ws://example.com/arcp"), ("jobs", "nonsense"), ("jobs", "ws://[/")):
+        assert run(capfd, *words)[0] == 2
+    assert run(capfd, "jobs", "ws://127.0.0.1:1/arcp")[0] == 12
+    assert run(capfd, "submit", url, "greet", "--lease", "fs.read")[0] == 3
+    assert run(capfd, "submit", url, "greet", "--lease", "fs.raed=/")[0] == 2
+    monkeypatch.setenv(TOKEN, "wrong")
+    assert run(capfd, "jobs", url)[0] == 8
+
+
+def test_a_key_a_lease_and_recovery(capfd, url):
+    """The same key is the same job; a lease is asked for; S5's loop on request."""
+    first = run(
+        capfd, "submit", url, "greet", "1", "--key", "k", "--lease", "fs.read=/a/**", "--lease", "fs.read=/b"
+    )
+    again = run(
+        capfd, "submit", url, "greet", "1", "--key", "k", "--lease", "fs.read=/a/**", "--lease", "fs.read=/b"
+    )
+    assert first[1][0]["job_id"] == again[1][0]["job_id"]
+    assert run(capfd, "submit", url, "greet", "2", "--key", "k")[0] != 0
+    code, lines = run(capfd, "submit", url, "greet", "1", "--recover")
+    assert (code, lines) == (0, [{"status": "success", "result": {"hello": 1}}])
+    assert text(capfd, "submit", url, "greet", "1", "--recover")[1] == '{\n  "hello": 1\n}\n'
+
+
+def test_leaving_watching_listing_cancelling(capfd, url, home):
+    """A job that was left is found again; the session that submitted it cancels it, and only that one."""
+    code, lines = run(capfd, "submit", url, "wait-long", "--detach")
+    job = lines[0]["job_id"]
+    assert (code, lines[0]["status"]) == (0, "accepted")
+    kept = home / "state" / "amends" / "runtime" / f"{job}.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    code, lines = run(capfd, "jobs", url, "--status", "running", "--agent", "wait-long", "--limit", "1")
+    assert [line["job_id"] for line in lines] == [job]
+    assert job in text(capfd, "jobs", url)[1]
+    assert text(capfd, "jobs", url, "--agent", "nobody")[1] == "no jobs\n"
+    other = text(capfd, "submit", url, "wait-long", "--detach")[1].strip()
+    kept_other = home / "state" / "amends" / "runtime" / f"{other}.json"
+    stolen = kept_other.read_bytes()
+    kept_other.unlink()
+    assert run(capfd, "cancel", url, other)[0] == 8
+    kept_other.write_bytes(stolen)
+    # A job of another session is refused, and our own session's ticket is kept up to date all the same.
+    kept_other.replace(home / "state" / "amends" / "runtime" / "job_9.json")
+    assert run(capfd, "cancel", url, "job_9")[0] == 4
+    (home / "state" / "amends" / "runtime" / "job_9.json").replace(kept_other)
+    for each in (job, other):
+        code, lines = run(capfd, "cancel", url, each, "--reason", "enough")
+        assert (code, lines) == (0, [{"job_id": each, "status": "cancelling"}])
+    assert not kept.exists()
+    code, lines = run(capfd, "tail", url, job)
+    assert code == 130
+    assert [line.get("kind") for line in lines[1:-1]] == ["status"]
+    assert (lines[-1]["error"]["code"], lines[-1]["error"]["details"]) == ("CANCELLED", {"reason": "enough"})
+    done = run(capfd, "submit", url, "greet")[1][0]["job_id"]
+    assert run(capfd, "tail", url, done)[1][-1]["status"] == "success"
+    code, _, err = text(capfd, "tail", url, job, "--new")
+    assert (code, "CANCELLED" in err) == (130, True)
+    third = text(capfd, "submit", url, "wait-long", "--detach")[1].strip()
+    assert text(capfd, "cancel", url, third)[1] == f"{third} is being cancelled\n"
+
+
+def test_tickets_are_for_one_runtime_and_one_job(home, monkeypatch):
+    """Another URL, an odd name, a broken file, no place to keep it: none, and no failure."""
+    ticket = Ticket("sess_1", "s3cr3t", 7)
+    assert "s3cr3t" not in repr(ticket)
+    tickets.keep("job_1", "ws://a/", ticket)
+    assert tickets.find("job_1", "ws://a/") == ticket
+    assert tickets.find("job_1", "ws://b/") is None
+    tickets.keep("../job_1", "ws://a/", ticket)
+    assert tickets.find("../job_1", "ws://a/") is None
+    tickets.forget("../job_1")
+    (home / "state" / "amends" / "runtime" / "job_2.json").write_text("{")
+    assert tickets.find("job_2", "ws://a/") is None
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    tickets.keep("job_1", "ws://a/", ticket)
+    assert tickets.find("job_1", "ws://a/") is None
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError))
+    assert tickets.find("job_1", "ws://a/") is None
+
+
+@contextmanager
+def signals_kept():
+    """The command takes signals over; the tests want theirs back."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def test_an_interrupt_cancels_the_job(capfd, url, monkeypatch):
+    """The first Ctrl-C is the job's; its end is still told."""
+    shown = showing._Lines.event
+
+    def interrupted(view, event):
+        shown(view, event)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(showing._Lines, "event", interrupted)
+    with signals_kept():
+        code, lines = run(capfd, "submit", url, "wait-long")
+    assert (code, lines[-1]["error"]["code"]) == (130, "CANCELLED")
+    assert lines[-1]["error"]["details"] == {"reason": "interrupted"}
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it is shown."""
+
+    def isatty(self):
+        return True
+
+
+def test_the_screen(monkeypatch):
+    """Lines above, one bar below, whose words cannot paint either."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    handle = SimpleNamespace(job_id="job_1", agent="a@1", summary="two parts")
+    with showing._screen() as view:
+        view.begun(handle)
+        view.event(Event("progress", {"current": 1, "total": 4, "message": "[red]half\x1b[31m"}))
+        view.event(Event("progress", {"current": "x", "total": True}))
+        view.event(Event("log", {"message": "[bold]plain"}, ts="2026-05-13T19:42:13Z"))
+        view.ended(handle, None)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    assert "[bold]plain" in shown
+    assert "19:42:13 log" in shown
+    assert "success  two parts" in shown
+    assert "[red]half" in terminal.getvalue() or "progress" in shown
+    assert "\x1b[31m" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_on_a_terminal(url, rich, tmp_path):
+    """Lines, and a bar where Rich is installed; nothing of the agent's colours."""
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    if not rich:
+        # Something else of that name, which cannot be imported.
+        (tmp_path / "rich").mkdir()
+        (tmp_path / "rich" / "__init__.py").write_text("raise ImportError")
+        environment["PYTHONPATH"] = str(tmp_path)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "amends", "runtime", "submit", url, "greet", "5"]
+    child = subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:  # how a terminal says that nobody writes any more
+            break
+        if not data:
+            break
+        shown += data
+    os.close(ours)
+    assert child.wait(30) == 0
+    words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert "hello [31mred" in words
+    assert '"hello": 5' in words
+    assert ("━" in words) is rich
+    assert ("1 of 2 words" in words) is not rich
+
+
+EVENTS = [
+    ("log", {"level": "warn", "message": "m"}, "warn m"),
+    ("thought", {"text": "hm"}, "hm"),
+    ("status", {"phase": "p", "message": "m"}, "p m"),
+    ("tool_call", {"tool": "t", "args": {"a": 1}}, 't {"a":1}'),
+    ("tool_result", {"call_id": "c", "result": [1]}, "c → [1]"),
+    ("tool_result", {"call_id": "c", "error": {"code": "X", "message": "m"}}, "c failed: X m"),
+    ("metric", {"name": "cost.x", "value": 0.5, "unit": "USD"}, "cost.x 0.5 USD"),
+    ("artifact_ref", {"uri": "u", "content_type": "text/html"}, "u text/html"),
+    ("delegate", {"agent": "a"}, "to a"),
+    ("progress", {"current": 1}, "1"),
+    ("result_chunk", {"chunk_seq": 3, "data": "abc"}, "chunk 3, 3 characters"),
+    ("result_chunk", {}, "chunk , 0 characters"),
+    ("x-vendor.new", {"a": None}, '{"a":null}'),
+    ("log", {"message": "a\nb\x1b[0m" + "x" * 500}, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "words"), EVENTS)
+def test_events_in_words(kind, body, words):
+    """One line each, whatever is in it."""
+    found = describe(Event(kind, body))
+    assert "\n" not in found
+    assert "\x1b" not in found
+    assert len(found) <= 400
+    assert words is None or found == words
+
+
+# -- serving
+
+
+def test_serving_makes_a_token_where_none_is_given(place, monkeypatch, capfd):
+    """Shown once, to whoever started it; it works."""
+    environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+    child, told = served(place, "myagents:Group.greet", "--port", "0", env=environment)
+    monkeypatch.setenv(TOKEN, told["token"])
+    assert run(capfd, "submit", told["listening"], "greet", "1")[1][-1]["result"] == {"hello": 1}
+    child.send_signal(signal.SIGINT)
+    assert child.wait(30) == 0
+    child.stdout.close()
+
+
+def serve(capfd, monkeypatch, place, *words):
+    """Serve in this process; ended by a signal as soon as it is up."""
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    announce = serving._announce
+
+    def announced(*arguments):
+        announce(*arguments)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch, signals_kept():
+        patch.setattr(serving, "_announce", announced)
+        return main(["runtime", "serve", *words, "--port", "0"]), capfd.readouterr()
+
+
+def test_serving_for_a_person(capfd, monkeypatch, place, tmp_path):
+    """Where it listens, how to get in, how to stop it."""
+    store = f"sqlite:///{tmp_path}/jobs.db"
+    code, found = serve(capfd, monkeypatch, place, "myagents:greet", "--store", store, "--output", "text")
+    assert code == 0
+    assert "listening on ws://127.0.0.1:" in found.out
+    assert "Ctrl-C" in found.out
+    assert (tmp_path / "jobs.db").exists()
+    monkeypatch.delenv(TOKEN)
+    code, found = serve(capfd, monkeypatch, place, "myagents:greet", "--output", "text")
+    assert "token " in found.out
+
+
+def test_serving_a_runtime_of_ones_own(capfd, monkeypatch, place):
+    """It brings everything; nothing may be said beside it."""
+    code, found = serve(capfd, monkeypatch, place, "myagents:own")
+    assert code == 0
+    assert json.loads(found.out)["listening"]
+
+
+def test_serving_with_tls(capfd, monkeypatch, place, certificate):  # noqa: F811
+    """wss:, and another machine's names only with it."""
+    cert, key = (str(path) for path in certificate)
+    code, found = serve(capfd, monkeypatch, place, "myagents:greet", "--tls-cert", cert, "--tls-key", key)
+    assert (code, json.loads(found.out)["listening"][:6]) == (0, "wss://")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["myagents"], 3),
+        (["nothing_here:greet"], 4),
+        (["myagents:nothing"], 4),
+        (["myagents:broken"], 2),
+        (["myagents:plain"], 2),
+        (["Bad Name=myagents:greet"], 2),
+        (["mybroken:greet"], 1),
+        (["myagents:own", "myagents:greet"], 3),
+        (["myagents:own", "--store", "memory:"], 3),
+        (["myagents:greet", "--store", "nonsense://x"], 2),
+        (["myagents:greet", "--host", "0.0.0.0"], 2),
+        (["myagents:greet", "--host", "example.com"], 2),
+        (["myagents:greet", "--tls-cert", "/nonexistent.pem"], 2),
+    ],
+)
+def test_what_cannot_be_served(capfd, monkeypatch, place, words, code):
+    """Said at once, with what to do."""
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    assert main(["runtime", "serve", *words, "--port", "0"]) == code
+    assert json.loads(capfd.readouterr().out.splitlines()[-1])["ok"] is False
+
+
+def test_a_port_that_is_taken(capfd, monkeypatch, place, url):
+    """The port is named."""
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    port = url.rpartition(":")[2].partition("/")[0]
+    assert main(["runtime", "serve", "myagents:greet", "--port", port]) == 2
+    assert json.loads(capfd.readouterr().out)["error"]["field"] == "--port"
+
+
+async def test_serving_on_stdio(place):
+    """A runtime as a child process; whoever holds its pipes may speak."""
+    command = stdio.command(
+        sys.executable, "-m", "amends", "runtime", "serve", "myagents:greet", "--stdio", cwd=str(place)
+    )
+    async with asyncio.timeout(30), connect(command, token="tok") as client:
+        assert await (await client.submit("greet", 1)).done == {"hello": 1}
+
+
+def test_serving_on_stdio_in_this_process(monkeypatch, place):
+    """Until its client leaves."""
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.delenv(TOKEN)
+    reading, writing = os.pipe()
+    os.close(writing)
+    nobody, listens = os.pipe()
+    with os.fdopen(reading) as nothing, os.fdopen(listens, "w") as nowhere, os.fdopen(nobody):
+        monkeypatch.setattr("sys.stdin", nothing)
+        monkeypatch.setattr("sys.stdout", nowhere)
+        assert main(["runtime", "serve", "myagents:greet", "--stdio"]) == 0
+
+
+async def test_a_served_child_ends_on_a_signal(place):
+    """As with a WebSocket."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "amends", "runtime", "serve", "myagents:greet", "--stdio"),
+        cwd=place,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != TOKEN},
+    )
+    hello = {"arcp": "1", "id": "x", "type": "session.hello", "payload": {"auth": {"token": "stdio"}}}
+    child.stdin.write(json.dumps(hello).encode() + b"\n")
+    welcome = json.loads(await child.stdout.readline())
+    assert welcome["type"] == "session.welcome"
+    child.send_signal(signal.SIGTERM)
+    await child.communicate()
+    assert child.returncode == 0
