@@ -25,6 +25,7 @@ SECTIONS = {
     "a2a": "A2A",
     "a2a_interop": "A2A with adcp 9.2",
     "cli_startup": "Starting a command line",
+    "tasks": "Durable tasks",
 }
 HERE = Path(__file__).resolve().parent.parent
 

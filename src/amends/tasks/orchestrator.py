@@ -54,8 +54,8 @@ __all__ = ["Handle", "Orchestrator", "TaskNotFoundError"]
 
 _FRESH = 10_000
 _WEEK = 7 * 86400.0
-_LOCAL = 0.1
-"""Seconds in which a task is most likely done by this very process."""
+_LOCAL = (0.1, 0.5)
+"""Seconds in which a task is most likely done by this very process; the longer ones when many are waited for."""
 _LOOK = (0.5, 2.0)
 """Seconds between looks at a task another process works on, at first and at most, when too many are followed already."""
 _FOLLOWED = 16
@@ -446,12 +446,12 @@ class Orchestrator:
         """A task's state when it is over or needs an answer, whoever works on it."""
         state = await self.state(id) if self._worker is None or id not in self._worker.fresh else None
         pause = _LOOK[0]
-        wait = _LOCAL
+        wait = local = _LOCAL[len(self._waiting) > _FOLLOWED]
         while state is None or state.status not in _WAITS or state.heard:
             future = self._waiting.get(id)
             if future is None:
                 future = self._waiting[id] = asyncio.get_running_loop().create_future()
-            if self._works and (wait == _LOCAL or self._following >= _FOLLOWED):
+            if self._works and (wait == local or self._following >= _FOLLOWED):
                 try:
                     return await asyncio.wait_for(asyncio.shield(future), wait)
                 except TimeoutError:

@@ -123,16 +123,9 @@ class Worker:
             try:
                 if self._keep is not None:
                     await self._queue.put(SWEEP, key="~sweep", delay=self._sweep_every)
+                hands = 1
                 while True:
-                    await self._free.acquire()
-                    try:
-                        lease = await self._queue.take(wait=None)
-                    except BaseException:
-                        self._free.release()
-                        raise
-                    assert lease is not None
-                    self._spawn(lease)
-                    await self._burst()
+                    hands = await self._took(hands)
             except StoreClosedError:
                 return
             except StoreError:
@@ -140,29 +133,33 @@ class Worker:
                 _log.warning("the store does not answer; looking again in %s s", _PAUSE, exc_info=True)
                 await asyncio.sleep(_PAUSE)
 
-    async def _burst(self) -> None:
-        """There was something: probably there is more."""
-        while True:
-            hands = 0
-            while hands < _TAKES and not self._free.locked():
-                await self._free.acquire()
-                hands += 1
-            if not hands:
-                return
-            taken = await asyncio.gather(*(self._queue.take() for _ in range(hands)), return_exceptions=True)
-            failed: BaseException | None = None
-            empty = False
-            for each in taken:
-                if isinstance(each, BaseException) or each is None:
-                    self._free.release()
-                    failed = each or failed
-                    empty = True
-                else:
-                    self._spawn(each)
-            if failed is not None:
-                raise failed
-            if empty:
-                return
+    async def _took(self, hands: int) -> int:
+        """Take up to `hands` tasks at once, or wait for the next one; how many to ask for after that."""
+        await self._free.acquire()
+        free = 1
+        while free < hands and not self._free.locked():
+            await self._free.acquire()
+            free += 1
+        taken: list[Lease | BaseException | None] = []
+        try:
+            if free == 1:
+                # Only one waits: a crowd would wake as a crowd for every message.
+                taken = [await self._queue.take(wait=None)]
+            else:
+                taken = await asyncio.gather(
+                    *(self._queue.take() for _ in range(free)), return_exceptions=True
+                )
+        finally:
+            leases = [each for each in taken if each is not None and not isinstance(each, BaseException)]
+            for _ in range(free - len(leases)):
+                self._free.release()
+        for lease in leases:
+            self._spawn(lease)
+        for each in taken:
+            if isinstance(each, BaseException):
+                raise each
+        # Where several run there is probably more; one that came back empty says there is not.
+        return min(2 * free, _TAKES) if len(leases) == free and len(self._runs) > 1 else 1
 
     def _spawn(self, lease: Lease) -> None:
         task = asyncio.get_running_loop().create_task(self._handle(lease))
