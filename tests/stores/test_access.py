@@ -332,6 +332,7 @@ async def test_a_disk_that_stays_slow_is_waited_for_ever_more_rarely(path, monke
 async def test_a_slow_commit_spares_the_loop_for_a_while(asked, unhurried, normal, monkeypatch):
     monkeypatch.setattr(access, "_SLOW", -1.0)
     monkeypatch.setattr(access, "_SPARED", 60.0)
+    monkeypatch.setattr(access, "_SPARED_FIRST", 60.0)
     await normal.table("t").put("k", b"")
     with places(asked, WRITER):
         await normal.table("t").put("k", b"")

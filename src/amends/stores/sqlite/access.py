@@ -170,13 +170,11 @@ class Access:
         try:
             answer = self._writer.do_soon(work, _MOMENT, alone=alone, isolated=isolated)
         except Later:
-            # A slow disk loses us a millisecond now, and then ever more rarely.
-            self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
-            self._spared_until = begin + self._spare
+            self._lose_patience(begin)
             raise
         finally:
             self._wrote_for += perf_counter() - begin
-        self._spare = 0.0
+        self._spare /= 2
         return answer
 
     def submit(
@@ -221,9 +219,16 @@ class Access:
             end = perf_counter()
             self._wrote_for += end - begin
             if end - begin > _SLOW:
-                self._spared_until = end + _SPARED
+                self._lose_patience(end)
+            else:
+                self._spare /= 2
         self._writer.committed()
         return answer
+
+    def _lose_patience(self, now: float) -> None:
+        """One slow commit costs little; a disk that stays slow is tried ever more rarely."""
+        self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
+        self._spared_until = now + self._spare
 
     def _in_transaction(self, near: R, ask: Callable[[R], T]) -> T:
         connection = self.connection
