@@ -1,0 +1,20 @@
+"""What the whole suite needs: reports that can travel between its workers."""
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(report):
+    """Failures quote hostile text; what UTF-8 cannot say is shown escaped, or the worker would end with its report."""
+    return sayable((yield))
+
+
+def sayable(value):
+    """The same without lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {sayable(name): sayable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(sayable, value))
+    return value
