@@ -65,6 +65,8 @@ _DJANGO = "tests/bindings/test_django.py::"
 _FLASK = "tests/bindings/test_flask.py::"
 _FASTAPI = "tests/bindings/test_fastapi.py::"
 _HTTPX = "tests/bindings/test_httpx.py::"
+_A2A_GUARD = "tests/bindings/test_a2a_guard.py::"
+_A2A_CLIENT = "tests/bindings/test_a2a_client.py::"
 _FILLING = "tests/core/test_filling.py::"
 _DECISIONS = "tests/test_decisions.py::"
 _S4_FORM = "tests/test_vectors.py::test_every_vector_in_s4s_form_holds"
@@ -363,6 +365,8 @@ ALL = (
         VECTORS,
         _S4_FORM,
         f"{_OVER_HTTP}test_a_gateway_in_front_of_an_mcp_server",
+        f"{_A2A_GUARD}test_a_broken_store_is_told_in_our_words",
+        f"{_A2A_GUARD}test_a_rejection_before_the_agent",
         deferral="MCP and A2A: servers that keep them apart",
     ),
     _(
@@ -387,6 +391,8 @@ ALL = (
         f"{_OVER_RPC}test_the_reserved_numbers_by_protocol_version",
         f"{_OVER_RPC}test_three_codes_are_reserved",
         f"{_OVER_RPC}test_what_is_written_is_read",
+        f"{_A2A_GUARD}test_a_rejection_before_the_agent",
+        f"{_A2A_CLIENT}test_rejections_before_the_agent_are_read_and_waited_for",
         deferral="MCP and A2A: rejecting in front of a server",
     ),
     _(
@@ -398,7 +404,9 @@ ALL = (
         f"{_OVER_A2A}test_the_mime_type_is_never_required",
         f"{_OVER_A2A}test_what_is_written_is_read",
         f"{_OVER_A2A}test_there_is_always_something_to_read",
-        deferral="MCP and A2A: sent by a guarded executor",
+        f"{_A2A_GUARD}test_a_typed_error_is_a_failed_task",
+        f"{_A2A_GUARD}test_the_mime_type_is_written_where_it_is_asked_for",
+        f"{_A2A_CLIENT}test_a_plain_servers_failed_task_is_a_typed_error",
     ),
     _(
         "A5",
@@ -424,7 +432,7 @@ ALL = (
         "A8",
         "check: error_code, and error_code_not_resolvable",
         VECTORS,
-        deferral="MCP and A2A: the storyboard check itself",
+        "tests/test_storyboard.py::*",
     ),
     _(
         "A9",
@@ -505,6 +513,9 @@ ALL = (
         f"{_ADCP_ERROR}test_4096_bytes_and_one_more",
         "tests/core/test_hints.py::*",
         "tests/carriers/test_objects.py::test_mcp_results",
+        f"{_A2A_CLIENT}test_a_guarded_server_is_waited_for",
+        f"{_A2A_CLIENT}test_bounds_end_it",
+        f"{_A2A_CLIENT}test_a_plain_servers_failed_task_is_a_typed_error",
         deferral="MCP and A2A: the clients that do all this by themselves, with a retry policy as their option",
     ),
     _("A17", "Vectors in S4's form", _S4_FORM),
@@ -532,6 +543,8 @@ ALL = (
         "tests/foreign/test_validation.py::test_pydantic_fields_and_steps",
         f"{_FASTAPI}test_poisoned_exceptions_leak_nothing",
         "tests/bindings/test_limits.py::test_callers_are_counted_apart",
+        f"{_A2A_GUARD}test_poisoned_exceptions_leak_nothing",
+        f"{_A2A_GUARD}test_a_foreign_exception_shows_nothing_and_is_logged_with_its_trace",
         deferral="MCP and A2A: waits that reflect the caller's state alone, outside of HTTP",
     ),
     _(
