@@ -22,6 +22,7 @@ from amends.core.operation import Operation
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import EVERYDAY, Row, vocabulary
 from amends.dialects import decode, dialect, encode
+from amends.errors.classes import class_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -79,6 +80,22 @@ def codes(name: str) -> str:
                 row.message,
             )
             for row, each in known
+        ),
+    )
+
+
+def classes(name: str) -> str:
+    """The exception of every code of a vocabulary, and whether the same request may succeed."""
+    return table(
+        ("code", "exception", "retryable", "meaning"),
+        (
+            (
+                f"[`{row.code}`](catalogue-{name}.md#{row.code.lower()})",
+                f"`{class_name(row.code)}`",
+                "yes" if row.recovery is Recovery.TRANSIENT else "no",
+                row.message,
+            )
+            for row in vocabulary(name).rows.values()
         ),
     )
 
@@ -247,6 +264,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     maker.__name__: maker
     for maker in (
         codes,
+        classes,
         catalogue,
         members,
         losses,
