@@ -7,7 +7,7 @@ import httpx
 import httpx2
 import pytest
 
-from amends import FaultError, Operation, Policy, Upstream, recover
+from amends import FaultError, Operation, Policy, Upstream, encode, recover
 from amends.bindings.httpx import AsyncTransport, Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.calls import accepting
@@ -278,3 +278,20 @@ def test_options_are_checked():
     """A misspelt choice is refused at once."""
     with pytest.raises(ValueError):
         Transport(errors="ignore")
+
+
+class SeatTaken(FaultError):
+    """Somebody else has the seat."""
+
+    code = "TEST_SEAT_TAKEN"
+    recovery = "correctable"
+    status = 409
+
+
+def test_an_own_code_is_raised_as_its_own_class(flaky, caller):
+    """A client that shares the server's classes catches them as the server raises them."""
+    flaky.script["/seats"] = [(409, {}, encode(SeatTaken("12A is taken").fault, "problem"))]
+    with pytest.raises(SeatTaken) as caught:
+        caller.call("GET", flaky.url + "/seats")
+    assert caught.value.fault.status == 409
+    assert caught.value.response.status_code == 409

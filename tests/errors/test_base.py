@@ -10,8 +10,15 @@ from amends.core.fault import Fault, Origin
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies import app
 from amends.core.vocabulary import row_for
-from amends.dialects import encode
-from amends.errors import CancelledError, ConflictError, FaultError, RateLimitedError, classes
+from amends.dialects import decode, encode
+from amends.errors import (
+    CancelledError,
+    ConflictError,
+    FaultError,
+    NotFoundError,
+    RateLimitedError,
+    classes,
+)
 from amends.errors import adcp as adcp_errors
 from amends.errors import cli as cli_errors
 from amends.errors.classes import class_for
@@ -341,3 +348,23 @@ def test_another_vocabulary_may_be_named():
     cls = type("Vendor", (FaultError,), {"code": "X_ACME_ODD", "vocabulary": "adcp"})
     assert cls().fault.vocabulary == "adcp"
     assert "X_ACME_ODD" not in app._ROWS
+
+
+@pytest.mark.parametrize("dialect", ["problem", "envelope"])
+def test_an_own_code_that_comes_back_is_its_own_class(dialect):
+    """S1 and S2 leave codes open: whoever defined the class catches it by its name, on the other side of the wire too."""
+    received = decode(encode(Sold("The last one is gone").fault, dialect), dialect)
+    error = FaultError.from_fault(received)
+    assert type(error) is Sold
+    assert (error.fault, str(error)) == (received, "The last one is gone")
+
+
+def test_an_own_code_never_stands_for_a_published_one():
+    """A word that HTTP has keeps HTTP's class, and closed vocabularies know no codes of others."""
+
+    class Missing(FaultError):
+        code = "NOT_FOUND"
+
+    assert class_for("app", "NOT_FOUND") is Missing
+    assert class_for("http", "NOT_FOUND") is NotFoundError
+    assert class_for("task", "SOLD_OUT") is FaultError

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.fault import Fault
+from amends.dialects.problem import MEDIA_TYPE
 from amends.http.answers import LOG, Answer, Settings, answer, plain_path
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.bodies import LIMIT, improved, rewritable
@@ -26,6 +27,8 @@ from amends.http.negotiation import wanted
 from amends.http.tracing import trace_id
 
 __all__ = ["Problems"]
+
+_PROBLEM = (b"content-type", MEDIA_TYPE.encode())
 
 _WAITING, _PASSING, _HOLDING, _DONE = range(4)
 
@@ -96,9 +99,13 @@ class Problems:
                 raise
 
     def _plain(self, scope: Scope, start: Message) -> bool:
-        kind = header(start.get("headers", ()), b"content-type") or ""
+        headers = start.get("headers", ())
+        if headers and headers[0] == _PROBLEM:
+            # What was answered from here says enough, and begins like this.
+            return False
+        kind = header(headers, b"content-type") or ""
         accept = header(scope["headers"], b"accept")
-        packed = header(start.get("headers", ()), b"content-encoding")
+        packed = header(headers, b"content-encoding")
         return rewritable(start["status"], kind, wanted(accept), packed)
 
     async def _improve(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:

@@ -27,6 +27,11 @@ _STATUS_CODES = {
     "failed": "INTERNAL_ERROR",
 }
 _BARE = Origin("arcp")
+_ERRORS = {
+    # Session errors come from the connection, before or beside any job.
+    "session.error": Origin("arcp", "session.error", "transport"),
+    "job.error": Origin("arcp", "job.error"),
+}
 _GAP = "a failed job ends in job.error"
 
 
@@ -37,10 +42,8 @@ def read(envelope: Any) -> Reading:
     kind, payload = envelope.get("type"), envelope.get("payload")
     if kind.__class__ is not str:
         return NOT_FAILED
-    if kind in {"session.error", "job.error"}:
-        # Session errors come from the connection, before or beside any job.
-        layer = "transport" if kind == "session.error" else "application"
-        return read_error(payload, Origin("arcp", kind, layer), envelope)
+    if kind in _ERRORS:
+        return read_error(payload, _ERRORS[kind], envelope)
     if payload.__class__ is not dict:
         return NOT_FAILED
     if kind == "job.event":
@@ -56,7 +59,7 @@ def read_error(error: Any, origin: Origin | None = None, envelope: dict[str, Any
     trace = envelope.get("trace_id") if envelope is not None else None
     if trace.__class__ is str:
         fault = replace(fault, trace_id=trace)
-    return Reading(failed=True, fatal=True, path=origin.path if origin else None, error=error, fault=fault)
+    return Reading(True, fault, origin.path if origin else None, error, True)
 
 
 def _tool_result(payload: dict[str, Any], envelope: dict[str, Any]) -> Reading:

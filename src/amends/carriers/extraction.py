@@ -53,9 +53,13 @@ def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]
     return (via, NOT_FAILED) if value is None else _read(value, via or seen_via, within, bounded)
 
 
-def examine_read(value: Any, via: str | None = None) -> tuple[str | None, Reading]:
-    """The same for a value that `wire.read` gave: it is bounded, and a string in it is not JSON once more."""
-    return _read(value, via, None, True) if value.__class__ is dict else (via, NOT_FAILED)
+def examine_read(value: Any, via: str | None = None, within: int | None = None) -> tuple[str | None, Reading]:
+    """
+    The same for a value that `wire.read` gave: it is bounded, and a string in it is not JSON once more.
+
+    `within` is the size of the document in bytes, where that is known.
+    """
+    return _read(value, via, within, True) if value.__class__ is dict else (via, NOT_FAILED)
 
 
 def _read(
@@ -204,19 +208,26 @@ for _place, (_via, _keys, _test) in enumerate(SHAPES):
     for _key in _keys:
         _HINTS[_key] = _HINTS.get(_key, 0) | 1 << _place
 
+_Candidates = tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]
+_CANDIDATES: dict[int, _Candidates] = {}
+
+
+def _candidates(hints: int) -> _Candidates:
+    """The shapes behind the bits, in order; each set of bits is taken apart once, and there are few of them."""
+    found = tuple((via, test) for place, (via, _, test) in enumerate(SHAPES) if hints >> place & 1)
+    _CANDIDATES[hints] = found
+    return found
+
 
 def _shape(value: Any) -> tuple[str | None, Any]:
     """The first shape a value has. A JSON-RPC response with a result is looked into."""
     if value.__class__ is not dict:
         return None, None
-    hints = 0
+    hints, known = 0, _HINTS
     for name in value:
-        if name in _HINTS:
-            hints |= _HINTS[name]
-    while hints:
-        first = hints & -hints
-        hints ^= first
-        via, _, is_one = SHAPES[first.bit_length() - 1]
+        if name in known:
+            hints |= known[name]
+    for via, is_one in _CANDIDATES.get(hints) or _candidates(hints):
         if is_one(value):
             if via == "jsonrpc" and value.get("error") is None and value.get("result").__class__ is dict:
                 # Only one level: a result that is a response again is nobody's.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-__all__ = ["lowered", "verdict", "wait"]
+__all__ = ["lowered", "telling", "verdict", "wait"]
 
 _LIMITS = ("x-ratelimit-", "ratelimit-", "x-rate-limit-")
 # Most responses have none of these.
@@ -22,6 +22,10 @@ _WAITS = frozenset(
         *(f"{prefix}remaining" for prefix in _LIMITS),
     }
 )
+
+# Everything that is read here, and how long the names are: a cheaper question than how they are spelled.
+_TELLING = _WAITS | _VERDICTS | {"date", *(f"{prefix}reset" for prefix in _LIMITS)}
+_LENGTHS = frozenset(map(len, _TELLING))
 
 _EPOCH = 1_000_000_000
 """A reset above this is a point in time, below it a number of seconds; both are in use."""
@@ -34,7 +38,9 @@ def lowered(headers: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in headers.items():
         if value.__class__ is str and name.__class__ is str:
-            found.setdefault(name.lower(), value.strip())
+            name = name.lower()  # noqa: PLW2901
+            if name not in found:
+                found[name] = value.strip()
             continue
         first = value[0] if isinstance(value, (list, tuple)) and value else value
         if isinstance(name, bytes):
@@ -50,6 +56,17 @@ def lowered(headers: Any) -> dict[str, str]:
     return found
 
 
+def telling(headers: Any) -> dict[str, str]:
+    """The same of those headers that say anything about trying again; the others cost no more than a look."""
+    if headers.__class__ is dict:
+        headers = {
+            name: value
+            for name, value in headers.items()
+            if name.__class__ is not str or (len(name) in _LENGTHS and name.lower() in _TELLING)
+        }
+    return lowered(headers) if headers else {}
+
+
 def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> float | None:
     """
     Seconds the headers ask for, or None.
@@ -61,12 +78,12 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     """
     if _WAITS.isdisjoint(headers):
         return None
-    for name in ("retry-after-ms", "grpc-retry-pushback-ms"):
-        if name in headers:
-            value = _number(headers[name])
+    if "retry-after-ms" in headers or "grpc-retry-pushback-ms" in headers:
+        for name in ("retry-after-ms", "grpc-retry-pushback-ms"):
+            value = _number(headers.get(name))
             if value is not None and value >= 0:
                 return value / 1000
-    found = _retry_after(headers, now)
+    found = _retry_after(headers, now) if "retry-after" in headers else None
     return found if found is not None else _rate_limit(headers, now)
 
 
@@ -98,7 +115,7 @@ def _until(point: float, headers: Mapping[str, str], now: Callable[[], float] | 
 
 
 def _retry_after(headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
-    value = headers.get("retry-after", "")
+    value = headers["retry-after"]
     seconds = _number(value)
     if seconds is not None:
         return seconds if seconds >= 0 else None

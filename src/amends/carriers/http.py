@@ -46,13 +46,25 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
         status = int(status)
     if status.__class__ is not int or (status < 400 and status != 207) or status > 999:
         return NOT_FAILED
-    body = _body(response.get("body"))
-    headers = header_fields.lowered(response.get("headers"))
+    body = response.get("body")
+    if body.__class__ is not dict:
+        body = _body(body)
     if status == 207:
         return _multi_status(body)
-    wait = header_fields.wait(headers, now)
-    said = header_fields.verdict(headers)
-    reading = _from_body(body, status, wait)
+    fields = header_fields.telling(response.get("headers"))
+    said = header_fields.verdict(fields) if fields else None
+    own = None
+    if body.__class__ is dict and "error" not in body and KEY not in body:
+        own = problem.own_wait(body)
+    if own is not None:
+        # The usual problem: its own wait beats the headers', which need not be read.
+        wait: float | None = own
+        reading: Reading | None = Reading(
+            True, problem.fault_with(body, status, own, _BODY), "body", body, True
+        )
+    else:
+        wait = header_fields.wait(fields, now) if fields else None
+        reading = _from_body(body, status, wait)
     if reading is None or reading.fault is None:
         path = "status" if wait is None and said is None else "header"
         fault = _bare(status, wait, path)
@@ -70,8 +82,8 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
 
 
 def _body(body: Any) -> Any:
-    """The body as a value; what cannot be read says nothing."""
-    if body.__class__ is not dict and isinstance(body, (str, bytes, bytearray)):
+    """The body as a value, of one that is no object yet; what cannot be read says nothing."""
+    if isinstance(body, (str, bytes, bytearray)):
         try:
             body = read_json(body)
         except Unreadable:

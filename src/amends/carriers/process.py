@@ -22,6 +22,8 @@ from amends.dialects import envelope
 __all__ = ["read", "read_envelope"]
 
 _ENVELOPE = Origin("envelope", "envelope")
+_DEFAULT = PROFILES[DEFAULT_PROFILE]
+_FINE = frozenset({0, None})
 _NOT_STARTED = frozenset({126, 127})
 """The shell's own: the command could not be started at all."""
 
@@ -36,10 +38,10 @@ def read(process: Any) -> Reading:
     if process.get("timed_out") is True:
         return _timed_out()
     if spoken is not None:
-        failed = spoken.get("ok") is False or number not in {0, None} or _only_error(spoken)
+        failed = spoken.get("ok") is False or number not in _FINE or _only_error(spoken)
         if not failed:
             return NOT_FAILED
-        return _with_envelope(spoken, number, _profile(process) or PROFILES[DEFAULT_PROFILE])
+        return _with_envelope(spoken, number, _profile(process) or _DEFAULT)
     return NOT_FAILED if number == 0 else _bare(number, (_profile(process) or {}).get(number or 0))
 
 
@@ -61,8 +63,10 @@ def _spoken(stdout: Any) -> dict[str, Any] | None:
         stdout = stdout.decode("utf-8", "replace")
     if stdout.__class__ is not str:
         return None
-    text = stdout.removeprefix("\ufeff").strip()
-    if text.startswith("{"):
+    text = stdout
+    if not (stdout[:1] == "{" and stdout[-1] == "}"):
+        text = stdout.removeprefix("\ufeff").strip()
+    if text[:1] == "{":
         try:
             return _envelope(read_json(text))
         except Unreadable:

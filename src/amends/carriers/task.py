@@ -25,7 +25,7 @@ def read_error(error: Any) -> Reading:
     fault = task.fault_of(error) if error.__class__ is dict else None
     if fault is None:
         return FAILED
-    return Reading(failed=True, fatal=True, path="task", error=error, fault=fault)
+    return Reading(True, fault, "task", error, True)
 
 
 def write(fault: Fault, *, id: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:

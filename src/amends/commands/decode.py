@@ -53,24 +53,19 @@ def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
     """
     fault = reading.fault
     if fault is None:
-        decision = NOTHING_FOUND
-    elif not reading.fatal:
-        decision = NON_FATAL
-    else:
+        return Report(
+            False, reading.failed, reading.fatal, via, reading.path, reading.error, None, NOTHING_FOUND
+        )
+    fatal = reading.fatal
+    if fatal:
         decision = decide(fault, policy=UNBOUNDED, operation=_REPEATABLE if safe else _ONCE)
-    if fault is not None and (fault.details == {} or fault.intent == {}):
+    else:
+        decision = NON_FATAL
+    details, intent = fault.details, fault.intent
+    if (details is not None and not details) or (intent is not None and not intent):
         # Empty fields are left out; what was received empty still stands in `error`.
-        fault = replace(fault, details=fault.details or None, intent=fault.intent or None)
-    return Report(
-        fault is not None,
-        reading.failed,
-        reading.fatal,
-        via,
-        reading.path,
-        reading.error,
-        fault,
-        decision,
-    )
+        fault = replace(fault, details=details or None, intent=intent or None)
+    return Report(True, reading.failed, fatal, via, reading.path, reading.error, fault, decision)
 
 
 def add(subparsers: Any) -> None:
@@ -159,7 +154,7 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
                 if line is None:
                     raise Unreadable.size()
                 value = read(line)
-                answers.append(_encode(report(*examine_read(value, via), safe=safe)))
+                answers.append(_encode(report(*examine_read(value, via, len(line)), safe=safe)))
             except Unreadable as error:
                 status = 2
                 answers.append(json_bytes(encode(_unreadable(error, number).fault, "envelope")))

@@ -43,7 +43,9 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     def wait(self, retry: int) -> float:
         """The wait before retry number `retry` (1-based), without jitter."""
-        return min(self.cap, self.first * _GROWTH[self.kind](retry))
+        # Every kind begins with the first wait.
+        growth = 1.0 if retry == 1 else _GROWTH[self.kind](retry)
+        return min(self.cap, self.first * growth)
 
     def jitter(self, wait: float, draw: float | None) -> float:
         """

@@ -7,7 +7,7 @@ Only the code, the recovery class, `executed`, and numbers take part. Text never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,7 +16,7 @@ from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.terms import Action, Executed, Recovery
+from amends.core.terms import CORRECTABLE, NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN, Action
 from amends.core.vocabulary import row_for
 
 __all__ = ["REASONS", "Decision", "State", "decide"]
@@ -76,6 +76,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 _FIRST = State()
 _UNKNOWN = Operation()
 
+_RETRY, _ESCALATE = Action.RETRY, Action.ESCALATE
 _FIX = Decision(action=Action.FIX, delay=None, reason="correctable")
 _TERMINAL = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
 _VERIFY = Decision(action=Action.VERIFY, delay=None, reason="effect-unknown")
@@ -108,50 +109,45 @@ def decide(
 
     """
     recovery = fault.recovery
-    if recovery is Recovery.CORRECTABLE:
-        return _fix(fault, policy)
-    if recovery is Recovery.TERMINAL:
+    if recovery is CORRECTABLE:
+        return _fix(fault, policy) if policy.fallback else _FIX
+    if recovery is TERMINAL:
         return _give_up(policy, _TERMINAL)
-    if fault.executed is not Executed.NO and not operation.repeatable:
+    if fault.executed is not NOT_EXECUTED and not operation.repeatable:
         return _VERIFY
 
     attempts, backoff, uncertain = policy.limits(fault)
-    stop = spent(fault, state, attempts, uncertain)
-    hint = usable(fault.vocabulary, fault.retry_after)
-    if stop is not None:
-        return _give_up(policy, Decision(action=Action.ESCALATE, delay=None, reason=stop, resume_in=hint))
+    hint = None if fault.retry_after is None else usable(fault.vocabulary, fault.retry_after)
+    if attempts is not None or fault.max_retries is not None or recovery is not TRANSIENT:
+        stop = spent(fault, state, attempts, uncertain)
+        if stop is not None:
+            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=stop, resume_in=hint))
 
-    # A wait that was asked for is jittered upwards only; one of our own downwards.
-    move: Callable[[float, float | None], float]
-    if hint is not None:
-        delay, reason, move = hint, "hint", backoff.above
-    else:
-        delay, reason, move = _own_wait(fault, state, backoff)
-    if recovery is Recovery.UNCERTAIN:
+    delay, reason = (hint, "hint") if hint is not None else _own_wait(fault, state, backoff)
+    jittered = delay
+    if draw is not None:
+        # A wait that was asked for is jittered upwards only; one of our own downwards.
+        jittered = (backoff.jitter if reason == "backoff" else backoff.above)(delay, draw)
+    if recovery is UNCERTAIN:
         reason = "uncertain"
-    jittered = delay if draw is None else move(delay, draw)
     if policy.max_wait is not None or now is not None:
         late = too_late(policy, state, now, min(delay, jittered))
         if late is not None:
-            return _give_up(
-                policy, Decision(action=Action.ESCALATE, delay=None, reason=late, resume_in=delay)
-            )
+            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=late, resume_in=delay))
         # Jitter never carries a wait past a bound it kept without it.
         if jittered > delay and too_late(policy, state, now, jittered) is not None:
             jittered = delay
-    return Decision(action=Action.RETRY, delay=jittered, reason=reason)
+    return Decision(action=_RETRY, delay=jittered, reason=reason)
 
 
-def _own_wait(
-    fault: Fault, state: State, backoff: Backoff
-) -> tuple[float, str, Callable[[float, float | None], float]]:
-    """How long to wait where nobody says, why, and how jitter moves it."""
-    delay = backoff.wait(state.attempt)
+def _own_wait(fault: Fault, state: State, backoff: Backoff) -> tuple[float, str]:
+    """How long to wait where nobody says, and why."""
     row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
+    delay = backoff.wait(state.attempt)
     # M4: a row's wait is the first one, and the least one later: no second try comes sooner than the first did.
     if row_wait is not None and (state.attempt == 1 or row_wait > delay):
-        return row_wait, "row-wait", backoff.above
-    return delay, "backoff", backoff.jitter
+        return row_wait, "row-wait"
+    return delay, "backoff"
 
 
 def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> str | None:
@@ -165,7 +161,7 @@ def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> s
     allowed = fault.max_retries
     if allowed is not None and 0 <= allowed < made:
         return "verdict"
-    if fault.recovery is Recovery.UNCERTAIN and state.uncertain >= uncertain:
+    if fault.recovery is UNCERTAIN and state.uncertain >= uncertain:
         return "uncertain-spent"
     return None
 
@@ -185,12 +181,8 @@ def too_late(policy: Policy, state: State, now: float | None, delay: float) -> s
 
 def _fix(fault: Fault, policy: Policy) -> Decision:
     """Something has to change first; where that is a missing connection or sign-in, the other way will do (T9)."""
-    if policy.fallback and row_for(fault.vocabulary, fault.code, fault.status).qualifier in {
-        "setup",
-        "reauth",
-    }:
-        return _give_up(policy, _FIX)
-    return _FIX
+    missing = row_for(fault.vocabulary, fault.code, fault.status).qualifier in {"setup", "reauth"}
+    return _give_up(policy, _FIX) if missing else _FIX
 
 
 def _give_up(policy: Policy, escalation: Decision) -> Decision:

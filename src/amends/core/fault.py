@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.filling import fill
+from amends.core.terms import TRANSIENT, UNCERTAIN, Actor, Executed, Recovery
 
 __all__ = ["Fault", "Origin"]
 
@@ -100,11 +101,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
             and self.actor.__class__ is Actor
         ):
             return
-        from amends.core.filling import fill
-
         fill(self)
 
     @property
     def retryable(self) -> bool:
         """Whether the same request, unchanged, is worth sending again (transient or uncertain)."""
-        return self.recovery is Recovery.TRANSIENT or self.recovery is Recovery.UNCERTAIN
+        return self.recovery is TRANSIENT or self.recovery is UNCERTAIN

@@ -55,6 +55,52 @@ def fill(fault: Fault) -> None:
     given: Any = fault  # what a person wrote need not be what the annotations say
     if not isinstance(given.code, str) or not given.code:
         raise ValueError(f"code is a non-empty string, not {given.code!r}")
+    if not _ordinary(given):
+        _check(fault)
+    if fault.retry_after is not None and finite(fault.retry_after) is None:
+        raise ValueError(f"retry_after is a finite number of seconds, not {fault.retry_after!r}")
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    _set(fault, "recovery", given.recovery, Recovery, row.recovery)
+    _set(fault, "executed", given.executed, Executed, row.executed)
+    _set(fault, "actor", given.actor, Actor, row.actor)
+    if given.suggestions != ():
+        # A lone string is what people mean by one suggestion, and iterating it would give letters.
+        steps = (given.suggestions,) if isinstance(given.suggestions, str) else given.suggestions
+        force_setattr(fault, "suggestions", _all(steps, str, "suggestions are strings"))
+    if given.errors != ():
+        force_setattr(fault, "errors", _all(given.errors, type(fault), "errors are Faults"))
+
+
+def _ordinary(given: Any) -> bool:
+    """
+    Whether nothing but the usual was written, and rightly: then no field has to be checked.
+
+    A fault is made for every failure, and the whole table would be gone through for two or three words.
+    """
+    return (
+        given.message.__class__ is str
+        and given.vocabulary.__class__ is str
+        and (given.details is None or given.details.__class__ is dict)
+        and (given.status is None or given.status.__class__ is int)
+        and given.extensions.__class__ is dict
+        and given.field is None
+        and given.retry_after is None
+        and given.strategy is None
+        and given.max_retries is None
+        and given.trace_id is None
+        and given.doc_uri is None
+        and given.type is None
+        and given.title is None
+        and given.instance is None
+        and given.intent is None
+        and given.user_message is None
+        and given.attempt is None
+        and given.max_attempts is None
+    )
+
+
+def _check(fault: Fault) -> None:
+    """Refuse a field of the wrong type."""
     for name, kinds in _KINDS.items():
         value = getattr(fault, name)
         if value is None and name not in _NEEDED:
@@ -62,16 +108,6 @@ def fill(fault: Fault) -> None:
         if not isinstance(value, kinds) or isinstance(value, bool):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise TypeError(f"{name} is {wanted}, not {type(value).__name__}")
-    if fault.retry_after is not None and finite(fault.retry_after) is None:
-        raise ValueError(f"retry_after is a finite number of seconds, not {fault.retry_after!r}")
-    row = row_for(fault.vocabulary, fault.code, fault.status)
-    _set(fault, "recovery", Recovery, row.recovery)
-    _set(fault, "executed", Executed, row.executed)
-    _set(fault, "actor", Actor, row.actor)
-    # A lone string is what people mean by one suggestion, and iterating it would give letters.
-    steps = (given.suggestions,) if isinstance(given.suggestions, str) else given.suggestions
-    force_setattr(fault, "suggestions", _all(steps, str, "suggestions are strings"))
-    force_setattr(fault, "errors", _all(given.errors, type(fault), "errors are Faults"))
 
 
 def _all(items: Any, kind: type, rule: str) -> tuple[Any, ...]:
@@ -83,12 +119,13 @@ def _all(items: Any, kind: type, rule: str) -> tuple[Any, ...]:
     return found
 
 
-def _set(fault: Fault, name: str, word: type[_Word], default: _Word) -> None:
+def _set(fault: Fault, name: str, value: Any, word: type[_Word], default: _Word) -> None:
     """Set a closed word from its string, its member, or the table's default."""
-    value: Any = getattr(fault, name)
-    if value is None:
-        value = default
-    try:
-        force_setattr(fault, name, word(value))
-    except ValueError:
-        raise ValueError(f"{name} is one of {', '.join(word)}, not {value!r}") from None
+    if value.__class__ is word:
+        return
+    if value is not None:
+        try:
+            default = word(value)
+        except ValueError:
+            raise ValueError(f"{name} is one of {', '.join(word)}, not {value!r}") from None
+    force_setattr(fault, name, default)

@@ -29,8 +29,11 @@ def usable(vocabulary: str, retry_after: float | None) -> float | None:
     if retry_after is None or not isfinite(retry_after):
         return None
     if vocabulary == "adcp":
-        return float(min(LONGEST, max(1, ceil(retry_after))))
-    return min(LONGEST, float(retry_after)) if retry_after >= 0 else None
+        whole = ceil(retry_after)
+        return LONGEST if whole > LONGEST else float(whole) if whole > 1 else 1.0
+    if retry_after < 0:
+        return None
+    return LONGEST if retry_after > LONGEST else float(retry_after)
 
 
 _MAX_DOUBLE = int(1.7976931348623157e308)

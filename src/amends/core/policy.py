@@ -67,8 +67,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
         """For this fault: how many calls, which backoff, and how many retries while nobody knows if they help."""
-        rule = self._rule(fault) if self.rules else None
-        if rule is None:
+        if not self.rules or (rule := self._rule(fault)) is None:
             return self.attempts, self.backoff, self.uncertain
         attempts = self.attempts if rule.attempts is None else rule.attempts
         uncertain = self.uncertain if rule.uncertain is None else rule.uncertain

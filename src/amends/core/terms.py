@@ -58,3 +58,10 @@ class Action(StrEnum):
     """The call succeeded; the fault is a remark on part of it."""
     GENERIC = "generic"
     """No structured error was found: treat it as any other failure (or success)."""
+
+
+# The same members by names of their own, for code that runs for every fault: until Python 3.12 a member looked up on its
+# class costs as much as ten comparisons.
+TRANSIENT, CORRECTABLE = Recovery.TRANSIENT, Recovery.CORRECTABLE
+TERMINAL, UNCERTAIN = Recovery.TERMINAL, Recovery.UNCERTAIN
+NOT_EXECUTED, MAYBE_EXECUTED = Executed.NO, Executed.MAYBE

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import msgspec
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.terms import TERMINAL, Actor, Executed, Recovery
 
 __all__ = ["APP", "EVERYDAY", "Row", "Vocabulary", "names", "register", "row_for", "vocabulary"]
 
@@ -63,7 +63,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """
         if recovery is self.recovery:
             return self.actor
-        if recovery is Recovery.TERMINAL:
+        if recovery is TERMINAL:
             return Actor.OPERATOR if self.actor is Actor.CALLER else self.actor
         return Actor.CALLER
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Executed, Recovery
+from amends.core.terms import NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import warned
@@ -41,26 +41,31 @@ def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     """The same for an object already known to be bounded."""
-    code = members.code(data.get("code"))
+    get = data.get
+    code = members.code(get("code"))
     if code is None:
         return None
     row = VOCABULARY.row(code)
-    retryable = data.get("retryable")
+    retryable = get("retryable")
     recovery = row.recovery
     if retryable is True:
-        recovery = Recovery.TRANSIENT
-    elif retryable is False and recovery is Recovery.TRANSIENT:
-        recovery = Recovery.TERMINAL
+        recovery = TRANSIENT
+    elif retryable is False and recovery is TRANSIENT:
+        recovery = TERMINAL
+    message, details = get("message"), get("details")
     return Fault(
         code=code,
-        message=members.text(data.get("message")) or "",
+        message=message if message.__class__ is str else "",
         recovery=recovery,
         vocabulary="arcp",
-        details=members.mapping(data.get("details")),
-        actor=row.actor_under(recovery),
+        details=details if details.__class__ is dict else None,
+        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
         # RATE_LIMITED is none of ARCP's, but means the same in every mouth (M3).
-        executed=Executed.NO if code == "RATE_LIMITED" else row.executed,
-        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        executed=NOT_EXECUTED if code == "RATE_LIMITED" else row.executed,
+        # With all four members in an object of four there is no room for others.
+        extensions={}
+        if len(data) == 4 and retryable is not None and message is not None and details is not None
+        else members.unknown(data, _MEMBERS),
         origin=origin,
     )
 
@@ -69,10 +74,10 @@ def encode(fault: Fault) -> dict[str, Any]:
     """The error payload. Details leave as raised; what looks like a leak is logged as a warning."""
     if fault.origin is None:
         warned(fault, NAME)
-    if fault.recovery is Recovery.UNCERTAIN:
-        retryable = VOCABULARY.row(fault.code).recovery is Recovery.TRANSIENT
+    if fault.recovery is UNCERTAIN:
+        retryable = VOCABULARY.row(fault.code).recovery is TRANSIENT
     else:
-        retryable = fault.recovery is Recovery.TRANSIENT
+        retryable = fault.recovery is TRANSIENT
     error: dict[str, Any] = {"code": fault.code, "message": fault.message, "retryable": retryable}
     if fault.details is not None:
         error["details"] = fault.details

@@ -17,7 +17,17 @@ from amends.core.crosswalk import source_row
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.terms import (
+    CORRECTABLE,
+    MAYBE_EXECUTED,
+    NOT_EXECUTED,
+    TERMINAL,
+    TRANSIENT,
+    UNCERTAIN,
+    Actor,
+    Executed,
+    Recovery,
+)
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members
@@ -59,7 +69,6 @@ _MEMBERS: members.Readers = {
 _META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
-_SAID = {True: Recovery.TRANSIENT, "maybe": Recovery.UNCERTAIN}
 _BARE = Origin("envelope", "envelope")
 
 
@@ -94,7 +103,46 @@ def decode(data: Any, *, exit: Exit | None = None, origin: Origin = _BARE) -> Fa
 
 def fault_of(error: dict[str, Any], meta: Any, exit: Exit | None = None, origin: Origin = _BARE) -> Fault:
     """The Fault in an error object already known to be one and to be bounded, with the envelope's `meta`."""
-    return _fault(error, meta if meta.__class__ is dict else {}, exit, origin, [MAX_PARTS], 0)
+    said = meta if meta.__class__ is dict else {}
+    usual = None if said else _usual(error, exit, origin)
+    return usual or _fault(error, said, exit, origin, [MAX_PARTS], 0)
+
+
+def _usual(error: dict[str, Any], exit: Exit | None, origin: Origin) -> Fault | None:
+    """What `_fault` would give for an error of the five members most have, and at a third of its price; else None."""
+    get = error.get
+    code, message, retryable = get("code"), get("message"), get("retryable")
+    fix, milliseconds = get("fix_required"), get("retry_after_ms")
+    seen = (code is not None) + (message is not None) + (retryable is not None)
+    if len(error) != seen + (fix is not None) + (milliseconds is not None):
+        return None
+    code, known, row = _facts(code, exit)
+    if fix.__class__ is not str:
+        fix = None
+    recovery = _recovery(retryable, known, row, fix)
+    return Fault(
+        code=code,
+        message=message if message.__class__ is str else "",
+        recovery=recovery,
+        vocabulary="cli",
+        retry_after=None if milliseconds is None else _seconds(milliseconds),
+        suggestions=() if fix is None else (fix,),
+        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
+        executed=known.executed if known else exit.executed if exit else MAYBE_EXECUTED,
+        origin=origin,
+    )
+
+
+def _facts(said: Any, exit: Exit | None) -> tuple[str, Row | None, Row]:
+    """The code, its row where it is S2's own, and the row that speaks where it is not: the exit code's."""
+    code = members.code(said) or (exit.code if exit else "INTERNAL_ERROR")
+    known = VOCABULARY.rows.get(code)
+    return code, known, known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
+
+
+def _seconds(milliseconds: Any) -> float | None:
+    wait = finite(milliseconds)
+    return wait / 1000 if wait is not None and wait >= 0 else None
 
 
 def _fault(
@@ -106,13 +154,12 @@ def _fault(
     level: int,
 ) -> Fault:
     get = error.get
-    code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
-    known = VOCABULARY.rows.get(code)
-    row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
+    code, known, row = _facts(get("code"), exit)
     fix = members.text(get("fix_required"))
-    recovery = _recovery(error, known, row, fix)
-    wait = finite(get("retry_after_ms"))
-    actor = get("actor")
+    said, actor = get("recovery"), get("actor")
+    recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
+        get("retryable"), known, row, fix
+    )
     fields, extensions = members.sort(error, _MEMBERS)
     if meta:
         fields.update(members.sort(meta, _META)[0])
@@ -121,7 +168,7 @@ def _fault(
         code=code,
         recovery=recovery,
         vocabulary="cli",
-        retry_after=wait / 1000 if wait is not None and wait >= 0 else None,
+        retry_after=_seconds(get("retry_after_ms")),
         suggestions=_suggestions(error, fix),
         errors=_children(nested, origin, room, level) if nested else (),
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
@@ -149,18 +196,14 @@ def _verdict(retryable: Any) -> Any:
     return retryable if retryable.__class__ is bool or retryable == "maybe" else None
 
 
-def _recovery(error: dict[str, Any], known: Row | None, row: Row, fix: str | None) -> Recovery:
+def _recovery(retryable: Any, known: Row | None, row: Row, fix: str | None) -> Recovery:
     """M1's rules for a command line, first one that applies. `row` is the exit code's where the code is unknown."""
-    said = error.get("recovery")
-    if said.__class__ is str and said in _RECOVERY:
-        return _RECOVERY[said]
-    verdict = _verdict(error.get("retryable"))
-    if verdict is None:
-        return row.recovery
-    if verdict is False:
-        correctable = fix is not None or (known is not None and known.recovery is Recovery.CORRECTABLE)
-        return Recovery.CORRECTABLE if correctable else Recovery.TERMINAL
-    return _SAID[verdict]
+    if retryable is False:
+        correctable = fix is not None or (known is not None and known.recovery is CORRECTABLE)
+        return CORRECTABLE if correctable else TERMINAL
+    if retryable is True:
+        return TRANSIENT
+    return UNCERTAIN if _verdict(retryable) is not None else row.recovery
 
 
 def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
@@ -172,10 +215,10 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
 def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Executed:
     if error.get("phase") == "validation":
         # The newer table's promise: nothing has run yet.
-        return Executed.NO
+        return NOT_EXECUTED
     if known is not None:
         return known.executed
-    return exit.executed if exit else Executed.MAYBE
+    return exit.executed if exit else MAYBE_EXECUTED
 
 
 def encode(fault: Fault) -> dict[str, Any]:
@@ -196,11 +239,11 @@ def encode_error(fault: Fault) -> dict[str, Any]:
     if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
         # C3: a rate limit always says how long; the default is what a reader would wait anyway.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
-    fix = recovery is Recovery.CORRECTABLE
+    fix = recovery is CORRECTABLE
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "retryable": "maybe" if recovery is Recovery.UNCERTAIN else recovery is Recovery.TRANSIENT,
+        "retryable": "maybe" if recovery is UNCERTAIN else recovery is TRANSIENT,
         "retry_after_ms": wait,
         "retry_strategy": fault.strategy,
         "max_retries": fault.max_retries,

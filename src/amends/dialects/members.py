@@ -7,7 +7,18 @@ from typing import Any
 
 from amends.core.wire import deep
 
-__all__ = ["CODE_BYTES", "code", "mapping", "positive", "shallow", "sort", "text", "texts", "whole"]
+__all__ = [
+    "CODE_BYTES",
+    "code",
+    "mapping",
+    "positive",
+    "shallow",
+    "sort",
+    "text",
+    "texts",
+    "unknown",
+    "whole",
+]
 
 CODE_BYTES = 64
 """A code is a word, not a text (A7 sets the length for AdCP; the others get the same)."""
@@ -66,6 +77,13 @@ def sort(data: dict[str, Any], readers: Readers) -> tuple[dict[str, Any], dict[s
         else:
             extensions[name] = value
     return fields, extensions
+
+
+def unknown(data: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """The members a dialect does not know, of an object that mostly has none."""
+    if known.issuperset(data):
+        return {}
+    return {name: value for name, value in data.items() if name not in known}
 
 
 def mapping(value: Any) -> dict[str, Any] | None:

@@ -15,10 +15,22 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.crosswalk import source_row
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.terms import (
+    CORRECTABLE,
+    MAYBE_EXECUTED,
+    NOT_EXECUTED,
+    TERMINAL,
+    TRANSIENT,
+    UNCERTAIN,
+    Actor,
+    Executed,
+    Recovery,
+)
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
@@ -71,7 +83,6 @@ _MEMBERS: members.Readers = {**_CORE, **_OURS}
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
 _BARE = Origin("problem", "body")
-_WAITS = (("retry_after_ms", 1000), ("retry_after_seconds", 1))
 
 
 def decode(
@@ -98,8 +109,14 @@ def fault_of(
     data: dict[str, Any], status: int | None = None, wait: float | None = None, origin: Origin = _BARE
 ) -> Fault | None:
     """The same for an object already known to be bounded."""
-    if _CORE_NAMES.isdisjoint(data):
-        return None
+    own = own_wait(data)
+    if own is None:
+        return None if _CORE_NAMES.isdisjoint(data) else fault_with(data, status, wait, origin)
+    return fault_with(data, status, own, origin)
+
+
+def fault_with(data: dict[str, Any], status: int | None, wait: float | None, origin: Origin) -> Fault:
+    """The same for an object known to be a problem, with the wait that counts."""
     return _fault(data, status, None, wait, origin, [MAX_PARTS], 0)
 
 
@@ -117,38 +134,49 @@ def _fault(
         status = members.whole(get("status"), 100)
         if status is None or status > 599:
             status = inherited
-    fields, extensions = members.sort(data, _MEMBERS)
-    errors = get("errors")
-    children = _children(errors, None if status == 207 else status, origin, room, level) if errors else ()
-    suggestions = members.texts(get("suggestions"))
-    own_wait = _wait(data)
-    if own_wait is not None:
-        wait = own_wait
+    children: tuple[Fault, ...] = ()
+    if "errors" in data:
+        children = _children(data["errors"], None if status == 207 else status, origin, room, level)
+    suggestions = members.texts(data["suggestions"]) if "suggestions" in data else ()
     # 207 has no row: its parts decide (M1).
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
-    code = members.code(get("code"))
+    code = members.code(data["code"]) if "code" in data else None
     if code is None:
-        code = "CANCELLED" if status == 408 and "intent" in fields else _code(row, status)
+        if row is not None:
+            code = "CANCELLED" if status == 408 and get("intent").__class__ is dict else row.code
+        else:
+            code = "PARTIAL_FAILURE" if status == 207 else "UNKNOWN"
     said = get("recovery")
+    retriable = get("is_retriable")
     recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
-        get("is_retriable"), row, suggestions, children, wait
+        retriable, row, suggestions, children, wait
     )
     facts = row or row_for("http", code, status)
     actor = get("actor")
-    return Fault(
+    kind, title, detail, trace = get("type"), get("title"), get("detail"), get("trace_id")
+    found = Fault(
         code=code,
+        message=detail if detail.__class__ is str else "",
         recovery=recovery,
         vocabulary="http",
         retry_after=wait,
         suggestions=suggestions,
         errors=children,
+        trace_id=trace if trace.__class__ is str else None,
+        type=kind if kind.__class__ is str else None,
+        title=title if title.__class__ is str else None,
         status=status,
-        actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or facts.actor_under(recovery),
+        actor=(_ACTORS.get(actor) if actor.__class__ is str else None)
+        or (facts.actor if recovery is facts.recovery else facts.actor_under(recovery)),
         executed=_executed(code, status, facts),
-        extensions=extensions,
         origin=origin,
-        **fields,
     )
+    # Where what was looked for is all there is, the document need not be gone through.
+    seen = (kind is not None) + (title is not None) + (detail is not None) + (trace is not None)
+    if len(data) == seen + (retriable is not None) + ("status" in data) + ("retry_after_ms" in data):
+        return found
+    fields, extensions = members.sort(data, _MEMBERS)
+    return replace(found, extensions=extensions, **fields)
 
 
 def _children(
@@ -161,24 +189,18 @@ def _children(
     for item in value:
         if item.__class__ is dict and room[0] > 0:
             room[0] -= 1
-            found.append(_fault(item, None, inherited, None, origin, room, level + 1))
+            found.append(_fault(item, None, inherited, own_wait(item), origin, room, level + 1))
     return tuple(found)
 
 
-def _wait(data: dict[str, Any]) -> float | None:
+def own_wait(data: dict[str, Any]) -> float | None:
     """The body's own wait in seconds; 0 is none, and so is a negative one (M1, P3)."""
-    for name, unit in _WAITS:
-        if name in data:
-            value = finite(data[name])
-            if value is not None and value > 0:
-                return value / unit
-    return None
-
-
-def _code(row: Row | None, status: int | None) -> str:
-    if row is not None:
-        return row.code
-    return "PARTIAL_FAILURE" if status == 207 else "UNKNOWN"
+    if "retry_after_ms" in data:
+        value = finite(data["retry_after_ms"])
+        if value is not None and value > 0:
+            return value / 1000
+    value = finite(data["retry_after_seconds"]) if "retry_after_seconds" in data else None
+    return float(value) if value is not None and value > 0 else None
 
 
 def _recovery(
@@ -189,38 +211,37 @@ def _recovery(
     wait: float | None,
 ) -> Recovery:
     """M1's rules for a problem, first one that applies."""
-    correctable_row = row is not None and row.recovery is Recovery.CORRECTABLE
+    if is_retriable is True and wait is not None:
+        return TRANSIENT
+    correctable_row = row is not None and row.recovery is CORRECTABLE
     if is_retriable is False:
-        return Recovery.CORRECTABLE if correctable_row or suggestions or children else Recovery.TERMINAL
+        return CORRECTABLE if correctable_row or suggestions or children else TERMINAL
     if is_retriable is True:
-        if wait is None:
-            if suggestions:
-                return Recovery.CORRECTABLE
-            if correctable_row:
-                return Recovery.UNCERTAIN
-        return Recovery.TRANSIENT
+        if suggestions:
+            return CORRECTABLE
+        return UNCERTAIN if correctable_row else TRANSIENT
     if row is not None:
         return row.recovery
     if suggestions:
-        return Recovery.CORRECTABLE
-    return _of_children(children) if children else Recovery.TERMINAL
+        return CORRECTABLE
+    return _of_children(children) if children else TERMINAL
 
 
 def _of_children(children: tuple[Fault, ...]) -> Recovery:
     """What the parts of a failure say about the whole: transient only together, terminal alone."""
     kinds = {child.recovery for child in children}
-    if kinds == {Recovery.TRANSIENT}:
-        return Recovery.TRANSIENT
-    return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
+    if kinds == {TRANSIENT}:
+        return TRANSIENT
+    return TERMINAL if TERMINAL in kinds else CORRECTABLE
 
 
 def _executed(code: str, status: int | None, facts: Row) -> Executed:
     if status == 207:
         return Executed.YES
     if code == "RATE_LIMITED":
-        return Executed.NO
+        return NOT_EXECUTED
     if status is None and code not in VOCABULARY.rows:
-        return Executed.MAYBE
+        return MAYBE_EXECUTED
     # 408 borrows the row of TIMEOUT, and like it may have happened.
     return facts.executed
 

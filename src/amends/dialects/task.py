@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Recovery
+from amends.core.terms import TERMINAL, UNCERTAIN
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import warned
@@ -39,27 +39,32 @@ def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     """The same for an object already known to be bounded."""
-    code = members.code(data.get("code"))
+    get = data.get
+    code = members.code(get("code"))
     if code is None:
         return None
     row = VOCABULARY.rows.get(code)
-    recoverable = data.get("recoverable")
+    recoverable = get("recoverable")
     if recoverable is False:
-        recovery = Recovery.TERMINAL
+        recovery = TERMINAL
     elif row is not None:
         recovery = row.recovery
     else:
-        recovery = Recovery.UNCERTAIN if recoverable is True else Recovery.TERMINAL
+        recovery = UNCERTAIN if recoverable is True else TERMINAL
     facts = row or VOCABULARY.unknown
+    message, details = get("message"), get("details")
     return Fault(
         code=code,
-        message=members.text(data.get("message")) or "",
+        message=message if message.__class__ is str else "",
         recovery=recovery,
         vocabulary="task",
-        details=members.mapping(data.get("details")),
-        actor=facts.actor_under(recovery),
+        details=details if details.__class__ is dict else None,
+        actor=facts.actor if recovery is facts.recovery else facts.actor_under(recovery),
         executed=facts.executed,
-        extensions={name: value for name, value in data.items() if name not in _MEMBERS},
+        # With all four members in an object of four there is no room for others.
+        extensions={}
+        if len(data) == 4 and recoverable is not None and message is not None and details is not None
+        else members.unknown(data, _MEMBERS),
         origin=origin,
     )
 
@@ -71,7 +76,7 @@ def encode(fault: Fault) -> dict[str, Any]:
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.details is not None:
         error["details"] = fault.details
-    error["recoverable"] = fault.recovery is not Recovery.TERMINAL
+    error["recoverable"] = fault.recovery is not TERMINAL
     if fault.origin is not None and fault.origin.dialect == NAME:
         for name, value in fault.extensions.items():
             if name not in _MEMBERS:

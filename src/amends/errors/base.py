@@ -51,9 +51,9 @@ class FaultError(Exception):
     """The default message of a class of your own; of an instance, its fault's."""
 
     fault: Fault
-    decision: Decision | None
+    decision: Decision | None = None
     """What recovery decided last, where it was at work."""
-    history: tuple[Any, ...]
+    history: tuple[Any, ...] = ()
     """Every attempt recovery made, where it was at work."""
 
     def __init__(
@@ -80,15 +80,16 @@ class FaultError(Exception):
             more: any other field of Fault (recovery, trace_id, doc_uri, status, errors, …).
 
         """
-        more.setdefault("vocabulary", self.vocabulary)
+        vocabulary = more.pop("vocabulary") if "vocabulary" in more else self.vocabulary
         code = code or self.code
-        if more["vocabulary"] == "adcp":
+        if vocabulary == "adcp":
             _check_adcp(code)
         if message is None:
-            message = row_for(more["vocabulary"], code, more.get("status")).message
+            message = row_for(vocabulary, code, more.get("status")).message
         fault = Fault(
             code=code,
             message=message,
+            vocabulary=vocabulary,
             retry_after=retry_after,
             details=details,
             suggestions=suggestions,  # type: ignore[arg-type]
@@ -102,8 +103,6 @@ class FaultError(Exception):
         self.fault = fault
         # S5 looks at err.code: what was raised, which need not be what the class says.
         self.code, self.vocabulary, self.message = fault.code, fault.vocabulary, fault.message
-        self.decision = None
-        self.history = ()
 
     @classmethod
     def from_fault(cls, fault: Fault) -> FaultError:

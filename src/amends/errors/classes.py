@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from amends.core.vocabulary import APP, EVERYDAY
+from amends.core.vocabulary import vocabulary as vocabulary_of
 
 if TYPE_CHECKING:
     from amends.errors.base import FaultError
@@ -18,6 +19,10 @@ _MODULES = {
 }
 # HTTP speaks the everyday words.
 _MODULES["http"] = _MODULES[EVERYDAY]
+
+# S1 and S2 leave codes open: a code that is none of theirs comes from an application, and a program that has a class
+# for it means the same.
+_OPEN = frozenset({"http", "cli"})
 
 _OWN: dict[str, type[FaultError]] = {}
 
@@ -38,6 +43,8 @@ def class_for(vocabulary: str, code: str) -> type[FaultError]:
 
     if vocabulary == APP:
         return _OWN.get(code, FaultError)
+    if vocabulary in _OPEN and code in _OWN and code not in vocabulary_of(vocabulary).rows:
+        return _OWN[code]
     module = _MODULES.get(vocabulary)
     if module is None:
         return FaultError

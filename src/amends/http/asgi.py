@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 from amends.http.answers import Answer, Asked
@@ -72,9 +73,15 @@ async def reply(scope: Scope, send: Send, found: Answer) -> None:
 
 def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     """Headers as ASGI has them: whatever got into a value, it stays one line of Latin-1."""
-    found = []
-    for name, value in headers:
-        if "\n" in value or "\r" in value:
-            value = value.replace("\r", " ").replace("\n", " ")  # noqa: PLW2901
-        found.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
-    return found
+    return [_short(*each) if len(each[1]) <= _SHORT else _encoded(*each) for each in headers]
+
+
+def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
+    if "\n" in value or "\r" in value:
+        value = value.replace("\r", " ").replace("\n", " ")
+    return name.lower().encode("latin-1"), value.encode("latin-1", "replace")
+
+
+# Nearly every answer has the same few, so these are written once.
+_SHORT = 64
+_short = lru_cache(maxsize=256)(_encoded)
