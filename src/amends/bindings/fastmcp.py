@@ -27,6 +27,7 @@ except ImportError as missing:
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp_types import CallToolResult as MCPResult
 
 from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, learned, unpassed
 from amends.bindings.mcp.failures import Tell, is_missing, unknown
@@ -162,8 +163,9 @@ class Recovering:
             asked["fastmcp"] = {**asked.get("fastmcp", {}), "version": version}
         options = {"timeout": timeout, "progress_handler": progress_handler, "meta": asked or None}
         errors = "raise" if raise_on_error else "return"
-        result = await self._called(errors, name, arguments or {}, (), options, operation, policy)
-        found: CallToolResult = await self._parse_call_tool_result(name, result)  # type: ignore[attr-defined]
+        found: CallToolResult = await self._called(
+            errors, name, arguments or {}, (), options, operation, policy, parsed=True
+        )
         return found
 
     async def _called(
@@ -175,24 +177,28 @@ class Recovering:
         options: dict[str, Any],
         operation: Operation | None,
         policy: Policy | None,
+        *,
+        parsed: bool = False,
     ) -> Any:
-        """The result of a tool as it came, in the end."""
+        """The result of a tool in the end: as it came, or as FastMCP hands it out."""
         if operation is None:
             operation = self._calls.known(name, arguments) or await self._learned(name, arguments, policy)
 
-        async def attempt(left: float | None) -> Any:
-            result = await self._on_a_session("call_tool_mcp", left, name, arguments, *args, **options)
+        async def use(client: Any) -> Any:
+            result = await _own(client, "call_tool_mcp")(name, arguments, *args, **options)
             if getattr(result, "is_error", False):
                 raise failed_result(result)
-            return result
+            # It may ask for the tool's schema, so it belongs to the same session.
+            return await client._parse_call_tool_result(name, result) if parsed else result  # noqa: SLF001
 
-        return unpassed(await self._calls.run(attempt, operation, policy=policy, errors=errors))
+        result = unpassed(await self._calls.run(self._attempt(use), operation, policy=policy, errors=errors))
+        if parsed and isinstance(result, MCPResult):
+            return await self._parse_call_tool_result(name, result)  # type: ignore[attr-defined]
+        return result
 
     async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
-        async def attempt(left: float | None) -> Any:
-            return await self._on_a_session("list_tools", left)
-
-        found = await self._calls.run(attempt, READING, policy=policy)
+        use = self._attempt(lambda client: _own(client, "list_tools")())
+        found = await self._calls.run(use, READING, policy=policy)
         if isinstance(found, list):
             self._calls.tools = learned(found)
         self._calls.listed = True
@@ -207,23 +213,17 @@ class Recovering:
         return await self._read("get_prompt_mcp", *args, **options)
 
     async def _read(self, method: str, *args: Any, **options: Any) -> Any:
-        async def attempt(left: float | None) -> Any:
-            return await self._on_a_session(method, left, *args, **options)
+        use = self._attempt(lambda client: _own(client, method)(*args, **options))
+        return unpassed(await self._calls.run(use, READING))
 
-        return unpassed(await self._calls.run(attempt, READING))
+    def _attempt(self, use: Callable[[Any], Awaitable[Any]]) -> Callable[[float | None], Awaitable[Any]]:
+        """An attempt on the client's session, or where that has died on a fresh one for this attempt alone."""
 
-    async def _on_a_session(self, method: str, left: float | None, *args: Any, **options: Any) -> Any:
-        """One attempt: on the client's session, or where that has died on a fresh one for this call alone."""
-        if self._died():
-            fresh: Any = self.new()  # type: ignore[attr-defined]
-            call = getattr(super(Recovering, fresh), method)
+        async def anew() -> Any:
+            async with self.new() as fresh:  # type: ignore[attr-defined]
+                return await use(fresh)
 
-            async def once() -> Any:
-                async with fresh:
-                    return await call(*args, **options)
-
-            return await _limited(once(), left)
-        return await _limited(getattr(super(), method)(*args, **options), left)
+        return lambda left: _limited(anew() if self._died() else use(self), left)
 
     def _died(self) -> bool:
         """Whether the session ended by itself while the client is in use."""
@@ -233,6 +233,11 @@ class Recovering:
             return False
         dispatcher = getattr(state.session, "_dispatcher", None)
         return task.done() or getattr(dispatcher, "_closed", False) is True
+
+
+def _own(client: Any, method: str) -> Any:
+    """The client's own method, below recovery."""
+    return getattr(super(Recovering, client), method)
 
 
 async def _limited(call: Awaitable[Any], left: float | None) -> Any:
@@ -250,13 +255,13 @@ async def _limited(call: Awaitable[Any], left: float | None) -> Any:
 
 def _witnessing(transport: StreamableHttpTransport) -> Any:
     """A factory of HTTP clients that are seen through: of those the transport would have had."""
-    make = transport.httpx_client_factory or transport._make_verify_factory()  # noqa: SLF001
+    chosen = transport.httpx_client_factory
+    usual: Any = transport._make_verify_factory() or create_mcp_http_client  # noqa: SLF001
 
-    def witnessed(**options: Any) -> Any:
-        if make is None:
-            options.pop("follow_redirects", None)
-            return Witness(create_mcp_http_client(**options))
-        return Witness(make(**options))
+    def witnessed(*, follow_redirects: bool = True, **options: Any) -> Any:
+        if chosen is None:
+            return Witness(usual(**options))
+        return Witness(chosen(follow_redirects=follow_redirects, **options))  # type: ignore[call-arg]
 
     return witnessed
 

@@ -5,6 +5,7 @@ Run as a program it serves its standard streams: `python -m tests.bindings.apps.
 """
 
 import asyncio
+import logging
 import os
 import sys
 
@@ -289,6 +290,8 @@ def fast(shop, *, guarded=True):
 KINDS = {"official": official, "low_level": low_level, "fast": fast}
 
 if __name__ == "__main__":
+    # The SDK draws tracebacks in colour, which takes longer than everything that is tested.
+    logging.disable(logging.CRITICAL)
     made = KINDS[sys.argv[1]](Shop())
     if sys.argv[1] == "low_level":
         from mcp.server.stdio import stdio_server

@@ -68,6 +68,10 @@ class Told:
 def unwrapped(exc: BaseException) -> BaseException:
     """What was raised first, below the frameworks' wrapping."""
     for _ in range(_DEPTH):
+        if isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+            # A client's task groups wrap what is raised inside their block.
+            exc = exc.exceptions[0]
+            continue
         cause = attribute(exc, "__cause__")
         if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _quotes(exc)):
             break

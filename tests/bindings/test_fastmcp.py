@@ -1,0 +1,213 @@
+"""FastMCP guarded, seen by its plain client and the official one; and our client on it."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import fastmcp
+import mcp
+import pytest
+from fastmcp.client.transports import StreamableHttpTransport
+
+from amends import FaultError, Operation, extract
+from amends.bindings.fastmcp import Client, Recovering, guard
+from amends.carriers.layers import KEY
+from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.recovery import NONE
+from amends.testing import FakeClock
+from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official
+from tests.bindings.test_mcp_guard import said, stdio
+from tests.http.serving import serve
+
+MODES = ("2026-07-28", "legacy")
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    for name in ("mcp", "fastmcp", "amends.mcp"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    yield
+    for name in ("mcp", "fastmcp", "amends.mcp"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def clock():
+    with FakeClock() as fake:
+        yield fake
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_guarded_server_answers_as_s4_says(mode):
+    """A1, A2, A5, A19: typed, foreign, refused, missing, denied, deliberate."""
+    wanted = {
+        "limited": "RATE_LIMITED",
+        "budget": "BUDGET_TOO_LOW",
+        "own": "X_SHOP_OUT_OF_STOCK",
+        "crash": "SERVICE_UNAVAILABLE",
+        "denied": "PERMISSION_DENIED",
+        "said": "INVALID_REQUEST",
+    }
+    async with fastmcp.Client(fast(Shop()), mode=mode) as client:
+        for kind, code in wanted.items():
+            result = await client.call_tool_mcp("fails", {"kind": kind})
+            assert said(result)["code"] == code
+            assert SECRET not in result.model_dump_json()
+        refused = said(await client.call_tool_mcp("add", {"a": "x"}))
+        assert (refused["code"], refused["field"]) == ("VALIDATION_ERROR", "a")
+        assert said(await client.call_tool_mcp("nothing", {}))["code"] == "REFERENCE_NOT_FOUND"
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool_mcp("fails", {"kind": "protocol"})
+        assert caught.value.error.data == {"why": "because"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_resources_and_prompts(mode):
+    """JSON-RPC errors with the object in `data`; what an author wrote is shown, nothing else."""
+    async with fastmcp.Client(fast(Shop()), mode=mode) as client:
+        for call, code in (
+            (client.read_resource("shop://stock"), "SERVICE_UNAVAILABLE"),
+            (client.get_prompt("order", {"item": "tea"}), "SERVICE_UNAVAILABLE"),
+            (client.get_prompt("order", {"item": "closed"}), "INVALID_REQUEST"),
+            (client.get_prompt("nothing", {}), "REFERENCE_NOT_FOUND"),
+            (client.read_resource("shop://nothing"), "REFERENCE_NOT_FOUND"),
+        ):
+            with pytest.raises(mcp.MCPError) as caught:
+                await call
+            assert extract(caught.value).code == code
+            assert SECRET not in repr(caught.value.error)
+
+
+async def test_mounted_servers_are_guarded_with_the_one_above():
+    """One guard for all that is served through it."""
+    above = fastmcp.FastMCP("above")
+    above.mount(fast(Shop(), guarded=False), namespace="below")
+    guard(guard(above))
+    async with fastmcp.Client(above) as client:
+        assert said(await client.call_tool_mcp("below_fails", {"kind": "limited"}))["retry_after"] == 5
+        result = await client.call_tool_mcp("below_fails", {"kind": "crash"})
+        assert said(result)["code"] == "SERVICE_UNAVAILABLE"
+        assert SECRET not in result.model_dump_json()
+
+
+async def test_other_code_sees_the_exceptions_it_always_saw():
+    """Programs that call the server get FastMCP's own exceptions."""
+    from fastmcp.exceptions import ToolError
+
+    with pytest.raises(ToolError):
+        await fast(Shop()).call_tool("fails", {"kind": "crash"})
+
+
+async def test_the_official_client_and_processes():
+    """Over standard streams and HTTP, with the official client on the other side."""
+    async with mcp.Client(stdio("fast")) as client:
+        assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+    with serve(fast(Shop()).http_app(), lifespan="on") as url:
+        for mode in MODES:
+            async with mcp.Client(f"{url}/mcp", mode=mode) as client:
+                found = await client.call_tool("fails", {"kind": "budget"})
+                assert json.loads(found.content[0].text)[KEY]["field"] == "budget"
+
+
+def test_what_is_no_server_is_refused():
+    """A mistake in a program, said at once."""
+    with pytest.raises(TypeError, match="FastMCP"):
+        guard(object())
+
+
+# ------------------------------------------------------------------------------------------------------------ client
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("make", [fast, official])
+async def test_the_client_raises_typed_errors_and_recovers(make, mode, clock):
+    """On a server of either kind: what did not happen is repeated, what may have is not."""
+    shop = Shop()
+    async with Client(make(shop), mode=mode) as client:
+        assert isinstance(client, fastmcp.Client)
+        assert (await client.call_tool("add", {"a": 1})).structured_content == {"result": 2}
+        assert not (await client.call_tool("buy", {"item": "tea", "times": 2})).is_error
+        assert (await client.call_tool("look", {"times": 1})).structured_content == {"result": 2}
+        with pytest.raises(ServiceUnavailableError) as caught:
+            await client.call_tool("breaks_once")
+        assert caught.value.decision.action.value == "verify"
+        with pytest.raises(ValidationError) as caught:
+            await client.call_tool("add", {"a": "x"})
+        assert caught.value.fault.field == "a"
+        with pytest.raises(ServiceUnavailableError):
+            await client.read_resource("shop://stock")
+        with pytest.raises(FaultError):
+            await client.get_prompt("order", {"item": "crash"})
+    assert shop.bought == ["tea"]
+    assert shop.calls["breaks_once"] == 1
+    assert clock.waits[:2] == [1, 1]
+
+
+async def test_results_can_be_had_as_they_came(clock):
+    """`raise_on_error=False` and `call_tool_mcp`, after recovery."""
+    async with Client(fast(Shop()), policy=NONE) as client:
+        assert (await client.call_tool("fails", {"kind": "limited"}, raise_on_error=False)).is_error
+        assert (await client.call_tool_mcp("fails", {"kind": "limited"})).is_error
+        with pytest.raises(RateLimitedError):
+            await client.call_tool("fails", {"kind": "limited"}, version=None, meta={"a": 1})
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool("fails", {"kind": "page"})
+        assert caught.value.code == -32042
+
+
+async def test_progress_arrives():
+    """Through the guard and our client."""
+    seen = []
+
+    async def progress(at, total, message):
+        seen.append(at)
+
+    async with Client(fast(Shop())) as client:
+        await client.call_tool("steps", progress_handler=progress)
+    assert {0, 1, 2} <= set(seen)
+
+
+async def test_a_program_that_dies_is_started_again():
+    """The call in flight may have happened; the next one runs on a session of its own."""
+    from fastmcp.client.transports import StdioTransport
+
+    transport = StdioTransport(command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", "fast"])
+    async with Client(transport) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("dies", operation=Operation(name="dies"))
+        assert caught.value.fault.executed.value == "maybe"
+        assert (await client.call_tool("add", {"a": 1}, operation=Operation(read_only=True))).data == 2
+
+
+async def test_factories_of_ones_own_and_certificates_are_kept():
+    """The HTTP client a user chose is the one that is seen through."""
+    import httpx2
+
+    made = []
+
+    def factory(**options):
+        made.append(options)
+        return httpx2.AsyncClient(**options)
+
+    with serve(fast(Shop()).http_app(), lifespan="on") as url:
+        for options in ({"httpx_client_factory": factory}, {"verify": False}):
+            async with Client(StreamableHttpTransport(f"{url}/mcp", **options)) as client:
+                assert (await client.call_tool("add", {"a": 1})).data == 2
+    assert made
+
+
+def test_a_mixin_for_classes_of_ones_own():
+    """`Recovering` in front of the bases."""
+
+    class Own(Recovering, fastmcp.Client):
+        pass
+
+    assert Own(fast(Shop()), policy=NONE)._calls.policy is NONE
+
+
+def test_a_missing_extra_names_the_install_line():
+    """Without fastmcp, importing the binding says what to install."""
+    code = "import sys; sys.modules['fastmcp'] = None\nimport amends.bindings.fastmcp"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "amends[fastmcp]" in done.stderr
