@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
-from a2a.client.errors import A2AClientError
+from a2a.client.errors import A2AClientError, A2AClientTimeoutError
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import A2AError
 
@@ -49,7 +49,8 @@ def _fault(exc: Exception, heard: Heard) -> Fault:
     number = (heard.error() or {}).get("code")
     if isinstance(number, int) and number in JSONRPC:
         return fault_of(JSONRPC[number], details={"jsonrpc": number})
-    if isinstance(exc, httpx.HTTPError | OSError) or isinstance(exc.__cause__, httpx.HTTPError | OSError):
+    known = httpx.HTTPError | OSError | A2AClientTimeoutError
+    if isinstance(exc, known) or isinstance(exc.__cause__, known):
         return from_exception(exc)
     # Whatever else the SDK stumbles over is an answer that is none.
     return fault_of(LOST)
