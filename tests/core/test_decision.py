@@ -162,3 +162,12 @@ def test_a_policy_chooses_the_backoff(kind):
         2.0,
         1.5,
     }
+
+
+def test_without_a_bound_on_attempts_a_no_is_still_a_no():
+    """The sender's own limit and the one try of an uncertain failure hold whatever the policy leaves open."""
+    asked = Fault(code="RATE_LIMITED", max_retries=0, retry_after=5)
+    assert decide(asked, policy=UNBOUNDED).reason == "verdict"
+    unknown = Fault(code="INTERNAL_ERROR", executed="no")
+    assert decide(unknown, policy=UNBOUNDED).reason == "uncertain"
+    assert decide(unknown, policy=UNBOUNDED, state=State(attempt=2, uncertain=1)).reason == "uncertain-spent"
