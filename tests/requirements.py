@@ -37,6 +37,8 @@ _ENVELOPE = "tests/dialects/test_envelope.py::"
 _TASK = "tests/dialects/test_task.py::"
 _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
+_CLIENT = "tests/arcp/test_client.py::"
+_INTEROP = "tests/arcp/test_interop.py::"
 _CODES = "tests/arcp/test_codes.py::"
 _JOBS = "tests/arcp/test_jobs.py::"
 _OUTGOING = "tests/dialects/test_outgoing.py::"
@@ -580,6 +582,8 @@ ALL = (
         f"{_OVER_ARCP}test_one_shape_in_every_place",
         f"{_CODES}test_every_code_has_its_condition_and_one_shape",
         f"{_JOBS}test_an_error_of_a_tool_leaves_the_job_alive",
+        f"{_CLIENT}test_every_job_error_is_raised",
+        f"{_CLIENT}test_a_session_error_is_what_connect_raises",
     ),
     _(
         "R3",
@@ -606,7 +610,10 @@ ALL = (
         f"{_ARCP_RAISED}test_the_tables_default",
         f"{_ARCP_RAISED}test_unknown_codes_are_the_roots",
         f"{_OVER_ARCP}test_a_peers_failed_result_by_its_status",
-        deferral="ARCP: the client's handle",
+        f"{_CLIENT}test_every_job_error_is_raised",
+        f"{_CLIENT}test_every_failed_result_is_raised",
+        f"{_CLIENT}test_a_session_that_cannot_be_resumed",
+        f"{_INTEROP}test_its_failures_are_raised_by_our_client",
     ),
     _(
         "R6",
@@ -615,7 +622,9 @@ ALL = (
         "tests/arcp/test_security.py::test_a_first_frame_that_is_no_hello",
         "tests/arcp/test_sessions.py::test_who_may_connect",
         "tests/arcp/test_sessions.py::test_resuming_too_late",
-        deferral="ARCP: connect and resume",
+        f"{_CLIENT}test_a_session_error_is_what_connect_raises",
+        f"{_CLIENT}test_a_session_error_that_ends_the_connection_ends_the_session",
+        f"{_CLIENT}test_a_session_that_is_over_is_replaced",
     ),
     _(
         "R7",
@@ -636,6 +645,8 @@ ALL = (
         "An idempotency key collapses retries to one job",
         "tests/arcp/test_idempotency.py::*",
         "tests/arcp/test_model.py::test_whatever_happens",
+        f"{_CLIENT}test_a_refusal_is_for_that_request_alone",
+        f"{_CLIENT}test_the_loop_of_s5",
     ),
     _(
         "R10",
@@ -643,7 +654,7 @@ ALL = (
         f"{_RAISED}test_assigning_details_replaces_them",
         f"{_RAISED}test_a_copy_follows_its_own_details",
         f"{_ARCP_RAISED}test_context_on_the_way_out",
-        deferral="ARCP: on errors that a handle raised, with its job id",
+        f"{_CLIENT}test_every_job_error_is_raised",
     ),
     _(
         "R11",
