@@ -17,23 +17,23 @@ from typing import Any
 from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.core.hints import usable
-from amends.core.terms import Executed, Recovery
+from amends.core.terms import Executed
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
 from amends.foreign.exceptions import from_exception, whole
+from amends.foreign.rules import RULES, WAIT, Rule
 
 __all__ = ["WAIT", "from_upstream", "from_upstreams"]
 
-WAIT = 10.0
-"""Seconds to wait for an upstream that said "too many" and not for how long (A18)."""
-
+_TRACE = r"(?!0{32})[0-9a-f]{32}"
+"""An id of W3C Trace Context: a number, and nothing that could be prose."""
 _FIELD = r"[\w.$/~\[\]*-]{1,256}"
 """A pointer or a path, and nothing that could be prose."""
 _MAX_SUGGESTION = 256
 _MAX_PARTS = 100
 
 
-def from_upstream(failure: Any, *, caller_can_fix: bool = False) -> Fault:
+def from_upstream(failure: Any, *, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES) -> Fault:
     """
     An upstream's failure in AdCP's words, as our own caller should hear it.
 
@@ -42,6 +42,7 @@ def from_upstream(failure: Any, *, caller_can_fix: bool = False) -> Fault:
             counts as a failure all the same.
         caller_can_fix: our caller wrote what the upstream refused. Only then is the answer correctable, with the
             fields at fault and redacted suggestions. Refused credentials are ours and never the caller's.
+        rules: the table that decides: `amends.foreign.rules.RULES`, or yours in front of it.
 
     >>> told = from_upstream(ConnectionResetError("billing.internal:8443"))
     >>> told.code, told.recovery.value, told.executed.value
@@ -55,17 +56,30 @@ def from_upstream(failure: Any, *, caller_can_fix: bool = False) -> Fault:
         return _told("SERVICE_UNAVAILABLE")
     if _conformant(fault):
         return fault
-    facts: dict[str, Any] = {"executed": fault.executed, "attempt": fault.attempt}
+    facts: dict[str, Any] = {"executed": fault.executed, "attempt": fault.attempt, "trace_id": _trace(fault)}
     wait = usable(fault.vocabulary, fault.retry_after)
     everyday = row_for(fault.vocabulary, fault.code, fault.status).everyday
-    if everyday == "RATE_LIMITED" or fault.status == 429:
-        return _told("RATE_LIMITED", retry_after=WAIT if wait is None else wait, **facts)
-    if caller_can_fix and fault.recovery is Recovery.CORRECTABLE and everyday != "UNAUTHENTICATED":
-        return _fixable(fault, facts)
+    for rule in rules:
+        if rule.fits(fault, everyday, caller_can_fix=caller_can_fix):
+            more = _fixable(fault) if rule.fixable else {}
+            more |= {
+                name: value for name in ("recovery", "message") if (value := getattr(rule, name)) is not None
+            }
+            if not rule.fixable:
+                more["retry_after"] = rule.wait if wait is None else wait
+            return _told(rule.code, **more, **facts)
     return _told("SERVICE_UNAVAILABLE", retry_after=wait, **facts)
 
 
-def from_upstreams(failures: Iterable[Any], *, caller_can_fix: bool = False) -> Fault:
+def _trace(fault: Fault) -> str | None:
+    """The upstream's trace id, which is what somebody asks both of us by."""
+    found = fault.trace_id or fault.extensions.get("trace_id")
+    return found if isinstance(found, str) and re.fullmatch(_TRACE, found) else None
+
+
+def from_upstreams(
+    failures: Iterable[Any], *, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+) -> Fault:
     """
     The failures of several upstreams as one, each kept in `errors` with its own code and recovery.
 
@@ -79,7 +93,8 @@ def from_upstreams(failures: Iterable[Any], *, caller_can_fix: bool = False) -> 
         ValueError: when there is none.
 
     """
-    parts = [from_upstream(failure, caller_can_fix=caller_can_fix) for failure in failures]
+    rules = tuple(rules)
+    parts = [from_upstream(failure, caller_can_fix=caller_can_fix, rules=rules) for failure in failures]
     if not parts:
         raise ValueError("there is no failure to tell of: pass at least one")
     return parts[0] if len(parts) == 1 else whole(parts, ("SERVICE_UNAVAILABLE", VOCABULARY.name))
@@ -104,22 +119,23 @@ def _conformant(fault: Fault) -> bool:
 
 
 def _told(code: str, *, executed: Executed = Executed.MAYBE, **more: Any) -> Fault:
-    row = VOCABULARY.rows[code]
+    row = VOCABULARY.row(code)
+    recovery = more.pop("recovery", row.recovery)
     return Fault(
         code=code,
-        message=row.message,
-        recovery=row.recovery,
+        message=more.pop("message", row.message),
+        recovery=recovery,
         vocabulary=VOCABULARY.name,
         executed=executed,
-        actor=row.actor,
+        actor=row.actor_under(recovery),
         **more,
     )
 
 
-def _fixable(fault: Fault, facts: dict[str, Any]) -> Fault:
+def _fixable(fault: Fault) -> dict[str, Any]:
     """What the caller can correct: the fields, and redacted suggestions."""
     parts = tuple(_part(part, fault.executed) for part in fault.errors[:_MAX_PARTS])
-    return _told("VALIDATION_ERROR", errors=parts, **_where(fault), **facts)
+    return {"errors": parts, **_where(fault)}
 
 
 def _part(fault: Fault, executed: Executed) -> Fault:
