@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from hashlib import sha256
-from secrets import token_hex
+from random import getrandbits
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,6 +37,7 @@ __all__ = ["accepted_payload", "begin", "place", "spent", "submit", "trace_of"]
 
 _TRIES = 16
 _LONGEST_KEY = 256
+_NO_LEASE = Lease()
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -73,9 +74,10 @@ async def submit(session: Session, message: Envelope) -> None:
                     await node.credentials.revoke(order.job_id)
                 return
             continue
-        feed = Feed(session, order.job_id, order.trace, 2, SUBMITTED)
+        feed = Feed(session, order.job_id, order.trace, 2 if job is None else job.last + 1, SUBMITTED)
         if job is not None:
             job.credentials = credentials
+            session.newborn = job
         _tell(session, message, order, feed, waiting=job is None, credentials=credentials)
         if job is not None:
             await run(job)
@@ -96,6 +98,12 @@ async def place(node: Node, order: Order, *, child: bool = False) -> Job | None:
     node.accepted(order.principal)
     if here:
         node.reserve()
+    if agent is not None and here and node.prompt and order.key is None:
+        # Nobody looks before it waits: it is written down then, or together with its end.
+        mark = node.ledger.accepted(order, here=True)
+        job = begin(node, order, agent, mark, 0)
+        job.outbox.append(mark)
+        return job
     try:
         await node.ledger.accept(order, here=here)
     except BaseException:
@@ -165,7 +173,7 @@ async def _ordered(node: Node, session: Session, message: Envelope, request: Sub
 
 def _lease(request: Submit, now: float, *, keyed: bool) -> Lease:
     if not request.lease_request and not request.lease_constraints:
-        return Lease()
+        return _NO_LEASE
     # With a key it may be a repetition of what was accepted long ago: whether the end has passed is asked when a job
     # would begin.
     return read_lease(request.lease_request, request.lease_constraints, now=0.0 if keyed else now)
@@ -195,7 +203,8 @@ def trace_of(given: str | None) -> str:
         found = parts[1] if len(parts) >= 4 else given
         if len(found) == 32 and _hexadecimal(found) and found != "0" * 32:
             return found
-    return token_hex(16)
+    # Unique is enough: a trace id is shown to everybody.
+    return f"{getrandbits(128) or 1:032x}"
 
 
 def _hexadecimal(text: str) -> bool:
@@ -335,13 +344,14 @@ def accepted_payload(
     order: Order, request_id: str | None, credentials: list[dict[str, Any]] | None = None
 ) -> Accepted:
     """`job.accepted`; the same for every submission that leads to this job, but for the request it answers."""
-    lease = Lease(order.grants, order.expires_at)
+    plain = not order.grants and order.expires_at is None
+    lease = _NO_LEASE if plain else Lease(order.grants, order.expires_at)
     return Accepted(
         order.job_id,
         order.agent,
         lease.wire(),
         lease.constraints(),
-        lease.budget.counters() or None if order.grants else None,
+        None if plain else lease.budget.counters() or None,
         credentials,
         text_of(order.created),
         order.trace,

@@ -19,6 +19,7 @@ from amends.arcp.runtime.agents import inventory
 from amends.arcp.runtime.cancel import cancel
 from amends.arcp.runtime.feeds import SUBMITTED
 from amends.arcp.runtime.listing import listed, may_observe, subscribe, unsubscribe
+from amends.arcp.runtime.noticing import Noticing
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     FEATURES,
@@ -215,13 +216,27 @@ async def _converse(session: Session) -> None:
             await node.sessions.confirmed(session)
         if message.type == "job.submit":
             # Its task goes on to be the job's.
-            node.spawn(_answered(submit, session, message))
+            session.starting += 1
+            node.begin(_submitted(session, message))
         else:
             handler = _HANDLERS.get(message.type)
             if handler is not None:
                 await _answered(handler, session, message)
         if session.full:
             await session.room()
+
+
+async def _submitted(session: Session, message: Envelope) -> None:
+    session.starting -= 1
+    session.hold()
+    try:
+        await Noticing(_answered(submit, session, message), session.go_on)
+    except Exception:  # noqa: BLE001 - nobody waits for this task: whoever submitted is told
+        _log.exception("a submission failed")
+        session.say("job.error", _error(InternalError(), request_id=message.id), trace=message.trace_id)
+    finally:
+        session.node.finished()
+    session.finished()
 
 
 async def _answered(

@@ -111,6 +111,8 @@ async def _done(job: Job, order: Order) -> tuple[Mark, Budget]:
     node = job.node
     credentials = None if node.credentials is None else await node.credentials.issue(order)
     child = await place(node, order, child=True)
+    if child is not None:
+        child.write_down()
     job.adopted(encode(accepted_payload(order, None)))
     if child is not None:
         child.credentials = credentials

@@ -35,6 +35,7 @@ RUNNING, ENDING, ENDED = "running", "ending", "ended"
 
 _log = logging.getLogger("amends.arcp")
 _PAUSE = 0.05
+_NO_LEASE, _NO_BUDGET = Lease(), Budget()
 
 
 class Job:
@@ -74,8 +75,8 @@ class Job:
         self.run = run
         self.epoch = epoch
         self.last = last
-        self.lease = Lease(order.grants, order.expires_at)
-        self.budget = self.lease.budget if order.grants else Budget()
+        self.lease = Lease(order.grants, order.expires_at) if order.grants or order.expires_at else _NO_LEASE
+        self.budget = self.lease.budget if order.grants else _NO_BUDGET
         self.phase = RUNNING
         self.stopping: ARCPError | None = None
         self.expired: ARCPError | None = None
@@ -125,6 +126,12 @@ class Job:
             self._flushing = True
             self.node.promptly(self._flush())
 
+    def write_down(self) -> None:
+        """Write a job that was only begun: it is about to wait, and others will look for it."""
+        if self.outbox and not self._flushing and self.phase is RUNNING:
+            self._flushing = True
+            self.node.promptly(self._flush())
+
     def mark(self, kind: str, payload: bytes) -> Mark:
         """An entry of this run."""
         return Mark(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
@@ -147,7 +154,7 @@ class Job:
             while self.outbox and self.phase is not ENDED:
                 marks, self.outbox = self.outbox, []
                 self._held = 0
-                write = partial(self.node.ledger.write, self.order.job_id, marks, self.last)
+                write = partial(self.node.ledger.write, self.order, marks, self.last)
                 if not await self._persist(write, len(marks)):
                     return
                 self._committed(marks)
@@ -195,7 +202,7 @@ class Job:
 
     async def _persist(self, write: Callable[[], Awaitable[None]], count: int) -> bool:
         """Do a write of `count` entries; one whose answer was lost is looked up before it is believed to be ours."""
-        give_up = self.node.loop.time() + self.node.limits.node_lease
+        give_up = 0.0
         while True:
             try:
                 await write()
@@ -205,7 +212,9 @@ class Job:
                     return True
                 break
             except StoreUnavailableError:
-                if self.node.loop.time() > give_up:
+                now = self.node.loop.time()
+                give_up = give_up or now + self.node.limits.node_lease
+                if now > give_up:
                     _log.warning("job %s is given up: its store does not answer", self.order.job_id)
                     break
                 await asyncio.sleep(_PAUSE)

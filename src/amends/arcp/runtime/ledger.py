@@ -152,14 +152,7 @@ class Ledger:
             ConflictError: its key is taken.
 
         """
-        mark = Mark(
-            "accepted",
-            1,
-            1 if here else 0,
-            self.node if here else "",
-            order.created,
-            msgspec.Raw(encode(order)),
-        )
+        mark = self.accepted(order, here=here)
         steps = Steps()
         steps.append(job_log(order.job_id), encode(mark), last=0)
         self._activate(steps, order, mark)
@@ -176,6 +169,11 @@ class Ledger:
                 await self.store.log(job_log(order.job_id)).drop()
             raise
         return 1
+
+    def accepted(self, order: Order, *, here: bool) -> Mark:
+        """The first entry of a job's log."""
+        node, epoch = (self.node, 1) if here else ("", 0)
+        return Mark("accepted", 1, epoch, node, order.created, msgspec.Raw(encode(order)))
 
     async def again(self, order: Order, tail: tuple[int, Mark], *, here: bool) -> Mark:
         """
@@ -240,9 +238,9 @@ class Ledger:
         """Make sure that a job that waits is in its queue: without transactions, a crash may have come in between."""
         await self.store.queue(queue_of(order.agent)).put(order.job_id.encode(), key=order.job_id)
 
-    async def write(self, job_id: str, marks: Sequence[Mark], last: int) -> None:
+    async def write(self, order: Order, marks: Sequence[Mark], last: int) -> None:
         """
-        Append events behind entry `last`.
+        Append events behind entry `last`; also of a job that is written down only now.
 
         Raises:
             ConflictError: the job is no longer ours.
@@ -250,7 +248,9 @@ class Ledger:
         """
         steps = Steps()
         for number, mark in enumerate(marks):
-            steps.append(job_log(job_id), encode(mark), last=last + number)
+            steps.append(job_log(order.job_id), encode(mark), last=last + number)
+        if not last:
+            self._activate(steps, order, marks[0])
         await steps.commit(self.store)
 
     async def end(self, order: Order, marks: Sequence[Mark], last: int, status: str, owner: str) -> None:
@@ -264,7 +264,8 @@ class Ledger:
         steps = Steps()
         for number, mark in enumerate(marks):
             steps.append(job_log(order.job_id), encode(mark), last=last + number)
-        self._settle(steps, order, marks[-1], last + len(marks), status, owner)
+        # A job that is written down together with its end has not been among the active ones.
+        self._settle(steps, order, marks[-1], last + len(marks), status, owner if last else None)
         await steps.commit(self.store)
 
     async def mend(self, order: Order, tail: tuple[int, Mark], status: str, owner: str) -> None:
@@ -291,7 +292,9 @@ class Ledger:
             ACTIVE, self._active_key(order.job_id, mark.node), encode(summary_of(order, status, mark.run))
         )
 
-    def _settle(self, steps: Steps, order: Order, mark: Mark, last: int, status: str, owner: str) -> None:
+    def _settle(
+        self, steps: Steps, order: Order, mark: Mark, last: int, status: str, owner: str | None
+    ) -> None:
         row = summary_of(order, status, mark.run, ended=mark.at, last=last)
         steps.put(JOBS, self._ended_key(order), encode(row))
         if order.key is not None:
@@ -301,7 +304,8 @@ class Ledger:
                 encode(KeyRow(order.job_id, order.fingerprint)),
                 expires_in=self._limits.key_window,
             )
-        steps.delete(ACTIVE, self._active_key(order.job_id, owner))
+        if owner is not None:
+            steps.delete(ACTIVE, self._active_key(order.job_id, owner))
 
     @staticmethod
     def _active_key(job_id: str, node: str) -> str:

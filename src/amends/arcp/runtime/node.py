@@ -17,6 +17,7 @@ from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.sessions import Sessions
+from amends.arcp.runtime.steps import done_at_once
 from amends.arcp.wire import new_id
 from amends.stores import Store, StoreError
 
@@ -109,14 +110,24 @@ class Node:
 
     def promptly(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done now, where the store makes nobody wait; else beside."""
-        if not self.prompt:
+        if self.prompt:
+            done_at_once(work)
+        else:
             self.spawn(work)
-            return
-        try:
-            work.send(None)
-        except StopIteration:
-            return
-        raise RuntimeError("a memory store made somebody wait")
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """
+        The same as `spawn`, for work that keeps its failures to itself; cheaper by a callback.
+
+        It has to call `finished` as its last act.
+        """
+        self._tasks.add(self.loop.create_task(work))
+
+    def finished(self) -> None:
+        """The last act of what was begun."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.discard(task)
 
     @property
     def tasks(self) -> set[asyncio.Task[Any]]:

@@ -19,12 +19,14 @@ import msgspec
 
 from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, encode, session_log
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
+from amends.arcp.runtime.steps import done_at_once
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.arcp.wire.messages import Accepted
 from amends.stores import ConflictError, StoreError
 
 if TYPE_CHECKING:
+    from amends.arcp.runtime.job import Job
     from amends.arcp.runtime.node import Node
 
 __all__ = ["Session", "snapshot"]
@@ -53,6 +55,7 @@ class Session:
         "_bytes",
         "_flushes",
         "_flying",
+        "_held",
         "_kept_from",
         "_log",
         "_log_end",
@@ -61,6 +64,7 @@ class Session:
         "_rooms",
         "_since_snapshot",
         "_snapshots",
+        "_soon",
         "_wake",
         "acked",
         "closing",
@@ -69,6 +73,7 @@ class Session:
         "feeds",
         "heard",
         "id",
+        "newborn",
         "next_event",
         "node",
         "pinged",
@@ -77,6 +82,7 @@ class Session:
         "row",
         "sending",
         "sent",
+        "starting",
         "writer",
     )
 
@@ -100,6 +106,8 @@ class Session:
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
         self.closing = False
+        self.starting = 0
+        """Submissions that were read and have not been looked at."""
         self.row: Any = None
         self.revision = 0
         self.heard = self.sent = self.pinged = node.loop.time()
@@ -116,6 +124,10 @@ class Session:
         self._flushes: list[asyncio.Future[None]] = []
         self._snapshots: list[tuple[int, int]] = [(next_event, log_end)] if log_end else []
         self._since_snapshot = 0
+        self._soon = False
+        self._held = False
+        self.newborn: Job | None = None
+        """A job that was begun in this step of the event loop, and is not written down."""
         self._kept_from = 0
         self._refused_kinds = tuple(
             start for feature, start in _DROPPED_KINDS.items() if feature not in features
@@ -204,12 +216,20 @@ class Session:
             await asyncio.wait([waiter], timeout=within)
 
     def _ring(self) -> None:
+        if not self.node.prompt:
+            self._wake_writer()
+        elif not self._soon and not self._held:
+            self._soon = True
+            self.node.loop.call_soon(self.flush)
+
+    def _wake_writer(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     def _make_room(self) -> None:
-        rooms, self._rooms = self._rooms, []
-        _release(rooms)
+        if self._rooms:
+            rooms, self._rooms = self._rooms, []
+            _release(rooms)
 
     # -- sending it
 
@@ -228,8 +248,7 @@ class Session:
                 await self.send(self._frames(items))
                 if self._since_snapshot >= _SNAPSHOT_EVERY:
                     await self._trim()
-                if self._rooms:
-                    self._make_room()
+                self._make_room()
                 if self._flushes and not self._queue:
                     flushes, self._flushes = self._flushes, []
                     _release(flushes)
@@ -241,6 +260,57 @@ class Session:
             _log.exception("session %s loses its connection: the store fails", self.id)
         finally:
             await self.node.drop(self)
+
+    def hold(self) -> None:
+        """A submission is looked at: what it has to say is put together until it has to wait."""
+        self._held = self.node.prompt
+
+    def go_on(self) -> None:
+        """It has to wait: what there is goes out, and a job that was begun is written down."""
+        self._held = False
+        job, self.newborn = self.newborn, None
+        if job is not None:
+            job.write_down()
+        if self._queue:
+            self._ring()
+
+    def finished(self) -> None:
+        """A submission was served to its end. The last of those that came together sends for all of them."""
+        self._held = False
+        self.newborn = None
+        if not self.starting:
+            self.flush()
+        elif self._queue:
+            self._ring()
+
+    def flush(self) -> None:
+        """Do the same at once, where neither store nor connection makes anybody wait; else leave it to the task."""
+        self._soon = False
+        if not self._queue or self._wake is None or self._wake.done():
+            return
+        if self.closing or not self.node.prompt or self._since_snapshot >= _SNAPSHOT_EVERY:
+            self._wake_writer()
+            return
+        items, self._queue = self._queue, []
+        self._bytes = 0
+        try:
+            done_at_once(self._number(items))
+        except ConflictError:
+            self.node.spawn(self.node.drop(self))
+            return
+        frames = self._frames(items)
+        if not frames:
+            return
+        if self.connection.post(frames):
+            self.sent = self.node.loop.time()
+            self._make_room()
+            flushes, self._flushes = self._flushes, []
+            _release(flushes)
+        else:
+            # They have their numbers: as they are they go first.
+            self._queue[:0] = frames
+            self._bytes += sum(map(len, frames))
+            self._wake_writer()
 
     async def send(self, frames: list[bytes]) -> None:
         """Hand frames to the connection; the heartbeat sees to it that this does not last for ever."""
@@ -338,7 +408,7 @@ class Session:
         self._bytes = 0
         self._make_room()
         _release(self._flushes)
-        self._ring()
+        self._wake_writer()
 
 
 def _release(waiters: Iterable[asyncio.Future[None]]) -> None:

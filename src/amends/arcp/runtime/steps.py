@@ -6,13 +6,15 @@ The order is the caller's promise: interrupted after any step, what stands is so
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 from amends.stores.contract import Store, Transaction
 
-__all__ = ["Steps"]
+__all__ = ["Steps", "done_at_once"]
 
-_Step = tuple[str, str, tuple[Any, ...], dict[str, Any]]
+_LOG, _PUT, _CREATE, _DELETE, _QUEUE = range(5)
+_Step = tuple[int, str, Any, Any, Any]
 
 
 class Steps:
@@ -25,23 +27,23 @@ class Steps:
 
     def append(self, log: str, value: bytes, *, last: int | None = None) -> None:
         """See `Log.append`."""
-        self._steps.append(("log", log, (value,), {"last": last}))
+        self._steps.append((_LOG, log, value, last, None))
 
     def put(self, table: str, key: str, value: bytes, *, expires_in: float | None = None) -> None:
         """See `Table.put`."""
-        self._steps.append(("put", table, (key, value), {"expires_in": expires_in}))
+        self._steps.append((_PUT, table, key, value, expires_in))
 
     def create(self, table: str, key: str, value: bytes, *, expires_in: float | None = None) -> None:
         """See `Table.create`."""
-        self._steps.append(("create", table, (key, value), {"expires_in": expires_in}))
+        self._steps.append((_CREATE, table, key, value, expires_in))
 
     def delete(self, table: str, key: str) -> None:
         """See `Table.delete`."""
-        self._steps.append(("delete", table, (key,), {}))
+        self._steps.append((_DELETE, table, key, None, None))
 
     def enqueue(self, queue: str, value: bytes, key: str) -> None:
         """See `Queue.put`."""
-        self._steps.append(("queue", queue, (value,), {"key": key}))
+        self._steps.append((_QUEUE, queue, value, key, None))
 
     async def commit(self, store: Store) -> None:
         """
@@ -57,19 +59,37 @@ class Steps:
             await self._one_by_one(store)
 
     def _together(self, tx: Transaction) -> None:
-        for what, name, given, more in self._steps:
-            if what == "log":
-                tx.log(name).append(*given, **more)
-            elif what == "queue":
-                tx.queue(name).put(*given, **more)
+        for what, name, first, second, third in self._steps:
+            if what == _LOG:
+                tx.log(name).append(first, last=second)
+            elif what == _PUT:
+                tx.table(name).put(first, second, expires_in=third)
+            elif what == _DELETE:
+                tx.table(name).delete(first)
+            elif what == _CREATE:
+                tx.table(name).create(first, second, expires_in=third)
             else:
-                getattr(tx.table(name), what)(*given, **more)
+                tx.queue(name).put(first, key=second)
 
     async def _one_by_one(self, store: Store) -> None:
-        for what, name, given, more in self._steps:
-            if what == "log":
-                await store.log(name).append(*given, **more)
-            elif what == "queue":
-                await store.queue(name).put(*given, **more)
+        for what, name, first, second, third in self._steps:
+            if what == _LOG:
+                await store.log(name).append(first, last=second)
+            elif what == _PUT:
+                await store.table(name).put(first, second, expires_in=third)
+            elif what == _DELETE:
+                await store.table(name).delete(first)
+            elif what == _CREATE:
+                await store.table(name).create(first, second, expires_in=third)
             else:
-                await getattr(store.table(name), what)(*given, **more)
+                await store.queue(name).put(first, key=second)
+
+
+def done_at_once(work: Coroutine[Any, Any, None]) -> None:
+    """Run what waits for nothing but a memory store, which makes nobody wait, without a task."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    work.close()
+    raise RuntimeError("a memory store made somebody wait")
