@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from amends import FaultError
 from amends.tasks import Metadata, Request, Response, Status
 from amends.tasks.documents import moment, seconds_of, stamp
+from tests.strategies import rarely
 
 FAILED = {
     "id": "task-uuid",
@@ -99,6 +100,7 @@ def test_other_statuses():
     assert odd.document() == {"degraded": True}
 
 
+@rarely
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(),

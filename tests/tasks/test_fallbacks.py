@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.tasks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
+from tests.strategies import rarely
 
 S3_CLAUDE = """\
 ## Fallback Behaviors
@@ -116,6 +117,7 @@ def test_a_file_that_is_no_text(tmp_path):
         read_fallbacks(path)
 
 
+@rarely
 @given(st.text(alphabet="#*-_`: If without not connected1.\n\t", max_size=300))
 def test_the_reader_is_total(text):
     """Fallbacks, or a FallbackError; in linear time."""

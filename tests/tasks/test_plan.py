@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from amends import FaultError
 from amends.tasks import Step, fan_out, graph, result_of, sequence
 from amends.tasks.plan import filled
+from tests.strategies import rarely
 
 
 def step(name, *after, payload=None, **more):
@@ -40,6 +41,7 @@ def test_a_plan_that_is_none(steps):
     assert raised.value.fault.code == "INVALID_FIELD_VALUE"
 
 
+@rarely
 @given(st.integers(2, 30), st.data())
 def test_graphs_without_a_way_back_are_taken(size, data):
     """Whatever waits only for earlier ones is a plan; one arrow back along a path is none."""

@@ -237,7 +237,7 @@ class Orchestrator:
             name=request.type.replace(">", "") or "step",
             type=request.type,
             payload=request.payload,
-            agent=agent or request.agent or self._agent_for(request),
+            agent=agent or request.agent or self._agent_for(request.type),
         )
         return Submitted(
             at=now,
@@ -250,9 +250,9 @@ class Orchestrator:
             key=request.idempotency_key,
         )
 
-    def _agent_for(self, request: Request) -> str | None:
+    def _agent_for(self, type: str) -> str | None:
         try:
-            return self._house.agent_for(request.type, None).name
+            return self._house.agent_for(type, None).name
         except FaultError:
             return None  # perhaps another process has it
 
@@ -261,7 +261,12 @@ class Orchestrator:
 
         if not all(isinstance(step, Step) for step in steps):
             raise TypeError("a plan consists of Steps: use sequence(), fan_out() or graph()")
-        checked = tuple(msgspec.structs.replace(step, payload=stored(step.payload)) for step in graph(steps))
+        checked = tuple(
+            msgspec.structs.replace(
+                step, payload=stored(step.payload), agent=step.agent or self._agent_for(step.type)
+            )
+            for step in graph(steps)
+        )
         return Submitted(at=now, id="", type="plan", steps=checked, single=False)
 
     async def _offered(self, record: Submitted) -> None:

@@ -509,11 +509,15 @@ class Run:
     def _told(self, record: Record) -> None:
         """What happened, to those who watch."""
         if isinstance(record, Finished):
-            kind = "undone" if record.undo else "fallback" if record.degraded else "finished"
-            self._tell(kind, step=record.step, began=record.began)
+            self._tell("undone" if record.undo else "finished", step=record.step, began=record.began)
         elif isinstance(record, Failed):
-            retried = record.decision.action is Action.RETRY
-            kind = "retry" if retried else "undo-failed" if record.undo else "failed"
+            kind = "undo-failed" if record.undo else "failed"
+            if record.decision.action is Action.RETRY:
+                kind = "retry"
+            elif (
+                record.decision.action is Action.FALLBACK and self.state.steps[record.step].state != "failed"
+            ):
+                kind = "fallback"
             self._tell(
                 kind,
                 step=record.step,
