@@ -24,6 +24,7 @@ __all__ = ["Client"]
 
 _ENDED = frozenset({"success", "error", "cancelled", "timed_out"})
 _PAGE = 100
+_UNCLAIMED = 64
 
 
 class Client:
@@ -34,6 +35,8 @@ class Client:
         self._token = token
         self._settings = settings
         self._jobs: dict[str, Job] = {}
+        self._unclaimed: dict[str, Job] = {}
+        """Jobs heard of while a submission waits for its answer: the answer may have been lost with a connection."""
         self._requests = Requests(settings.request_timeout)
         self._link = Link(dial, token, settings, self)
         self._renewing = Lock()
@@ -302,7 +305,7 @@ class Client:
         """A message that is about jobs or answers a request."""
         type = message.type
         if type == "job.event":
-            job = self._jobs.get(message.job_id or "")
+            job = self._jobs.get(message.job_id or "") or self._unclaimed_job(message.job_id)
             if job is None or not job.take(message):
                 return None
             wait = job.events.room(self._settings.patience) if job.events.crowded else None
@@ -318,6 +321,21 @@ class Client:
         if answers is not None:
             self._answered(message, answers)
         return None
+
+    def _unclaimed_job(self, job_id: str | None) -> Job | None:
+        """
+        A job nobody here knows (yet).
+
+        After a resumption the events of a job can come before the answer to its submission: that was lost, and is
+        asked for again. They are kept for whoever gets that answer. An end is not: the new answer brings its own.
+        """
+        if not job_id or not self._requests.any("job.submit"):
+            self._unclaimed.clear()
+            return None
+        job = self._unclaimed.get(job_id)
+        if job is None and len(self._unclaimed) < _UNCLAIMED:
+            job = self._unclaimed[job_id] = Job(job_id, None, self._settings)
+        return job
 
     @staticmethod
     async def _later(job: Job, message: Envelope, size: int, wait: Any) -> None:
@@ -335,9 +353,10 @@ class Client:
         if accepted.request_id is None and accepted.delegate_id is not None:
             # A child of one of our jobs (10.1): nobody here asked for it.
             return
-        job = self._jobs.get(accepted.job_id)
+        job = self._jobs.get(accepted.job_id) or self._unclaimed.pop(accepted.job_id, None)
         if job is None:
-            job = Job(accepted.job_id, accepted.trace_id or message.trace_id, self._settings)
+            job = Job(accepted.job_id, None, self._settings)
+        job.trace_id = job.trace_id or accepted.trace_id or message.trace_id
         if self._requests.answer(Handle(self, job, accepted), "job.submit", accepted.request_id):
             # Known from now on: its events may be right behind.
             self._jobs[accepted.job_id] = job

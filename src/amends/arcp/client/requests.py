@@ -43,6 +43,10 @@ class Requests:
         """Whether somebody waits."""
         return bool(self._waiting)
 
+    def any(self, type: str) -> bool:
+        """Whether a request of a type waits."""
+        return any(request.message.type == type for request in self._waiting.values())
+
     def add(self, message: Envelope, *, repeatable: bool, job_id: str | None = None) -> Future[Any]:
         """A request that is about to be sent; what is given is its answer."""
         answer: Future[Any] = self._loop.create_future()

@@ -1,0 +1,261 @@
+"""Our client with our runtime: over a WebSocket that breaks at random places, in memory, left and taken up again."""
+
+import asyncio
+import random
+
+import pytest
+
+from amends import Policy
+from amends.arcp import Limits, Runtime, connect
+from amends.arcp.transports import ConnectionLost, websocket
+from amends.core.backoff import Backoff
+from amends.errors.arcp import (
+    CancelledError,
+    DuplicateKeyError,
+    HeartbeatLostError,
+    InternalError,
+    LeaseSubsetViolationError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+
+QUICK = Policy(attempts=None, max_wait=20.0, backoff=Backoff(first=0.001, cap=0.01))
+EVENTS = 200
+
+
+class Broken:
+    """A line that is cut after a few frames, in either direction, again and again."""
+
+    def __init__(self, dial, seed):
+        self.dial = dial
+        self.dice = random.Random(seed)
+        self.lines = 0
+
+    async def __call__(self):
+        connection = await self.dial()
+        self.lines += 1
+        # The first frames are the greeting's: a line that never gets that far proves nothing.
+        return Line(connection, self.dice.randint(3, 40))
+
+
+class Line:
+    """A connection that lasts for so many frames."""
+
+    def __init__(self, connection, frames):
+        self.connection = connection
+        self.left = frames
+        self.peer = connection.peer
+
+    async def spend(self):
+        self.left -= 1
+        if self.left == 0:
+            self.connection._socket.transport.abort()
+
+    async def send(self, data):
+        await self.spend()
+        await self.connection.send(data)
+
+    async def send_all(self, frames):
+        for frame in frames:
+            await self.send(frame)
+
+    def post(self, frames):
+        return False
+
+    async def receive(self):
+        frame = await self.connection.receive()
+        await self.spend()
+        # What was on its way when the line was cut is lost.
+        return frame if self.left > 0 else None
+
+    async def close(self, code=1000, reason=""):
+        await self.connection.close(code, reason)
+
+
+def register(runtime):
+    runs = {}
+
+    @runtime.register_agent("talk")
+    async def talk(given, ctx):
+        for number in range(EVENTS):
+            await ctx.log(str(number))
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+        return given
+
+    @runtime.register_agent("echo")
+    async def echo(given, ctx):
+        runs[ctx.job_id] = runs.get(ctx.job_id, 0) + 1
+        return given
+
+    @runtime.register_agent("stream")
+    async def stream(given, ctx):
+        for number in range(50):
+            yield f"{number} "
+
+    @runtime.register_agent("slow")
+    async def slow(given, ctx):
+        await ctx.status("waiting")
+        await asyncio.sleep(60)
+
+    @runtime.register_agent("flaky")
+    async def flaky(given, ctx):
+        runs[ctx.job_id] = runs.get(ctx.job_id, 0) + 1
+        if ctx.run < 3:
+            raise InternalError("not yet", details={"run": ctx.run})
+        return ctx.run
+
+    @runtime.register_agent("climber")
+    async def climber(given, ctx):
+        ctx.authorize("fs.read", given)
+        return "read"
+
+    @runtime.register_agent("greedy")
+    async def greedy(given, ctx):
+        child = await ctx.delegate("echo", 1, lease=given)
+        return await child.done if hasattr(child, "done") else child
+
+    return runs
+
+
+@pytest.fixture
+async def served():
+    """A runtime, its URL, and how often each job ran."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.2))
+    runs = register(runtime)
+    async with asyncio.timeout(60), runtime, runtime.listen(port=0) as listening:
+        yield runtime, listening.url, runs
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_nothing_is_lost_or_doubled_on_a_line_that_breaks(served, seed):
+    """6.3, 8.3: every event once and in order, every result, every key one job, however often the line is cut."""
+    _, url, runs = served
+    broken = Broken(lambda: websocket.dial(url), seed)
+    async with connect(broken, token="secret", resuming=QUICK) as client:
+        handles = await asyncio.gather(
+            *(client.submit("talk", number, idempotency_key=f"talk-{seed}-{number}") for number in range(3)),
+            client.submit("stream", idempotency_key=f"stream-{seed}"),
+        )
+        echoes = await asyncio.gather(
+            *(client.submit("echo", number, idempotency_key=f"echo-{seed}-{number}") for number in range(10))
+        )
+        assert [await handle.done for handle in echoes] == list(range(10))
+        for number, handle in enumerate(handles[:3]):
+            assert [event.body["message"] async for event in handle.events()] == [
+                str(each) for each in range(EVENTS)
+            ]
+            assert await handle.done == number
+        assert await handles[3].done == "".join(f"{number} " for number in range(50))
+    assert broken.lines > 5
+    assert set(runs.values()) == {1}
+
+
+async def test_events_are_numbered_without_gaps(served):
+    """8.3: over all jobs of a session."""
+    _, url, _ = served
+    async with connect(url, token="secret") as client:
+        handles = await asyncio.gather(*(client.submit("talk") for _ in range(3)))
+        numbers = sorted([event.seq for handle in handles async for event in handle.events()])
+        await asyncio.gather(*(handle.done for handle in handles))
+        # Three of the numbers are those of the results.
+        assert len(numbers) == 3 * EVENTS
+        assert client._link.last_seq == 3 * EVENTS + 3
+
+
+async def test_the_loop_of_s5_runs_one_job(served):
+    """After a retryable failure the same key runs the job again, under the same id."""
+    _, url, runs = served
+    async with connect(url, token="secret") as client:
+        attempts = []
+        policy = Policy(attempts=5, backoff=Backoff(first=0.001))
+        assert await client.submit_with_recovery("flaky", policy=policy, history=attempts) == 3
+        assert (len(attempts), list(runs.values())) == (3, [3])
+
+
+async def test_a_session_left_and_taken_up_again(served):
+    """The ticket carries the right to cancel; a used one is worth nothing."""
+    _, url, _ = served
+    client = await connect(url, token="secret")
+    handle = await client.submit("slow")
+    ticket = await client.detach()
+    with pytest.raises(HeartbeatLostError):
+        await handle.done
+    async with connect(url, token="secret") as stranger:
+        with pytest.raises(PermissionDeniedError):
+            await stranger.cancel(handle.job_id)
+        watched = await stranger.subscribe(handle.job_id)
+        async with connect(url, token="secret", ticket=ticket) as again:
+            assert again.session_id == ticket.session_id
+            await again.cancel(handle.job_id, "enough")
+        with pytest.raises(CancelledError) as caught:
+            await watched.done
+        assert caught.value.details == {"reason": "enough"}
+    with pytest.raises(UnauthenticatedError):
+        async with connect(url, token="secret", ticket=ticket):
+            pass
+
+
+async def test_leases_hold_over_the_wire(served):
+    """9.3: traversal is PERMISSION_DENIED with its details; a wider child is refused."""
+    _, url, _ = served
+    async with connect(url, token="secret") as client:
+        lease = {"fs.read": ["/workspace/**"], "agent.delegate": ["echo"]}
+        assert await (await client.submit("climber", "/workspace/a", lease=lease)).done == "read"
+        with pytest.raises(PermissionDeniedError) as caught:
+            await (await client.submit("climber", "/workspace/../etc/passwd", lease=lease)).done
+        assert caught.value.details["target"] == "/workspace/../etc/passwd"
+        with pytest.raises(LeaseSubsetViolationError):
+            await (await client.submit("greedy", {"fs.read": ["/**"]}, lease=lease)).done
+
+
+async def test_a_key_used_for_something_else_harms_nobody(served):
+    """R9."""
+    _, url, _ = served
+    async with connect(url, token="secret") as client:
+        standing = await client.submit("slow")
+        assert await (await client.submit("echo", 1, idempotency_key="k")).done == 1
+        with pytest.raises(DuplicateKeyError):
+            await client.submit("echo", 2, idempotency_key="k")
+        assert not standing.finished
+        await standing.cancel()
+
+
+async def test_a_runtime_that_stops_is_not_hung_on():
+    """Handles raise within their bounds when it goes and does not come back."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
+    register(runtime)
+    short = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
+    async with asyncio.timeout(30):
+        await runtime.start()
+        async with runtime.listen(port=0) as listening:
+            client = await connect(listening.url, token="secret", resuming=short, connect_timeout=2.0)
+            handle = await client.submit("slow")
+            await runtime.abandon()
+        with pytest.raises(HeartbeatLostError):
+            await handle.done
+        await client.close()
+
+
+async def test_a_line_that_never_comes_up_again():
+    """The policy bounds the tries."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
+    register(runtime)
+    async with asyncio.timeout(30), runtime, runtime.listen(port=0) as listening:
+        dials = 0
+
+        async def once():
+            nonlocal dials
+            dials += 1
+            if dials > 1:
+                raise ConnectionLost("cut")
+            return Line(await websocket.dial(listening.url), 5)
+
+        short = Policy(attempts=4, backoff=Backoff(first=0.001, cap=0.002))
+        client = await connect(once, token="secret", resuming=short)
+        handle = await client.submit("talk")
+        with pytest.raises(HeartbeatLostError) as caught:
+            await handle.done
+        assert caught.value.details == {"reason": "unreachable"}
+        assert dials == 5
+        await client.close()
