@@ -153,8 +153,10 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
             try:
                 if line is None:
                     raise Unreadable.size()
-                value = read(line)
-                answers.append(_encode(report(*examine_read(value, via, len(line)), safe=safe)))
+                result = report(*examine_read(read(line), via, len(line)), safe=safe)
+                answers.append(_encoder(result))
+            except UnicodeEncodeError:
+                answers.append(json_bytes(result))
             except Unreadable as error:
                 status = 2
                 answers.append(json_bytes(encode(_unreadable(error, number).fault, "envelope")))
@@ -163,13 +165,6 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
             out.write(b"\n".join(answers))
             out.flush()
     return status
-
-
-def _encode(result: Report) -> bytes:
-    try:
-        return _encoder(result)
-    except UnicodeEncodeError:
-        return json_bytes(result)
 
 
 _encoder = msgspec.json.Encoder().encode
