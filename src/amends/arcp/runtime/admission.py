@@ -18,7 +18,7 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.agents import Agent, parsed, resolve
+from amends.arcp.runtime.agents import Agent, resolve
 from amends.arcp.runtime.entries import KEYS, Mark, Order, key_name
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
@@ -131,16 +131,14 @@ def _queued(node: Node, order: Order) -> None:
 
 
 def _here(node: Node, reference: str) -> Agent | None:
-    name, _, version = reference.partition("@")
-    return node.agents.get(name, version)
+    return node.agents.meant(reference)
 
 
 # -- what is asked for
 
 
 async def _ordered(node: Node, session: Session, message: Envelope, request: Submit) -> Order:
-    name, version = parsed(request.agent)
-    agent = node.agents.default(name) if version is None else node.agents.get(name, version)
+    agent = node.agents.meant(request.agent)
     if agent is not None:
         reference, can_repeat = agent.ref, agent.repeatable
     else:

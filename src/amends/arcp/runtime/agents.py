@@ -59,6 +59,7 @@ class Agents:
     def __init__(self) -> None:
         self._versions: dict[str, dict[str, Agent]] = {}
         self._defaults: dict[str, str] = {}
+        self._meant: dict[str, Agent] = {}
 
     def add(
         self, name: str, function: Callable[..., Any], *, version: str, default: bool | None, repeatable: bool
@@ -78,7 +79,14 @@ class Agents:
         versions[version] = agent
         if default or (default is None and name not in self._defaults):
             self._defaults[name] = version
+        self._meant[agent.ref] = agent
+        if name in self._defaults:
+            self._meant[name] = versions[self._defaults[name]]
         return agent
+
+    def meant(self, reference: str) -> Agent | None:
+        """The agent of this node that a name, with or without a version, stands for."""
+        return self._meant.get(reference)
 
     def all(self) -> list[Agent]:
         """Every agent of every version."""
@@ -87,11 +95,6 @@ class Agents:
     def get(self, name: str, version: str) -> Agent | None:
         """The agent of exactly this version, if it is here."""
         return self._versions.get(name, {}).get(version)
-
-    def default(self, name: str) -> Agent | None:
-        """What a bare name means here."""
-        version = self._defaults.get(name)
-        return None if version is None else self._versions[name][version]
 
     def offers(self) -> tuple[Offer, ...]:
         """What this node tells the others."""

@@ -8,6 +8,7 @@ points into it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -71,6 +72,7 @@ def queue_of(agent: str) -> str:
     return f"arcp.run.{agent}"
 
 
+@lru_cache(maxsize=1024)
 def digest(principal: str) -> str:
     """A principal in a key of a table: of fixed length, and without its characters."""
     return sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -56,7 +56,8 @@ async def run(job: Job) -> None:
             await context.stream_from(job.agent.function(job.order.input, context))
         else:
             value = await job.agent.function(job.order.input, context)
-        await context.close()
+        if context.streamed is not None:
+            await context.close()
     except FaultError as raised:
         error = raised
     except asyncio.CancelledError:

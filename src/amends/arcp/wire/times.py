@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import time_ns
 
 __all__ = ["now_text", "seconds_of", "text_of"]
@@ -19,9 +20,14 @@ def text_of(seconds: float) -> str:
     >>> text_of(1778715720)
     '2026-05-13T23:42:00Z'
     """
-    moment = datetime.fromtimestamp(round(seconds, 3), UTC)
-    precision = "milliseconds" if moment.microsecond else "seconds"
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+    second, millisecond = divmod(round(seconds * 1000), 1000)
+    return f"{_second(second)}.{millisecond:03d}Z" if millisecond else f"{_second(second)}Z"
+
+
+@lru_cache(maxsize=128)
+def _second(second: int) -> str:
+    """A whole second; most times of one moment share it, and a calendar costs more than a look."""
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
 def seconds_of(text: object) -> float | None:
