@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from amends import Policy
-from amends.arcp import Handle, Settings, connect
+from amends.arcp import Handle, Settings, Ticket, connect
 from amends.arcp.transports import ConnectionLost
 from amends.core.backoff import Backoff
 from amends.core.fault import Origin
@@ -1432,6 +1432,60 @@ async def test_a_new_session_that_is_refused():
             await handle.done
         with pytest.raises(UnauthenticatedError):
             await client.submit_with_recovery("echo", policy=NOW)
+
+
+# -- tickets
+
+
+async def test_a_ticket_of_a_session_that_is_forgotten():
+    """Another session instead of the one asked for is none."""
+
+    async def script(peer):
+        hello = await peer.welcome(session="sess_2")
+        assert hello["resume"] == {"session_id": "sess_1", "resume_token": "x", "last_event_seq": 7}
+        await peer.take("nothing")
+
+    with pytest.raises(ResumeWindowExpiredError) as caught:
+        await connect(Scripted(script), ticket=Ticket("sess_1", "x", 7))
+    assert caught.value.details == {"reason": "forgotten"}
+
+
+async def test_a_runtime_without_tokens_gives_no_ticket():
+    """There is nothing to go on with."""
+
+    async def script(peer):
+        await peer.welcome(token=None)
+        await peer.take("nothing")
+
+    client = await connect(Scripted(script))
+    assert await client.detach() is None
+
+
+async def test_events_of_a_job_whose_acceptance_was_lost():
+    """They come before the answer that is asked for again, and belong to its handle; its end comes with that answer."""
+
+    async def first(peer):
+        await peer.welcome()
+        await peer.take("job.submit")
+
+    async def second(peer):
+        await peer.welcome()
+        submit = await peer.take("job.submit")
+        await peer.event(1, {"message": "a"})
+        await peer.event(2, {"message": "other"}, job_id="job_2")
+        await peer.fail(3, "TIMEOUT")
+        await peer.say("job.accepted", {"job_id": "job_1", "request_id": submit["id"]})
+        await peer.event(4, {"message": "b"})
+        await peer.result(5, "fine")
+        await peer.event(6, job_id="job_3")
+        await peer.goodbye()
+
+    async with talking(first, second) as (client, _):
+        handle = await client.submit("echo", idempotency_key="k")
+        assert await handle.done == "fine"
+        assert [event.seq async for event in handle.events()] == [1, 4]
+        await asyncio.sleep(0)
+        assert client._unclaimed == {}
 
 
 # -- this process
