@@ -227,9 +227,12 @@ async def test_a_call_that_takes_too_long_is_given_up_and_cancelled(nothing_left
     """`limit` bounds every attempt, in memory too, and the server hears of it."""
     shop = Shop()
     for mode in ("2026-07-28", "legacy"):
-        async with Client(official(shop), mode=mode, limit=0.2, policy=NONE) as client:
+        async with Client(official(shop), mode=mode, policy=NONE) as client:
+            await client.call_tool("add", {"a": 1})
+            client.limit = client._calls.limit = 0.2
             with pytest.raises(FaultError) as caught:
                 await client.call_tool("slow", {"seconds": 60})
+            client.limit = client._calls.limit = 60
             assert (caught.value.fault.code, caught.value.fault.executed.value) == ("TIMEOUT", "maybe")
             assert not (await client.call_tool("add", {"a": 1})).is_error
     assert shop.calls["cancelled"] == 2
