@@ -58,6 +58,10 @@ PATHS = [
 ]
 
 
+SOME = [PATHS[0], PATHS[3], PATHS[5], PATHS[6]]
+"""Every pair of binding, version and way of answering, where the eight would say no more."""
+
+
 def card(base="http://agent.invalid", path=PATHS[0]):
     """What a server says of itself; 0.3's REST paths begin with /v1 by themselves."""
     return AgentCard(

@@ -41,6 +41,7 @@ from amends.recovery import NONE
 from amends.testing import FakeClock
 from tests.bindings.agents import (
     PATHS,
+    SOME,
     Agent,
     Desk,
     Store,
@@ -58,6 +59,7 @@ from tests.http.serving import serve
 pytestmark = pytest.mark.timeout(20)
 
 every_path = pytest.mark.parametrize("path", PATHS, ids=str)
+some_paths = pytest.mark.parametrize("path", SOME, ids=str)
 ONCE, STREAM = PATHS[0], PATHS[1]
 STREAMS = [path for path in PATHS if path.streaming]
 
@@ -213,7 +215,7 @@ async def test_a_plain_servers_failed_task_is_a_typed_error(path, bare):
     assert bare.agent.calls == 1
 
 
-@every_path
+@some_paths
 @pytest.mark.parametrize("state", ["failed", "reject"])
 async def test_a_failure_in_prose_is_an_error_too(path, state, bare):
     """A task that failed without structure: nobody knows; one that was rejected was not begun."""
@@ -260,7 +262,7 @@ async def test_a_guarded_server_is_waited_for(path, desk):
     assert "TASK_STATE_FAILED" not in str(events)
 
 
-@every_path
+@some_paths
 async def test_bounds_end_it(path, desk):
     """A11: three attempts, then the error with everything that was tried."""
     desk.does(failing(RateLimitedError("Slow down", retry_after=2)))
@@ -272,7 +274,7 @@ async def test_bounds_end_it(path, desk):
     assert desk.agent.calls == 3
 
 
-@every_path
+@some_paths
 @pytest.mark.parametrize("collapse", [False, True])
 async def test_rejections_before_the_agent_are_read_and_waited_for(path, collapse, desk):
     """S4's JSON-RPC error: the SDK's client throws its data away, ours has heard it."""
@@ -308,7 +310,7 @@ async def test_http_answers_are_read_with_their_waits(path, desk):
     assert clock.waits == [4, 4, 2]
 
 
-@every_path
+@some_paths
 async def test_a_problem_document_in_front_is_read(path, desk):
     """Not only S4 speaks HTTP."""
     body = json.dumps({"title": "No", "status": 403, "detail": "Not from here"}).encode()
@@ -350,7 +352,7 @@ async def test_events_instead_of_an_error(desk):
 # What may be repeated --------------------------------------------------------------------------------------------
 
 
-@every_path
+@some_paths
 async def test_what_may_have_happened_is_not_repeated(path, desk):
     """A foreign exception on the other side: one call, and the advice to verify."""
     desk.does(failing(OSError("x")))
@@ -468,7 +470,7 @@ async def test_a_lost_answer_is_looked_for_by_its_context(path, desk):
     assert desk.agent.calls == 1
 
 
-@every_path
+@some_paths
 async def test_a_lost_answer_nobody_can_find_is_not_sent_again(path, desk):
     """No task, no context, or a protocol without ListTasks: one call, and the advice to verify."""
     async with client_for(desk.base, path) as client:
@@ -589,7 +591,7 @@ async def test_a_task_without_a_sign_is_given_up_on(desk):
 # The other calls -------------------------------------------------------------------------------------------------
 
 
-@every_path
+@some_paths
 async def test_looking_and_stopping_recover(path, desk):
     """Reading again, and cancelling again, do no harm."""
 

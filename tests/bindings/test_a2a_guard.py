@@ -6,6 +6,10 @@ import logging
 
 import httpx
 import pytest
+from a2a.server.agent_execution import RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events.event_queue import QueueShutDown
+from a2a.server.events.event_queue_v2 import EventQueueSource
 from a2a.server.request_handlers import LegacyRequestHandler
 from a2a.server.routes import create_jsonrpc_routes
 from a2a.server.routes.common import DefaultServerCallContextBuilder
@@ -26,6 +30,8 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 from starlette.applications import Starlette
 
 from amends import extract
@@ -41,6 +47,7 @@ from amends.errors import (
 from amends.errors.adcp import AuthInvalidError, BudgetTooLowError
 from tests.bindings.agents import (
     PATHS,
+    SOME,
     Agent,
     Path,
     agent_server,
@@ -76,6 +83,7 @@ def desk(served):
 
 
 every_path = pytest.mark.parametrize("path", PATHS, ids=str)
+some_paths = pytest.mark.parametrize("path", SOME, ids=str)
 JSONRPC, STREAM = PATHS[0], PATHS[1]
 CUT = Path("HTTP+JSON", "0.3", True)
 
@@ -151,7 +159,7 @@ def _shape(value):
     return [_shape(item) for item in value] if isinstance(value, list) else value
 
 
-@every_path
+@some_paths
 @pytest.mark.parametrize("state", ["requires_input", "requires_auth"])
 async def test_turns_that_ask_back_are_untouched(path, state, desk):
     """Input-required and auth-required are no failures; the next message goes on with the task."""
@@ -284,7 +292,7 @@ async def _raw(http, base, path, text="hi"):
 DOWN = ConnectionError("db-7.acme.internal:5432 refused")
 
 
-@every_path
+@some_paths
 async def test_a_broken_store_is_told_in_our_words(path, desk):
     """The SDK would answer with the exception's text; guarded it is an error with the object in its data."""
     desk.store.error = DOWN
@@ -316,7 +324,7 @@ async def test_errors_of_the_protocol_stay_what_they_are(desk):
             await events_of(client, SendMessageRequest(message=Message(role=Role.ROLE_USER)))
 
 
-@every_path
+@some_paths
 async def test_an_agents_own_protocol_error_keeps_its_kind_and_not_its_words(path, desk):
     """An executor may answer with the protocol's errors; what it wrote into them may have come from inside."""
     work = failing(UnsupportedOperationError("not on db-7.acme.internal", {"host": "acme"}))
@@ -544,9 +552,6 @@ class Refusing:
 
 async def test_a_queue_that_breaks_shows_nothing():
     """Then there is no task to say it in; the SDK gets an error it can show."""
-    from a2a.server.agent_execution import RequestContext
-    from a2a.server.context import ServerCallContext
-
     context = RequestContext(ServerCallContext(), request=request())
     with pytest.raises(InternalError) as caught:
         await guard(Agent(failing(RateLimitedError()), opening=False)).execute(context, Refusing())
@@ -667,3 +672,43 @@ async def test_a_caller_that_goes_away_while_it_is_rejected():
     scope = {"type": "http", "method": "POST", "headers": []}
     await reject(None, check)(scope, receive, send)
     assert sent[0]["status"] == 429
+
+
+# Nobody listens --------------------------------------------------------------------------------------------------
+
+
+class Shut:
+    """A queue that is shut, as the SDK shuts it when nobody listens any more."""
+
+    closed = True
+
+    async def enqueue_event(self, event):
+        raise QueueShutDown
+
+
+async def test_a_queue_that_is_shut_is_the_sdks_own_business():
+    """It is how the SDK ends what nobody waits for: no failure, and nothing to log."""
+
+    async def publishes(context, updater):
+        assert updater.event_queue.closed
+        await updater.start_work()
+
+    context = RequestContext(ServerCallContext(), request=request())
+    for work in (publishes, failing(RateLimitedError())):
+        agent = guard(Agent(work, opening=False, stop=publishes))
+        with pytest.raises(QueueShutDown):
+            await agent.execute(context, Shut())
+        with pytest.raises(QueueShutDown):
+            await agent.cancel(context, Shut())
+
+
+async def test_the_current_span_is_marked(desk):
+    """T10: the code on the span, never what an exception said."""
+    span = TracerProvider().get_tracer("t").start_span("s")
+    with trace.use_span(span):
+        context = RequestContext(ServerCallContext(), request=request())
+        queue = EventQueueSource()
+        await guard(Agent(failing(OSError("acme")))).execute(context, queue)
+        await queue.close(immediate=True)
+    assert span.attributes["error.type"] == "SERVICE_UNAVAILABLE"
+    assert "acme" not in str(span.attributes)
