@@ -1329,6 +1329,59 @@ async def test_a_runtime_that_does_not_say_goodbye():
         pass
 
 
+async def test_leaving_a_runtime_that_says_nothing(monkeypatch):
+    """Bounded."""
+    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.take("nothing")
+
+    async with talking(script):
+        pass
+
+
+async def test_leaving_a_connection_that_is_full(monkeypatch):
+    """What waits to be sent is given up."""
+    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+    deaf = asyncio.Event()
+
+    async def script(peer):
+        await peer.welcome()
+        await deaf.wait()
+
+    async with talking(script, frames=2) as (client, _):
+        asking = [asyncio.create_task(client.submit("echo", number)) for number in range(10)]
+        await asyncio.sleep(0.01)
+        await client.close()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {HeartbeatLostError}
+        deaf.set()
+
+
+async def test_a_gap_in_what_is_replayed_before_the_welcome():
+    """v1.0's order; the missing event is asked for as ever."""
+
+    async def second(peer):
+        await peer.take("session.hello")
+        await peer.event(2)
+        await peer.say("session.welcome", {"session_id": SESSION, "resume_token": "rt_2"})
+        await peer.take("nothing")
+
+    async def third(peer):
+        hello = await peer.welcome()
+        assert hello["resume"]["last_event_seq"] == 0
+        await peer.event(1)
+        await peer.event(2)
+        await peer.result(3, "fine")
+        await peer.goodbye()
+
+    async with talking(drops, second, third) as (client, _):
+        handle = await client.submit("echo")
+        assert await handle.done == "fine"
+        assert [event.seq async for event in handle.events()] == [1, 2]
+
+
 async def test_leaving_while_the_connection_is_away():
     """There is nobody to say goodbye to."""
     async with talking(drops, auto_resume=False) as (client, scripted):

@@ -410,3 +410,26 @@ async def test_stdio_in_this_process(monkeypatch):
         incoming.close()
         await asyncio.wait_for(serving, 10)
         assert sys.stdout is stdout
+
+
+async def test_a_child_that_does_not_read(monkeypatch):
+    """When the pipe is full nothing more is posted, and sending waits."""
+    monkeypatch.setattr(stdio, "_LEAVING", 0.2)
+    connection = await stdio.command(sys.executable, "-c", "import time; time.sleep(60)")()
+    frame = b"x" * 100_000
+    while connection.post([frame]):
+        pass
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(connection.send("more"), 0.05)
+    await connection.close()
+
+
+async def test_a_child_that_has_gone():
+    """Its end is the connection's."""
+    connection = await stdio.command(sys.executable, "-c", "pass")()
+    assert await connection.receive() is None
+    with pytest.raises(ConnectionLost):
+        while True:
+            await connection.send("x" * 100_000)
+            await asyncio.sleep(0)
+    await connection.close()

@@ -8,6 +8,7 @@ import sys
 import msgspec
 import pytest
 from arcp._envelope import Envelope as Published
+from arcp._messages.session import SessionResume
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,17 @@ def test_what_we_write_a_published_peer_reads():
     message = json.loads(wire.write(wire.envelope("job.submit", m.Submit("echo"), trace_id="ab" * 16)))
     assert Published.from_wire(message).type == "job.submit"
     assert Published.from_wire({**message, "id": wire.new_id("evt")}).id
+
+
+def test_resuming_from_the_beginning_says_so():
+    """0 is a number, and a published peer wants it."""
+    written = json.loads(msgspec.json.encode(m.Hello(resume=m.Resume("sess_1", "x", 0))))["resume"]
+    assert written == {"session_id": "sess_1", "resume_token": "x", "last_event_seq": 0}
+    assert SessionResume.model_validate(written).last_event_seq == 0
+    assert (
+        payload("session.hello", {"resume": {"session_id": "s", "resume_token": "x"}}).resume.last_event_seq
+        == 0
+    )
 
 
 def test_what_we_write_we_read():

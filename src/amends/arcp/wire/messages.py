@@ -53,6 +53,10 @@ __all__ = [
 ]
 
 
+# A default that no value equals: 0 is then written, because peers insist on it, and still may be left out.
+_WRITTEN: Any = None
+
+
 class Message(msgspec.Struct, omit_defaults=True, gc=False):
     """The payload of a message."""
 
@@ -95,10 +99,14 @@ class Resume(Message):
 
     session_id: str = ""
     resume_token: str = ""
-    last_event_seq: Seq = 0
+    last_event_seq: Seq = _WRITTEN
     auth: Auth | None = None
     client: Peer | None = None
     capabilities: Capabilities | None = None
+
+    def __post_init__(self) -> None:
+        if self.last_event_seq is _WRITTEN:
+            self.last_event_seq = 0
 
     def __repr__(self) -> str:
         return f"Resume(session_id={self.session_id!r}, last_event_seq={self.last_event_seq})"
