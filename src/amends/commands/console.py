@@ -49,11 +49,14 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     chosen = argv[0] if argv and argv[0] in COMMANDS else None
     top = argparse.ArgumentParser(
         prog="amends",
-        description="Failures an agent can act on: read, decide, translate and look up structured errors.",
+        usage="amends [options] COMMAND …",  # all of the help fits on one screen
+        description="Failures an agent can act on: read, decide, translate, look up.",
     )
     top.add_argument("--version", action="version", version=f"amends {__version__}")
     _common(top, default=None)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Command)
+    commands = top.add_subparsers(
+        prog="amends", dest="command", metavar="COMMAND", required=True, parser_class=_Command
+    )
     for name in (chosen,) if chosen else COMMANDS:
         import_module(f"amends.commands.{COMMANDS[name]}").add(commands)
     return top
