@@ -318,11 +318,39 @@ async def test_listings_that_never_end_or_are_not_there():
     assert 1 < len(pages) < 50
     async with Client(Server("none", on_call_tool=call_tool)) as client:
         assert client._calls.known("any", None) is None
-        # The SDK itself asks for a listing after a success; ours has to survive that there is none.
+        # The SDK itself asks for a listing after a success, and fails where there is none: the tool has run by then.
         with pytest.raises(FaultError) as caught:
             await client.call_tool("any")
-        assert caught.value.fault.code == "NOT_FOUND"
+        assert (caught.value.fault.executed, caught.value.fault.recovery.value) == (Executed.YES, "terminal")
         assert client._calls.known("any", None) == Operation(name="tools/call any")
+
+
+async def test_a_listing_that_fails_after_the_call_repeats_nothing(clock):
+    """The SDK lists tools after a success it has no schema for: what that fails with says nothing about the call."""
+    bought = []
+
+    async def list_tools(ctx, params):
+        raise mcp.MCPError(-32029, "no", {"adcp_error": {"code": "RATE_LIMITED", "retry_after": 1}})
+
+    async def call_tool(ctx, params):
+        bought.append(1)
+        return CallToolResult(content=[])
+
+    async with Client(Server("s", on_list_tools=list_tools, on_call_tool=call_tool)) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("buy", {}, operation=Operation(read_only=True))
+    assert (bought, caught.value.fault.executed) == ([1], Executed.YES)
+
+
+async def test_completions_are_read_like_everything_else():
+    """As the plain client's."""
+
+    async def complete(ctx, params):
+        return types.CompleteResult(completion=types.Completion(values=["tea"]))
+
+    async with Client(Server("c", on_completion=complete)) as client:
+        ref = types.PromptReference(type="ref/prompt", name="order")
+        assert (await client.complete(ref, {"name": "item", "value": "t"})).completion.values == ["tea"]
 
 
 # -------------------------------------------------------------------------------------------------------------- HTTP

@@ -29,7 +29,7 @@ from fastmcp.exceptions import ToolError
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult as MCPResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, learned, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, learned, unpassed
 from amends.bindings.mcp.failures import Tell, is_missing, unknown
 from amends.bindings.mcp.guarding import Guard, Missing
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
@@ -198,11 +198,8 @@ class Recovering:
 
     async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
         use = self._attempt(lambda client: _own(client, "list_tools")())
-        found = await self._calls.run(use, READING, policy=policy)
-        if isinstance(found, list):
-            self._calls.tools = learned(found)
-        self._calls.listed = True
-        return self._calls.known(name, arguments) or Operation(name=name)
+        self._calls.learn(learned(await self._calls.run(use, READING, policy=policy)))
+        return self._calls.known(name, arguments) or UNKNOWN
 
     async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:
         """As the client's own, with recovery."""

@@ -17,12 +17,13 @@ from amends.recovery.pumps import adrive, failed_first
 from amends.recovery.scope import SCOPE, time_left
 from amends.recovery.upstream import Upstream
 
-__all__ = ["CONNECTING", "ERRORS", "READING", "Calls", "Passed", "learned", "unpassed"]
+__all__ = ["CONNECTING", "ERRORS", "READING", "UNKNOWN", "Calls", "Passed", "learned", "unpassed"]
 
 READING = Operation(name="read", read_only=True)
 """Listings, resources, prompts, completions: the protocol says they change nothing."""
 
 CONNECTING = Operation(name="connect", read_only=True)
+UNKNOWN = Operation()
 
 ERRORS = ("raise", "return")
 KEY = "idempotency_key"
@@ -85,6 +86,16 @@ class Calls:
         self.limit = limit
         self.tools: dict[str, tuple[Operation, bool]] = {}
         self.listed = False
+
+    def learn(self, tools: Any) -> None:
+        """Remember what was listed, by name; and that there is no more to be known."""
+        if isinstance(tools, dict):
+            self.tools = tools
+        self.listed = True
+
+    def forget(self) -> None:
+        """Ask again before the next call."""
+        self.tools, self.listed = {}, False
 
     def known(self, name: str, arguments: dict[str, Any] | None) -> Operation | None:
         """What a call of this tool promises; None where nobody has asked for its annotations yet."""

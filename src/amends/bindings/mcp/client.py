@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import mcp
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
@@ -22,8 +23,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult
 
-import mcp
-from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, learned, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, learned, unpassed
 from amends.bindings.mcp.link import Link
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
 from amends.bindings.mcp.watch import Watch
@@ -164,6 +164,8 @@ class Client(mcp.Client):
     async def _connect_anew(self, within: float | None) -> Link:
         limit = self.connecting if within is None else min(self.connecting, within)
         self._entered, self._session, self._exit_stack = False, None, None
+        # The new session knows no tools; listing them before a call is what keeps it from doing so after one.
+        self._calls.forget()
         link = Link(super().__aenter__, super().__aexit__, self.closing)
         try:
             await link.opened(limit)
@@ -249,11 +251,8 @@ class Client(mcp.Client):
         async def attempt(left: float | None) -> Any:
             return await self._sent(self._list_for_annotations, left)
 
-        found = await self._calls.run(attempt, READING, policy=policy)
-        if found.__class__ is dict:
-            self._calls.tools = found
-        self._calls.listed = True
-        return self._calls.known(name, arguments) or Operation(name=name)
+        self._calls.learn(await self._calls.run(attempt, READING, policy=policy))
+        return self._calls.known(name, arguments) or UNKNOWN
 
     async def _list_for_annotations(self) -> dict[str, Any]:
         tools: list[Any] = []
@@ -327,20 +326,20 @@ class Client(mcp.Client):
 
         """
         task = None if left is None else self._watch.begin(left)
-        cancelled = over = False
+        over, cancelled = False, None
         try:
             return await call
-        except asyncio.CancelledError:
-            cancelled = True
+        except asyncio.CancelledError as exc:
+            cancelled = exc
         except Exception as exc:
             if untouched(exc):
                 raise
             raise self._failed(exc, link) from exc
         finally:
             if task is not None:
-                over = self._watch.end(task, cancelled=cancelled)
+                over = self._watch.end(task, cancelled=cancelled is not None)
         if not over:
-            raise asyncio.CancelledError
+            raise cancelled
         raise self._failed(TimeoutError(), link)
 
     def _failed(self, exc: Exception, link: Link) -> FaultError:

@@ -26,10 +26,10 @@ from amends.serving.failures import fault_for, ours
 __all__ = [
     "Tell",
     "Told",
+    "_raised_in",
     "from_peer",
     "is_missing",
     "left_out_arguments",
-    "raised_in",
     "told",
     "unknown",
     "unwrapped",
@@ -81,10 +81,10 @@ def unwrapped(exc: BaseException) -> BaseException:
 
 def _quotes(exc: BaseException) -> bool:
     """The SDK wraps what a prompt raises in a ValueError, twice."""
-    return type(exc) is ValueError and raised_in(exc).startswith("mcp.server.mcpserver.")
+    return type(exc) is ValueError and _raised_in(exc).startswith("mcp.server.mcpserver.")
 
 
-def raised_in(exc: BaseException) -> str:
+def _raised_in(exc: BaseException) -> str:
     """The module that raised it."""
     trace = attribute(exc, "__traceback__")
     name = ""
@@ -191,8 +191,8 @@ def _invalid(mistakes: Iterable[tuple[tuple[Any, ...], str]]) -> Fault:
         }
         for path, kind in mistakes
     ]
-    field = _path(issues[0]["pointer"]) if issues else None
-    if field is None:
+    field = _path(issues[0]["pointer"]) if issues else ""
+    if not field:
         return _standard("VALIDATION_ERROR")
     return _standard(
         "VALIDATION_ERROR",
@@ -229,10 +229,8 @@ def _keyword(kind: str) -> str:
     return next((_KEYWORDS[word] for word in _BY_LENGTH if kind.startswith(word)), "type")
 
 
-def _path(pointer: str | None) -> str | None:
+def _path(pointer: str) -> str:
     """AdCP's `field` is a path like packages[0].budget; its `issues` have JSON Pointers."""
-    if not pointer:
-        return None
     path = ""
     for token in pointer[1:].split("/"):
         step = token.replace("~1", "/").replace("~0", "~")

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from amends.bindings.mcp.answering import TRACE
-from amends.bindings.mcp.failures import raised_in
 from amends.bindings.mcp.witness import failure_in, transport_fault
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.layers import KEY
@@ -85,9 +84,25 @@ def error_of(exc: BaseException) -> tuple[FaultError, bool]:
     if isinstance(exc, FaultError):
         return exc, False
     fault, again = _fault(exc)
+    if _ran(exc):
+        fault = replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES)
     error = FaultError.from_fault(_traced(fault))
     error.__cause__ = exc
     return error, again
+
+
+def _ran(exc: BaseException) -> bool:
+    """
+    Whether the tool has run, and the client failed while it looked at the result.
+
+    The SDK may ask for the listing then, and whatever that fails with is not the call's own failure.
+    """
+    trace = exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_name == "validate_tool_result":
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def leaf(exc: BaseException) -> BaseException:
@@ -121,10 +136,6 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
         # An answer that is no MCP.
         return _lost(), False
     elif isinstance(exc, RuntimeError):
-        if raised_in(exc) == "mcp.client.session":
-            # The tool ran, and what it gave does not keep to its own output schema.
-            fault = transport_fault(exc)
-            return replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES), False
         # FastMCP's word for a session that ended, or never began.
         cause = exc.__cause__
         return _fault(leaf(cause)) if isinstance(cause, Exception) else (_lost(), False)
