@@ -1015,6 +1015,67 @@ async def test_patience_bounds_the_tries_too():
             await (await client.submit("echo")).done
 
 
+async def welcomes_and_leaves(peer):
+    await peer.welcome()
+
+
+async def test_a_runtime_that_welcomes_and_hangs_up():
+    """A resumption that brings nothing counts as a failed try: nobody goes round in circles for ever."""
+    async with talking(drops, *[welcomes_and_leaves] * 50) as (client, scripted):
+        with pytest.raises(HeartbeatLostError):
+            await (await client.submit("echo")).done
+        assert len(scripted.peers) == 4
+    short = Policy(attempts=None, max_wait=0.1, backoff=Backoff(first=0.01, cap=0.01))
+    async with talking(drops, *[welcomes_and_leaves] * 500, resuming=short) as (client, scripted):
+        with pytest.raises(HeartbeatLostError):
+            await (await client.submit("echo")).done
+        assert len(scripted.peers) < 100
+
+
+async def test_a_result_too_large_to_be_read():
+    """The transport refuses the frame, again and again: that ends too."""
+
+    async def replays(peer):
+        await peer.welcome()
+        await peer.result(1, "x" * 5_000_000)
+        await peer.take("nothing")
+
+    async with talking(drops, *[replays] * 50) as (client, scripted):
+        with pytest.raises(HeartbeatLostError):
+            await (await client.submit("echo")).done
+        assert len(scripted.peers) == 4
+
+
+async def test_a_connection_that_lasted_is_no_failed_try(monkeypatch):
+    """However quiet it was: tries are counted anew."""
+    monkeypatch.setattr("amends.arcp.client.link._LASTED", -1.0)
+    lost_often = [welcomes_and_leaves] * 10
+
+    async def last(peer):
+        await peer.welcome()
+        await peer.result(1, "fine")
+        await peer.goodbye()
+
+    async with talking(drops, *lost_often, last) as (client, _):
+        assert await (await client.submit("echo")).done == "fine"
+
+
+async def test_an_input_too_large_to_be_sent():
+    """Said here: sending it would cost the connection, and with it everybody's."""
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.accept()
+        await peer.result(1, "small")
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        with pytest.raises(InvalidRequestError) as caught:
+            await client.submit("echo", "x" * 5_000_000, idempotency_key="k")
+        assert caught.value.details["limit"] < caught.value.details["bytes"]
+        assert await (await client.submit("echo", "x")).done == "small"
+
+
 async def test_resuming_on_request():
     """A connection that is open is left for a new one; the session and its jobs go on."""
 

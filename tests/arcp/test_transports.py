@@ -433,3 +433,17 @@ async def test_a_child_that_has_gone():
             await connection.send("x" * 100_000)
             await asyncio.sleep(0)
     await connection.close()
+
+
+def test_without_the_extra():
+    """The install line is said; the command says it too."""
+    hidden = "import sys; sys.modules['websockets'] = None; "
+    script = hidden + "import amends.arcp; from amends.arcp.transports import memory, stdio, asgi, websocket"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "pip install 'amends[arcp]'" in done.stderr
+    script = (
+        hidden + "from amends.commands import main; sys.exit(main(['runtime', 'jobs', 'ws://127.0.0.1:1/']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "amends[arcp]" in done.stdout

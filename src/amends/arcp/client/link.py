@@ -19,9 +19,20 @@ from amends.arcp.client.failures import error_of, lost, received, window_over
 from amends.arcp.client.handshake import Dial, Opened, open_session
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost
-from amends.arcp.wire import Envelope, Malformed, envelope, negotiated, now_text, payload_of, read, write
+from amends.arcp.wire import (
+    MAX_FRAME,
+    Envelope,
+    Malformed,
+    envelope,
+    negotiated,
+    now_text,
+    payload_of,
+    read,
+    write,
+)
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
+from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 
 __all__ = ["Link", "Receiver", "Ticket"]
@@ -34,6 +45,8 @@ _ACK_WITHIN = 0.25
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
+_LASTED = 10.0
+"""Seconds after which a connection was worth its while, however quiet it was."""
 _OVER: Any = object()
 _TURN = 64
 """Messages taken before others on the loop get their turn."""
@@ -91,6 +104,9 @@ class Link:
         self._silent = False
         self._acked = 0
         self._gap_at = -1
+        self._fruitful = True
+        self._away_since = self._opened_at = 0.0
+        self._tries = 0
         self._resume_token: str | None = None
         self._window = _WINDOW
         self.fault: Fault | None = None
@@ -205,8 +221,16 @@ class Link:
         Send a message with whatever else this turn of the loop sends, or at once where it is likely to be `alone`.
 
         What a lost connection took is asked again.
+
+        Raises:
+            InvalidRequestError: for a message that no frame may hold; sending it would cost the connection.
+
         """
-        self._outbox.append(write(message))
+        frame = write(message)
+        if len(frame) > MAX_FRAME:
+            details = {"bytes": len(frame), "limit": MAX_FRAME}
+            raise InvalidRequestError("The message is larger than a frame may be", details=details)
+        self._outbox.append(frame)
         if alone and not self._flushing:
             self._flushing = True
             self._flush()
@@ -271,6 +295,7 @@ class Link:
                     break
                 continue
             garbage = 0
+            self._fruitful = True
             more = self._take(message, len(frame))
             if more is not None:
                 if more is _OVER:
@@ -340,7 +365,7 @@ class Link:
         """The runtime leaves. Ours was answered, or it goes down: another node may have the session."""
         self._said_goodbye.set()
 
-    def _errored(self, message: Envelope) -> None:
+    def _errored(self, message: Envelope) -> Any:
         """
         S5: fatal, the transport closes after it. A published runtime refuses requests with it and goes on.
 
@@ -348,10 +373,14 @@ class Link:
         """
         payload = payload_of(message)
         fault = received("session.error", payload, message.trace_id)
+        if fault.code == "HEARTBEAT_LOST" and not self._closing:
+            # 6.4: this connection was given up, not the session. We may hear of it late, and go back all the same.
+            return _OVER
         if self._closing:
             self._said_goodbye.set()
         self._receiver.refused(fault, payload or {})
         self._session_error = fault
+        return None
 
     # -- going back
 
@@ -361,20 +390,24 @@ class Link:
         if self._resume_token is None:
             return lost(reason)
         policy = self._settings.resuming
-        began = self._loop.time()
+        now = self._loop.time()
+        if self._fruitful or now - self._opened_at > _LASTED:
+            self._away_since, self._tries = now, 0
+        # Else the last resumption brought nothing before it was lost: it counts as one more failed try, so that a
+        # peer that welcomes and hangs up, or replays a frame too large to be read, is not gone back to for ever.
+        self._fruitful = False
         patience = self._window
         if policy.max_wait is not None and self._settings.auto_resume:
             patience = min(patience, policy.max_wait)
         last = lost(reason)
-        tries = 0
         while True:
-            tries += 1
-            left = patience - (self._loop.time() - began)
+            self._tries += 1
+            left = patience - (self._loop.time() - self._away_since)
             if left <= 0:
                 return window_over(reason=reason) if patience >= self._window else last
-            if policy.attempts is not None and tries > policy.attempts:
+            if policy.attempts is not None and self._tries > policy.attempts:
                 return last
-            wait = policy.backoff.jitter(policy.backoff.wait(tries), random())  # noqa: S311 - jitter
+            wait = policy.backoff.jitter(policy.backoff.wait(self._tries), random())  # noqa: S311 - jitter
             called = await self._pause(min(left, wait) if self._settings.auto_resume else left)
             if not called and not self._settings.auto_resume:
                 return window_over(reason=reason)
@@ -419,7 +452,7 @@ class Link:
         self.features = negotiated(self._settings.features, capabilities.features or ())
         self._silent = False
         self._session_error = None
-        self._heard = self._spoke = self._loop.time()
+        self._heard = self._spoke = self._opened_at = self._loop.time()
         self._outbox = []
         self._open.set()
         self._beat_in(self._interval)

@@ -23,7 +23,7 @@ try:
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
     from websockets.protocol import State
 except ImportError as error:  # pragma: no cover - tests run with the extra
-    raise ImportError("WebSockets need the extra: pip install 'amends[arcp]'") from error
+    raise ImportError("WebSockets need the extra: pip install 'amends[arcp]'", name="websockets") from error
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     except CancelledError as error:
         return _cancelled(args, error.fault)
     except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in {"websockets", "amends"}:
+        if error.name != "websockets":
             raise
         raise ValidationError(str(error)) from None
 
