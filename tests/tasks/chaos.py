@@ -22,7 +22,7 @@ from amends.errors import task as errors
 from amends.recovery import TASK
 from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
 
-LEASE = 2.0
+LEASE = 1.5
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
 TABLES = """
     CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, again INTEGER);

@@ -108,12 +108,11 @@ async def judged(client, ledger, ids):
     return outcomes
 
 
-async def test_a_hundred_tasks_and_killed_workers(tmp_path):
+async def test_killed_workers(tmp_path):
     """Every task ends exactly once, whoever dies when."""
-    outcomes, kills = await run(f"{tmp_path}/chaos.db", 96, crew_size=3, every=0.3)
-    print(outcomes, kills)
-    assert outcomes["completed"] + outcomes["failed"] == 96
-    assert outcomes["failed"] >= 16
+    outcomes, kills = await run(f"{tmp_path}/chaos.db", 60, crew_size=3, every=0.3)
+    assert outcomes["completed"] + outcomes["failed"] == 60
+    assert outcomes["failed"] >= 10
     assert kills >= 3
     assert outcomes["taken over"] >= 1
 

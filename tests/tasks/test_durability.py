@@ -271,7 +271,7 @@ async def test_a_long_run_keeps_its_lease_and_says_so(other, open_at):
     @agent.capability(read_only=True)
     async def work(payload):
         runs.append(1)
-        await asyncio.sleep(4 * SHORT)
+        await asyncio.sleep(2.5 * SHORT)
         return "done"
 
     one = await open_at(agent, lease=SHORT)

@@ -72,7 +72,7 @@ def test_sequences_and_fan_outs():
 
 def test_results_are_filled_in():
     """Whole or in part, deep inside, and only where asked for."""
-    results = {"a": {"title": "T", "list": [1, {"x/y": 2}]}}
+    results = {"a": {"title": "T", "list": [1, {"x/y": 2}]}}.get
     payload = {"t": result_of("a", "/title"), "n": [result_of("a", "/list/1/x~1y")], "same": {"at": "/title"}}
     assert filled(payload, results) == {"t": "T", "n": [2], "same": {"at": "/title"}}
     assert filled(result_of("gone"), results) is None

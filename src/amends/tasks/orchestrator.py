@@ -15,6 +15,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -452,7 +453,7 @@ class Orchestrator:
         state = await self.state(id) if self._worker is None or id not in self._worker.fresh else None
         pause = _LOOK[0]
         wait = local = _LOCAL[len(self._waiting) > _FOLLOWED]
-        while state is None or state.status not in _WAITS or state.heard:
+        while state is None or not _at_rest(state):
             future = self._waiting.get(id)
             if future is None:
                 future = self._waiting[id] = asyncio.get_running_loop().create_future()
@@ -467,7 +468,7 @@ class Orchestrator:
         return state
 
     async def _either(self, future: asyncio.Future[TaskState], id: str) -> TaskState:
-        """Done here, or something new in its log: whichever comes first."""
+        """Done here, or done by its log: whichever comes first."""
         self._following += 1
         follow = asyncio.ensure_future(self._followed(id))
         try:
@@ -480,17 +481,25 @@ class Orchestrator:
                 await asyncio.wait([follow])
 
     async def _followed(self, id: str) -> TaskState:
-        """The state as soon as its log has something new."""
+        """A task's state when its log says that it is over or needs an answer."""
         space = self._house.space
         found = await read(self.store, space, id)
         if found is None:
             raise TaskNotFoundError(f"there is no task {id!r} on {self.store.url}")
         state, last = found
-        if state.status in _WAITS and not state.heard:
+        if _at_rest(state):
             return state
-        async for _ in self.store.log(log_name(space, id)).follow(last + 1):
-            break
-        return await self.state(id)
+        following: Any = self.store.log(log_name(space, id)).follow(last + 1)
+        async with aclosing(following):
+            async for entry in following:
+                state.apply(decode(entry.value))
+                if _at_rest(state):
+                    break
+        return state
+
+
+def _at_rest(state: TaskState) -> bool:
+    return state.status in _WAITS and not state.heard
 
 
 def _until(deadline: float | timedelta | str, now: float) -> float:

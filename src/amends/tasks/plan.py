@@ -7,7 +7,7 @@ It is plain JSON, so it survives on the store, and it makes the one step wait fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -140,9 +140,9 @@ def _cycle(before: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-def filled(payload: Any, results: Mapping[str, Any], depth: int = _DEPTH) -> Any:
+def filled(payload: Any, results: Callable[[str], Any], depth: int = _DEPTH) -> Any:
     """
-    The payload with the results it uses put in.
+    The payload with the results it uses put in; `results` gives what a step gave.
 
     Raises:
         FaultError: INVALID_FIELD_VALUE when a result has no such part.
@@ -152,7 +152,7 @@ def filled(payload: Any, results: Mapping[str, Any], depth: int = _DEPTH) -> Any
     if isinstance(payload, Mapping):
         source = payload.get(_FROM)
         if isinstance(source, str):
-            return _part(results.get(source), payload.get("at", ""), source)
+            return _part(results(source), payload.get("at", ""), source)
         return {name: filled(value, results, depth - 1) for name, value in payload.items()}
     if isinstance(payload, list | tuple):
         return [filled(value, results, depth - 1) for value in payload]

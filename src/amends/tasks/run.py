@@ -49,6 +49,7 @@ from amends.tasks.house import House
 from amends.tasks.journal import Journal
 from amends.tasks.judging import Judge
 from amends.tasks.plan import Step, filled
+from amends.tasks.progress import Progress
 from amends.tasks.state import StepState, TaskState
 
 __all__ = ["Run"]
@@ -82,6 +83,7 @@ class Run:
         self._calls: dict[asyncio.Task[list[Record]], str] = {}
         self._inline: asyncio.Task[Any] | None = None
         self._stopped = False
+        self._progress = Progress(journal.state)
         journal.heard = self._heard
         self.began = house.clock()
         self.declared = journal.state.held
@@ -124,7 +126,7 @@ class Run:
 
     async def release(self) -> None:
         """Say that nobody is at it."""
-        await self._release_now(self._now)
+        await self._release(self._now)
 
     async def listen(self) -> None:
         """Hear what was said from outside. Raises Fenced when another worker has it."""
@@ -184,63 +186,34 @@ class Run:
             return await self._undo_turn()
         if state.cancelled:
             return await self._give_up(None)
-        broken = next((s for s in state.steps.values() if s.state == "failed" and not s.plan.optional), None)
+        steps = dict(self._progress.steps())
+        broken = next((step for step in steps.values() if step.state == "failed"), None)
         if broken is not None:
             # What is under way is let finish: it will be undone properly then.
             await self._settle(list(self._calls))
             return await self._give_up(broken.fault)
-        for name in self._startable():
+        if not steps:
+            return await self._end()
+        now, busy = self._now, set(self._calls.values())
+        waiting = {
+            name: step.due for name, step in steps.items() if step.state == "ready" and name not in busy
+        }
+        for name in [name for name, due in waiting.items() if due <= now]:
             if len(state.head.steps) == 1:
                 await self._write(await self._inline_call(name))
-                return self._all_settled() and await self._end()
+                return state.over
             self._start(name)
+            del waiting[name]
+        due = min(waiting.values(), default=None)
+        wait = None if due is None else max(0.0, due - now)
         if self._calls:
-            done, _ = await asyncio.wait(
-                self._calls, return_when=asyncio.FIRST_COMPLETED, timeout=self._next_due()
-            )
+            done, _ = await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED, timeout=wait)
             await self._settle(list(done))
-            return False
-        if self._all_settled():
-            return await self._end()
-        wait = self._next_due()
-        if wait is not None and wait <= _SHORT:
+        elif wait is not None and wait <= _SHORT:
             await asyncio.sleep(wait)
-            return False
-        return await self._release()
-
-    def _startable(self) -> list[str]:
-        """Steps that can begin now."""
-        now, steps, busy = self._now, self.state.steps, set(self._calls.values())
-        return [
-            step.name
-            for step in self.state.head.steps
-            if steps[step.name].state == "ready"
-            and step.name not in busy
-            and steps[step.name].due <= now
-            and all(self._settled(steps[other]) for other in step.after)
-        ]
-
-    @staticmethod
-    def _settled(step: StepState) -> bool:
-        return step.state == "done" or (step.state == "failed" and step.plan.optional)
-
-    def _all_settled(self) -> bool:
-        return all(self._settled(self.state.steps[step.name]) for step in self.state.head.steps)
-
-    def _waits(self) -> list[float]:
-        """When the steps that wait for a time may begin."""
-        busy = set(self._calls.values())
-        return [
-            step.due
-            for name, step in self.state.steps.items()
-            if step.state == "ready"
-            and name not in busy
-            and all(self._settled(self.state.steps[other]) for other in step.plan.after)
-        ]
-
-    def _next_due(self) -> float | None:
-        due = min(self._waits(), default=None)
-        return None if due is None else max(0.0, due - self._now)
+        else:
+            return await self._release(due)
+        return False
 
     def _start(self, name: str) -> None:
         task = asyncio.get_running_loop().create_task(self._step(name))
@@ -297,12 +270,8 @@ class Run:
         await self._write([end])
         return True
 
-    async def _release(self) -> bool:
+    async def _release(self, due: float | None) -> bool:
         """Let go of it: until the next step is due, or until somebody says what is wanted."""
-        due = min(self._waits(), default=None)
-        return await self._release_now(due)
-
-    async def _release_now(self, due: float | None) -> bool:
         record = Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)
         await self._journal.write([record])
         return True
@@ -349,7 +318,11 @@ class Run:
         return [Finished(at=self._now, step=name, began=began, result=result)]
 
     def _payload(self, plan: Step) -> Any:
-        return plan.payload if self.state.head.single else filled(plan.payload, self.state.results)
+        return plan.payload if self.state.head.single else filled(plan.payload, self._result)
+
+    def _result(self, step: str) -> Any:
+        """What a settled step gave: nothing, where it failed and the whole can do without it."""
+        return self.state.steps[step].result
 
     def _judge(self, agent: Agent | None, capability: Capability | None, plan: Step) -> Judge:
         head = self.state.head
@@ -411,7 +384,7 @@ class Run:
             if capability.undo is None:
                 continue
             if step.undo is not None and step.undo.due > self._now + _SHORT:
-                return await self._release_now(step.undo.due)
+                return await self._release(step.undo.due)
             await self._undo(name, step, agent, capability)
             return False
         return await self._over(state.fault)

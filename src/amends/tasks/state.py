@@ -114,6 +114,7 @@ class TaskState:
     """Everything a task's log says about it."""
 
     __slots__ = (
+        "agent",
         "began",
         "cancelled",
         "created",
@@ -134,6 +135,8 @@ class TaskState:
 
     def __init__(self) -> None:
         self.head = entries.Submitted(at=0.0, id="", type="", steps=())
+        self.agent: str | None = None
+        """Whose task it is: the one agent's, where there is one."""
         self.status = Status.PENDING
         self.created = self.updated = 0.0
         self.began: float | None = None
@@ -165,6 +168,8 @@ class TaskState:
     def _submitted(self, record: entries.Submitted) -> None:
         self.head, self.created = record, record.at
         self.steps = {step.name: StepState(step) for step in record.steps}
+        agents = {step.agent for step in record.steps}
+        self.agent = record.agent or (agents.pop() if len(agents) == 1 else None)
 
     def _taken(self, record: entries.Taken) -> None:
         self.held, self.worker = True, record.worker
@@ -303,12 +308,6 @@ class TaskState:
             for step in self.head.steps
             if self.steps[step.name].state == "done"
         }
-
-    @property
-    def agent(self) -> str | None:
-        """Whose task it is: the one agent's, where there is one."""
-        agents = {step.agent for step in self.head.steps}
-        return self.head.agent or (agents.pop() if len(agents) == 1 else None)
 
     def wanted(self) -> dict[str, Any] | None:
         """The first thing somebody has to say before it can go on."""

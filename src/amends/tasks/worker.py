@@ -38,6 +38,7 @@ _TAKES = 8
 _ELSEWHERE = 0.5
 _ANNOUNCED = 30.0
 _PAUSE = 1.0
+_STOPPING = 5.0
 
 
 class Worker:
@@ -88,7 +89,8 @@ class Worker:
         for task in list(self._runs):
             task.cancel()
         if self._runs:
-            await asyncio.wait(list(self._runs))
+            # One that will not be stopped is left behind: its lease ends, and its writes are refused.
+            await asyncio.wait(list(self._runs), timeout=_STOPPING)
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)

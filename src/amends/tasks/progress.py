@@ -1,0 +1,53 @@
+"""
+Which steps of a plan can go on: those whose dependencies are settled, kept up to date as steps settle.
+
+Looking at every step after every step would make a long plan cost the square of its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amends.tasks.state import StepState, TaskState
+
+__all__ = ["Progress", "settled"]
+
+
+def settled(step: StepState) -> bool:
+    """Whether those that wait for it can go on: it is done, or failed and the whole can do without it."""
+    return step.state == "done" or (step.state == "failed" and step.plan.optional)
+
+
+class Progress:
+    """The steps that are unblocked and not settled, of one task."""
+
+    def __init__(self, state: TaskState) -> None:
+        self._state = state
+        self._blocked = {step.name: len(step.after) for step in state.head.steps}
+        self._dependents: dict[str, list[str]] = {}
+        for step in state.head.steps:
+            for earlier in step.after:
+                self._dependents.setdefault(earlier, []).append(step.name)
+        self._open = dict.fromkeys(name for name, count in self._blocked.items() if count == 0)
+
+    def steps(self) -> Iterator[tuple[str, StepState]]:
+        """The unblocked steps that are not settled, with what is settled by now taken into account."""
+        steps = self._state.steps
+        found = list(self._open)
+        while found:
+            following = []
+            for name in found:
+                if settled(steps[name]):
+                    del self._open[name]
+                    following += self._unblocked(name)
+            self._open.update(dict.fromkeys(following))
+            found = following
+        return ((name, steps[name]) for name in list(self._open))
+
+    def _unblocked(self, settled_one: str) -> list[str]:
+        free = []
+        for name in self._dependents.get(settled_one, ()):
+            self._blocked[name] -= 1
+            if self._blocked[name] == 0:
+                free.append(name)
+        return free
