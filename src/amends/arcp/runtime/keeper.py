@@ -171,16 +171,23 @@ async def evict(node: Node) -> None:
                     for _ in range(min(_AT_ONCE, max(1, len(ended) - most)))
                     if len(ended) > most or ended[0].at + age < time.time()
                 ]
-                await asyncio.gather(*(_forget(node, one) for one in batch))
+                if node.prompt:
+                    for one in batch:
+                        await _forget(node, one)
+                else:
+                    # Together, they share their commits.
+                    await asyncio.gather(*(_forget(node, one) for one in batch))
     finally:
         node.evicting = False
 
 
 async def _forget(node: Node, ended: Ended) -> None:
-    # It may run again under its key, or have done so: then it is not this end that counts.
-    tail = await node.ledger.tail(ended.job_id)
-    if tail is None or (tail[1].ended and tail[1].at <= ended.at):
-        await node.ledger.forget(ended.job_id, ended.principal, ended.key)
+    if ended.key is not None:
+        # It may run again under its key, or have done so: then it is not this end that counts.
+        tail = await node.ledger.tail(ended.job_id)
+        if tail is not None and not (tail[1].ended and tail[1].at <= ended.at):
+            return
+    await node.ledger.forget(ended.job_id, ended.principal, ended.key)
 
 
 async def inherit(node: Node) -> None:

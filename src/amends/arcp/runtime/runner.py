@@ -62,7 +62,9 @@ async def run(job: Job) -> None:
         error = raised
     except asyncio.CancelledError:
         if job.phase is RUNNING and job.stopping is None:
-            if node.closed:
+            if node.closed or (job.task is not None and job.task.cancelling()):
+                # The event loop is being ended under us: what the agent has done by now nobody knows, and whoever
+                # finds the job says so.
                 raise
             # The agent's own doing: a task of its own was cancelled, and it waited for that.
             _log.warning("job %s: its agent cancelled itself (trace %s)", job.order.job_id, job.order.trace)
