@@ -69,10 +69,9 @@ class Claims:
         *,
         seconds: float = 0.0,
         reason: str = "",
-        nonce: str = "",
     ) -> int | None:
         """Write the record if it is still at revision `before`; its new revision, or None if it is not."""
-        nonce = nonce or self._streams.link.new_id()
+        nonce = self._streams.link.new_id()
         body: dict[str, object] = {"state": state, "attempts": attempts, "nonce": nonce}
         if seconds:
             body["seconds"] = seconds

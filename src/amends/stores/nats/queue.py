@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadTask, QueueSize, Task
+from amends.stores.errors import StoreError
 from amends.stores.nats.claims import Claim, Claims, parsed
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
@@ -140,14 +141,14 @@ class NatsQueue:
 
     async def _claimed(self, message: Msg) -> NatsLease | None:
         """Claim the task a delivery is a hint of; or see that it gets where it belongs."""
-        nonce = self.link.new_id()
+        claiming = asyncio.ensure_future(self._claim(message))
         try:
-            return await self._claim(message, nonce)
+            return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            await asyncio.shield(self._abandon(message, nonce))
+            await asyncio.shield(self._abandon(claiming, message))
             raise
 
-    async def _claim(self, message: Msg, nonce: str) -> NatsLease | None:
+    async def _claim(self, message: Msg) -> NatsLease | None:
         task, stored_at, deliveries = delivery(message.reply)
         headers = message.headers or {}
         early = await self._early(headers, stored_at)
@@ -173,7 +174,7 @@ class NatsQueue:
                 return None
             asked = time.monotonic()
             revision = await self.claims.change(
-                task, claim.revision, "held", claim.attempts + 1, seconds=self.lease, nonce=nonce
+                task, claim.revision, "held", claim.attempts + 1, seconds=self.lease
             )
             if revision is not None:
                 return NatsLease(self, message, task, claim.attempts + 1, revision, asked + self.lease)
@@ -192,13 +193,19 @@ class NatsQueue:
         body = json.dumps({"delay": int(delay * 1e9) + 2_000_000}).encode()
         await self.link.tell(message.reply, b"-NAK " + body)
 
-    async def _abandon(self, message: Msg, nonce: str) -> None:
-        """Undo the claim of a worker that was cancelled while it was made; should it be overtaken, its lease runs out."""
-        task = delivery(message.reply)[0]
-        claim = await self.claims.read(task)
-        if claim is not None and claim.nonce == nonce:
-            await self.claims.change(task, claim.revision, "free", claim.attempts - 1)
-        await self.link.tell(message.reply, b"-NAK")
+    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: Msg) -> None:
+        """
+        Undo the claim of a worker that was cancelled while it was made, and let the next one have the task at once.
+
+        The claim is waited for: a look at the record could come before the server has written it.
+        """
+        try:
+            lease = await claiming
+        except StoreError:
+            return  # nobody knows what became of it: should it stand, it runs out
+        if lease is not None:
+            await self.claims.change(int(lease.id), lease.epoch, "free", lease.attempt - 1)
+            await self.link.tell(message.reply, b"-NAK")
 
     async def _bury(self, task: int, claim: Claim, message: Msg, reason: str) -> None:
         revision: int | None = claim.revision
