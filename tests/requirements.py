@@ -70,6 +70,10 @@ _HTTPX = "tests/bindings/test_httpx.py::"
 _A2A_GUARD = "tests/bindings/test_a2a_guard.py::"
 _A2A_CLIENT = "tests/bindings/test_a2a_client.py::"
 _FILLING = "tests/core/test_filling.py::"
+_MCP_GUARD = "tests/bindings/test_mcp_guard.py::"
+_MCP_CLIENT = "tests/bindings/test_mcp_client.py::"
+_MCP_REJECT = "tests/bindings/test_mcp_reject.py::"
+_FASTMCP = "tests/bindings/test_fastmcp.py::"
 _DECISIONS = "tests/test_decisions.py::"
 _S4_FORM = "tests/test_vectors.py::test_every_vector_in_s4s_form_holds"
 
@@ -393,7 +397,10 @@ ALL = (
         f"{_OVER_HTTP}test_a_gateway_in_front_of_an_mcp_server",
         f"{_A2A_GUARD}test_a_broken_store_is_told_in_our_words",
         f"{_A2A_GUARD}test_a_rejection_before_the_agent",
-        deferral="MCP and A2A: servers that keep them apart",
+        f"{_MCP_GUARD}test_typed_errors_come_out_whole",
+        f"{_MCP_GUARD}test_resources_and_prompts_fail_as_json_rpc_errors",
+        f"{_MCP_REJECT}test_every_other_code_uses_the_tools_own_answer",
+        f"{_FASTMCP}test_a_guarded_server_answers_as_s4_says",
     ),
     _(
         "A2",
@@ -404,7 +411,11 @@ ALL = (
         f"{_OVER_MCP}test_what_is_written_is_read_on_every_path",
         f"{_OVER_MCP}test_older_protocols_get_the_text_alone",
         f"{_OVER_MCP}test_one_terse_sentence_comes_second",
-        deferral="MCP and A2A: sent by a guarded server, in the version it negotiated",
+        f"{_MCP_GUARD}test_typed_errors_come_out_whole",
+        f"{_MCP_GUARD}test_protocols_without_structured_content_get_the_text_alone",
+        f"{_MCP_GUARD}test_over_standard_streams",
+        f"{_MCP_GUARD}test_over_streamable_http",
+        "tests/bindings/test_mcp_adcp.py::*",
     ),
     _(
         "A3",
@@ -419,7 +430,9 @@ ALL = (
         f"{_OVER_RPC}test_what_is_written_is_read",
         f"{_A2A_GUARD}test_a_rejection_before_the_agent",
         f"{_A2A_CLIENT}test_rejections_before_the_agent_are_read_and_waited_for",
-        deferral="MCP and A2A: rejecting in front of a server",
+        f"{_MCP_REJECT}test_the_numbers_are_those_of_the_protocol",
+        f"{_MCP_REJECT}test_every_other_code_uses_the_tools_own_answer",
+        f"{_MCP_REJECT}test_over_http_with_a_body_that_official_clients_keep",
     ),
     _(
         "A4",
@@ -442,7 +455,9 @@ ALL = (
         f"{_OVER_MCP}test_the_payload_layer_of_a_failure",
         f"{_OVER_MCP}test_the_payload_layer_of_a_success",
         f"{_OVER_A2A}test_the_payload_layer",
-        deferral="MCP and A2A: servers that fill both layers of a failure, and only the payload of a success with remarks",
+        f"{_MCP_GUARD}test_typed_errors_come_out_whole",
+        f"{_MCP_GUARD}test_several_failures_are_all_told",
+        f"{_MCP_CLIENT}test_remarks_on_a_success_are_no_failure",
     ),
     _("A6", "The detection order, seven steps", VECTORS, _S4_FORM),
     _(
@@ -542,7 +557,12 @@ ALL = (
         f"{_A2A_CLIENT}test_a_guarded_server_is_waited_for",
         f"{_A2A_CLIENT}test_bounds_end_it",
         f"{_A2A_CLIENT}test_a_plain_servers_failed_task_is_a_typed_error",
-        deferral="MCP and A2A: the clients that do all this by themselves, with a retry policy as their option",
+        f"{_MCP_CLIENT}test_errors_are_typed_and_whole",
+        f"{_MCP_CLIENT}test_every_path_of_a_plain_server_is_found",
+        f"{_MCP_CLIENT}test_the_ceiling_holds",
+        f"{_MCP_CLIENT}test_annotations_decide_what_may_be_repeated",
+        f"{_FASTMCP}test_the_client_raises_typed_errors_and_recovers",
+        "tests/bindings/test_mcp_faults.py::*",
     ),
     _("A17", "Vectors in S4's form", _S4_FORM),
     _(
@@ -554,7 +574,9 @@ ALL = (
         f"{_ADCP_ERROR}test_what_came_from_an_adcp_peer_is_not_rewritten",
         f"{_UPSTREAM}*",
         f"{_ASGI}test_failures_of_upstreams_are_told_in_our_words",
-        deferral="MCP and A2A: the errors[] of several upstreams on the wire, and the chain over real hops",
+        "tests/chain/test_passing.py::*",
+        "tests/chain/test_hops.py::*",
+        "tests/chain/test_three_hops.py::*",
     ),
     _(
         "A19",
@@ -571,7 +593,9 @@ ALL = (
         "tests/bindings/test_limits.py::test_callers_are_counted_apart",
         f"{_A2A_GUARD}test_poisoned_exceptions_leak_nothing",
         f"{_A2A_GUARD}test_a_foreign_exception_shows_nothing_and_is_logged_with_its_trace",
-        deferral="MCP and A2A: waits that reflect the caller's state alone, outside of HTTP",
+        "tests/bindings/test_mcp_poison.py::*",
+        f"{_MCP_GUARD}test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_trace",
+        f"{_MCP_REJECT}test_waits_are_about_the_caller",
     ),
     _(
         "A20",
@@ -581,7 +605,7 @@ ALL = (
         "tests/core/test_text.py::*",
         f"{_ADCP_ERROR}test_wrong_types_are_ignored",
         "tests/core/test_crosswalk.py::test_a_note_from_outside_is_not_believed_blindly",
-        deferral="MCP and A2A: clients that merge no error into their state and follow no field as a path",
+        f"{_MCP_CLIENT}test_an_error_gets_into_nobodys_state",
     ),
     _("A21", "URLs from errors: https, no userinfo, the known host", "tests/core/test_urls.py::*"),
     # S5: ARCP errors

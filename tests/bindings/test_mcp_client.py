@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import mcp
 import mcp_types as types
@@ -11,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent
 
 from amends import FaultError, Operation, Upstream
-from amends.bindings.mcp import Client, Witness
+from amends.bindings.mcp import Client, Witness, guard
 from amends.core.terms import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
@@ -189,6 +190,53 @@ async def test_results_that_break_their_own_schema():
             await client.call_tool("odd")
         assert (caught.value.fault.executed, caught.value.fault.recovery.value) == (Executed.YES, "terminal")
         assert len(caught.value.history) == 1
+
+
+async def test_an_error_gets_into_nobodys_state():
+    """A20: members with the client's own names, and a field that looks like a way somewhere, change nothing."""
+    hostile = {
+        "code": "CONFLICT",
+        "recovery": "terminal",
+        "field": "__class__.__init__.__globals__",
+        "details": {"__proto__": {"policy": 1}, "constructor": 1},
+        **dict.fromkeys(
+            ("policy", "errors", "_calls", "_session", "__class__", "__dict__", "fault", "history"), "x"
+        ),
+    }
+
+    async def call_tool(ctx, params):
+        return CallToolResult(content=[], is_error=True, structured_content={"adcp_error": hostile})
+
+    async with Client(Server("hostile", on_call_tool=call_tool)) as client:
+        await asyncio.sleep(0)
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("any", operation=Operation())
+        before = dict(vars(client))
+        with pytest.raises(FaultError):
+            await client.call_tool("any", operation=Operation())
+        assert dict(vars(client)) == before
+        assert (client.policy, client.errors) == (ADCP, "raise")
+        assert caught.value.fault.extensions["policy"] == "x"
+        assert caught.value.decision.action.value == "escalate"
+
+
+async def test_remarks_on_a_success_are_no_failure():
+    """A5: only the payload layer of a result that did not fail. It is returned, and the remark can be read."""
+    from amends import extract
+
+    remark = {"code": "CONFLICT", "message": "Taken meanwhile", "recovery": "correctable"}
+    server = MCPServer("remarks")
+
+    @server.tool()
+    async def order() -> dict[str, Any]:
+        return {"ordered": 3, "errors": [remark]}
+
+    guard(server)
+    async with Client(server) as client:
+        result = await client.call_tool("order")
+        assert (result.is_error, result.structured_content["ordered"]) == (False, 3)
+        found = extract(result)
+        assert (found.code, found.origin.path, found.executed) == ("CONFLICT", "payload", Executed.YES)
 
 
 # ---------------------------------------------------------------------------------------------------------- recovery

@@ -116,6 +116,33 @@ async def test_our_client_recovers_from_a_rejection(amends_clock):
     assert 7 in amends_clock.waits
 
 
+async def test_waits_are_about_the_caller(amends_clock):
+    """A19: one caller's limit is not another's, and it is the same wait for whatever the caller asks for."""
+    spent = {"greedy": 40}
+
+    def check(request):
+        wait = spent.get(request.headers.get("x-caller"))
+        return None if wait is None else RateLimitedError(retry_after=wait)
+
+    app = reject(check).http(official(Shop()).streamable_http_app(), body="jsonrpc")
+    with serve(app, lifespan="on") as url:
+        waits = set()
+        for name, arguments in (("add", {"a": 1}), ("nothing", {}), ("fails", {"kind": "crash"})):
+            async with (
+                httpx2.AsyncClient(headers={"x-caller": "greedy"}) as http,
+                Client(f"{url}/mcp", mode="2026-07-28", policy=NONE, http_client=http) as client,
+            ):
+                with pytest.raises(RateLimitedError) as caught:
+                    await client.call_tool(name, arguments)
+                waits.add(caught.value.fault.retry_after)
+        assert waits == {40}
+        async with (
+            httpx2.AsyncClient(headers={"x-caller": "modest"}) as http,
+            Client(f"{url}/mcp", policy=NONE, http_client=http) as client,
+        ):
+            assert not (await client.call_tool("add", {"a": 1})).is_error
+
+
 def missing(request):
     return None if "authorization" in request.headers else AuthMissingError()
 

@@ -59,6 +59,8 @@ def test_rules_are_data_and_yours_come_first():
     assert told.suggestions == ("Use another picture",)
     # Without the caller's part in it, and for anything else, the rules of S4 hold.
     assert tell(refused, rules=(mine, *RULES)).code == "SERVICE_UNAVAILABLE"
+    other = Fault(code="AD_REFUSED", vocabulary="cli", recovery="correctable")
+    assert tell(other, rules=(mine, *RULES), caller_can_fix=True).code == "VALIDATION_ERROR"
     assert tell(problem("OTHER"), rules=(mine, *RULES), caller_can_fix=True).code == "VALIDATION_ERROR"
     assert tell({"status": 429, "headers": {}}, rules=(mine, *RULES)).fault.retry_after == 10
 
