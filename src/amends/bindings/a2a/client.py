@@ -458,26 +458,85 @@ class _Events:
         self._clock = clock
         self._timeout = timeout
         self._heard = Heard()
+        self._patience = _Patience()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._patience.end()
         await self._source.aclose()
 
     async def next(self) -> StreamResponse | None:
         """The next one; None when there is none any more."""
         before = HEARD.set(self._heard)
+        self._patience.begin(self._clock.left(self._timeout))
         try:
-            async with asyncio.timeout(self._clock.left(self._timeout)):
-                event: StreamResponse = await anext(self._source)
+            event: StreamResponse = await anext(self._source)
         except StopAsyncIteration:
             return None
+        except asyncio.CancelledError as exc:
+            if not self._patience.ran_out():
+                raise
+            raise failure(TimeoutError(), self._heard) from exc
         except Exception as exc:
             raise failure(exc, self._heard) from exc
         finally:
+            self._patience.pause()
             HEARD.reset(before)
         return event
+
+
+class _Patience:
+    """
+    One timer for all the waits of a stream, where `asyncio.timeout` would set and cancel one for each.
+
+    It cancels the task that waits, as that does, and takes its own cancellation back.
+    """
+
+    __slots__ = ("_before", "_due", "_expired", "_task", "_timer")
+
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._due = 0.0
+        self._before = 0
+        self._expired = False
+
+    def begin(self, seconds: float) -> None:
+        """Wait for no longer than this."""
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._before = self._task.cancelling() if self._task is not None else 0
+        self._due = loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._due:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = loop.call_at(self._due, self._look, loop)
+
+    def pause(self) -> None:
+        """Nobody waits now."""
+        self._task = None
+
+    def end(self) -> None:
+        """Nobody will wait any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def ran_out(self) -> bool:
+        """Whether a cancellation was this one's, and nobody else's too."""
+        return self._expired and self._task is not None and self._task.uncancel() <= self._before
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if self._task is None:
+            return
+        if loop.time() < self._due:
+            self._timer = loop.call_at(self._due, self._look, loop)
+        else:
+            self._expired = True
+            self._task.cancel()
 
 
 class _Clock:
