@@ -351,7 +351,7 @@ class Machine(RuleBasedStateMachine):
             for job_id in jobs:
                 marks = [
                     read_mark(entry.value)
-                    for entry in await store.log(f"arcp.job.{job_id}").read(limit=10_000)
+                    for entry in await store.log(f"arcp.job/{job_id}").read(limit=10_000)
                 ]
                 _check_log(marks)
             left = [

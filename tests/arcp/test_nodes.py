@@ -177,10 +177,10 @@ async def test_what_is_kept_is_forgotten_in_time(store_url, begin):
         while True:
             names = await store.names()
             rows = [row async for row in store.table("arcp.jobs").scan()]
-            if not rows and not [name for name in names["logs"] if name.startswith("arcp.job.")]:
+            if not rows and not [name for name in names["logs"] if name.startswith("arcp.job/")]:
                 break
             await asyncio.sleep(0.05)
     third = await begin(store_url, limits={"node_lease": 0.3})
     assert third._node.ended == type(third._node.ended)()
     names = await store.names()
-    assert not [name for name in names["logs"] if name.startswith("arcp.session.")]
+    assert not [name for name in names["logs"] if name.startswith("arcp.session/")]

@@ -273,7 +273,7 @@ async def test_resuming_too_late(store_url, begin):
     assert (message["type"], message["payload"]["code"]) == ("session.error", "RESUME_WINDOW_EXPIRED")
     assert await other.receive() is None
     node = runtime._node
-    assert not [name for name in (await node.store.names())["logs"] if name.startswith("arcp.session.")]
+    assert not [name for name in (await node.store.names())["logs"] if name.startswith("arcp.session/")]
 
 
 async def test_what_was_forgotten_cannot_be_replayed(begin):
@@ -302,7 +302,7 @@ async def test_acknowledged_events_are_freed(begin):
         for _ in range(100):
             await raw.run("echo", 1)
         await raw.send("session.ack", {"last_processed_seq": numbers(raw)[-1]})
-    log = runtime._node.store.log(f"arcp.session.{raw.session_id}")
+    log = runtime._node.store.log(f"arcp.session/{raw.session_id}")
     for _ in range(130):
         await raw.run("echo", 1)
     assert (await log.bounds()).kept < 300

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from amends import stores
+from amends.stores.arguments import check_name
 from tests.stores.servers import NatsServer
 
 # SQLite twice: with fsync its threads write, without the event loop does.
@@ -39,14 +40,27 @@ def url(backend, tmp_path, request):
     return f"{server.url}/t{next(_numbers)}"
 
 
+class Grouped:
+    """A NATS store whose logs all share one stream: the same tests hold for them."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def log(self, name):
+        return self._store.log(f"group/{check_name(name, 'log')}")
+
+    async def names(self):
+        return {"logs": [name.removeprefix("group/") for name in (await self._store.names())["logs"]]}
+
+
 @pytest.fixture
-async def store(url):
+async def store(url, backend):
     async with await stores.open(url) as opened:
-        yield opened
+        yield Grouped(opened) if backend == "nats-shared" else opened
 
 
 @pytest.fixture
-async def other(url, store):
+async def other(url, backend, store):
     """A second handle on the same store, as another worker would have."""
     async with await stores.open(url) as opened:
-        yield opened
+        yield Grouped(opened) if backend == "nats-shared" else opened

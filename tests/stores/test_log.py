@@ -7,7 +7,10 @@ import asyncio
 import pytest
 
 from amends.stores import Bounds, ConflictError, TrimmedError
+from tests.stores.conftest import BACKENDS
 from tests.stores.odd import ODD_KEYS
+
+pytestmark = pytest.mark.parametrize("backend", [*BACKENDS, "nats-shared"], indirect=True)
 
 
 async def first(iterator, count):
@@ -237,3 +240,55 @@ async def test_a_dropped_log_starts_again(store):
     assert await log.append(b"y") == 1
     assert [e.value for e in await log.read()] == [b"y"]
     await store.log("never").drop()
+
+
+async def test_the_newest_entry(store):
+    log = store.log("l")
+    assert await log.tail() is None
+    await log.append(b"1", dedupe="a")
+    await log.append(b"2", dedupe="b")
+    newest = await log.tail()
+    assert (newest.seq, newest.value, newest.dedupe) == (2, b"2", "b")
+    await log.trim(10)
+    assert await log.tail() is None
+    assert await log.append(b"3", last=2) == 3
+    assert (await log.tail()).seq == 3
+
+
+async def test_a_bell_rings_for_what_is_appended(store, other):
+    log = store.log("l")
+    await log.append(b"1")
+    async with log.watched() as bell:
+        for number in (2, 3):
+            seen = bell.count
+            await asyncio.sleep(0.05)
+            await other.log("l").append(b"x")
+            while not await log.read(number):
+                await asyncio.wait_for(bell.wait(seen), 10)
+                seen = bell.count
+
+
+async def test_a_trim_and_an_append_at_once(store, other):
+    """Numbers go on, whichever was first."""
+    log = store.log("l")
+    for _ in range(3):
+        await log.append(b"x")
+    await asyncio.gather(log.trim(100), other.log("l").append(b"y"))
+    bounds = await log.bounds()
+    assert bounds.last == 4
+    assert bounds.first in {4, 5}
+    assert await log.append(b"z", last=4) == 5
+
+
+async def test_a_log_that_was_dropped_and_begun_anew_elsewhere(store, other):
+    """What was known of the old one misleads nobody."""
+    log = store.log("l")
+    for _ in range(5):
+        await log.append(b"old", dedupe="one")
+        await log.append(b"old")
+    await other.log("l").drop()
+    assert await other.log("l").append(b"new", dedupe="one") == 1
+    with pytest.raises(ConflictError):
+        await log.append(b"late", last=6)
+    assert await log.append(b"newer", last=1) == 2
+    assert [e.value for e in await log.read()] == [b"new", b"newer"]

@@ -55,7 +55,7 @@ def url(tmp_path_factory):
 
             await client.submit("pay", agent="travel-agent", id="doubt")
             gone = [Started(at=1.0, step="pay", attempt=1), Doubted(at=2.0, step="pay"), Released(at=3.0)]
-            await client.store.log("tasks.doubt").append(encode(gone), last=1)
+            await client.store.log("tasks/doubt").append(encode(gone), last=1)
 
     asyncio.run(fill())
     return where

@@ -23,7 +23,7 @@ SHORT = 0.4
 
 async def records(orchestrator, id):
     found = []
-    for entry in await orchestrator.store.log(f"tasks.{id}").read(limit=1000):
+    for entry in await orchestrator.store.log(f"tasks/{id}").read(limit=1000):
         found += entries.decode(entry.value)
     return found
 
@@ -102,7 +102,7 @@ async def crash(orchestrator, clock, id, *more):
     assert lease is not None
     if more:
         _, last = await read(orchestrator.store, "tasks", id)
-        await orchestrator.store.log(f"tasks.{id}").append(entries.encode(more), last=last)
+        await orchestrator.store.log(f"tasks/{id}").append(entries.encode(more), last=last)
     clock.pass_(31)
 
 
@@ -320,7 +320,7 @@ async def test_a_submitter_that_died_half_way(open_at, store):
     ran = []
     record = Submitted(at=1.0, id="t", type="work", steps=(Step(name="work", type="work"),))
     await store.table("tasks").create("t", _row("t"))
-    await store.log("tasks.t").append(entries.encode([record]), last=0)
+    await store.log("tasks/t").append(entries.encode([record]), last=0)
     worker = await open_at(lonely(ran, read_only=True), worker=False)
     assert (await submit(store, "tasks", record)) == ("t", None)
     await worker.drain()
@@ -363,7 +363,7 @@ async def test_messages_too_many_do_nothing(still, clock):
     assert (await queue.size()).delayed == 1
     _, last = await read(still.store, "tasks", "waits")
     held = entries.encode([Taken(at=clock.now, worker="alive")])
-    await still.store.log("tasks.waits").append(held, last=last)
+    await still.store.log("tasks/waits").append(held, last=last)
     await queue.put(b"waits", key="waits!10")
     await still.drain()
     assert not (await still.state("waits")).over
@@ -382,7 +382,7 @@ async def test_a_carrier_that_comes_early_is_sent_back(still, clock):
     await still.drain()
     state, last = await read(still.store, "tasks", "t")
     later_still = replace(state.release, until=clock.now + 200)
-    await still.store.log("tasks.t").append(entries.encode([later_still]), last=last)
+    await still.store.log("tasks/t").append(entries.encode([later_still]), last=last)
     clock.pass_(100)
     assert await still.drain() == 1
     assert not (await handle.response()).metadata.completed
@@ -431,7 +431,7 @@ async def test_a_store_that_is_away_for_a_moment(clock):
 
 async def test_records_of_another_kind_are_not_guessed(still):
     """A newer version's log is left alone, with a word about it."""
-    await still.store.log("tasks.t").append(b'[{"what":"invented","at":1}]')
+    await still.store.log("tasks/t").append(b'[{"what":"invented","at":1}]')
     with pytest.raises(stores.DamagedStoreError):
         await still.state("t")
 

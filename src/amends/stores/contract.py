@@ -12,9 +12,11 @@ What is read is in `values`, what there is inside a transaction in `writers`; al
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from amends.stores.signal import Signal
 from amends.stores.values import Bounds, DeadTask, Entry, QueueSize, Row, Task
 from amends.stores.writers import LogWriter, QueueWriter, TableWriter, Transaction
 
@@ -40,7 +42,12 @@ T = TypeVar("T")
 
 
 class Log(Protocol):
-    """An append-only sequence of entries, numbered from 1 without gaps, readable from any number."""
+    """
+    An append-only sequence of entries, numbered from 1 without gaps, readable from any number.
+
+    Where there are many small ones that come and go (one per job, say), call them `group/member`: what stands before the
+    first slash they share where that is cheaper, which on NATS is a stream.
+    """
 
     @property
     def name(self) -> str:
@@ -81,6 +88,18 @@ class Log(Protocol):
         Raises:
             TrimmedError: the next entry was trimmed before it was read.
         """
+        ...
+
+    def watched(self) -> AbstractAsyncContextManager[Signal]:
+        """
+        A bell that rings when something may have been appended, while the context lasts.
+
+        Read its `count`, read the log, then `wait(count, timeout)`. A ring may be lost with a connection: give a time-out.
+        """
+        ...
+
+    async def tail(self) -> Entry | None:
+        """The newest entry, or None where none is kept."""
         ...
 
     async def bounds(self) -> Bounds:

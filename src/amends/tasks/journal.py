@@ -52,7 +52,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def log_name(space: str, id: str) -> str:
     """The name of a task's log."""
-    return f"{space}.{id}"
+    return f"{space}/{id}"
 
 
 async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:

@@ -45,7 +45,7 @@ __all__ = [
 
 ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
-CONTROL = "arcp.control"
+CONTROL = "arcp.nodes/control"
 
 Kind = Literal["accepted", "queued", "requeued", "started", "child", "event", "result", "error"]
 
@@ -59,12 +59,12 @@ encode = msgspec.json.Encoder().encode
 
 def job_log(job_id: str) -> str:
     """The log of a job."""
-    return f"arcp.job.{job_id}"
+    return f"arcp.job/{job_id}"
 
 
 def session_log(session_id: str) -> str:
     """The log of what a session was sent."""
-    return f"arcp.session.{session_id}"
+    return f"arcp.session/{session_id}"
 
 
 def queue_of(agent: str) -> str:

@@ -90,21 +90,12 @@ class Ledger:
 
     async def tail(self, job_id: str) -> tuple[int, Mark] | None:
         """The newest entry and its number, or None where there is no such job."""
-        log = self.store.log(job_log(job_id))
-        while True:
-            last = (await log.bounds()).last
-            if not last:
-                return None
-            try:
-                found = await log.read(last, limit=1)
-            except TrimmedError:
-                return None
-            if found and found[0].seq == last:
-                return last, _read_mark(found[0].value)
+        newest = await self.store.log(job_log(job_id)).tail()
+        return None if newest is None else (newest.seq, _read_mark(newest.value))
 
     async def forgotten(self, job_id: str) -> bool:
         """Whether nothing is kept of a job."""
-        return not (await self.store.log(job_log(job_id)).bounds()).last
+        return await self.store.log(job_log(job_id)).tail() is None
 
     async def entries(self, job_id: str, start: int) -> list[Entry]:
         """A page of a job's log; empty at its end, and where there is none."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -128,6 +129,16 @@ class MemoryLog:
                 start = entry.seq + 1
             if not entries:
                 await self._store.signal.wait(seen)
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[Signal]:
+        yield self._store.signal
+
+    async def tail(self) -> Entry | None:
+        state = self._store.state().logs.get(self.name)
+        if state is None or state.last < state.first:
+            return None
+        return state.read(state.last, 1)[0]
 
     async def bounds(self) -> Bounds:
         state = self._store.state().logs.get(self.name)

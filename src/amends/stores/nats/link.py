@@ -17,7 +17,7 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import (
@@ -65,6 +65,8 @@ class Link:
         self.mark = f"~{uuid.uuid4().hex[:16]}"
         self._ids = itertools.count()
         self.clock = ServerClock()
+        self.again: Callable[[], None] = _nothing
+        """Called when a connection was made anew."""
 
     @classmethod
     async def to(cls, servers: list[str], shown: str, timeout: float, options: Mapping[str, Any]) -> Link:  # noqa: ASYNC109  (of every request, not of this call)
@@ -112,6 +114,7 @@ class Link:
     async def _came_up(self) -> None:
         self.clock.forget()  # another server of a cluster, another clock
         self.up.set()
+        self.again()
 
     async def close(self) -> None:
         """Let go; whoever waits is told."""
@@ -305,3 +308,7 @@ class Link:
         if now is None:
             raise StoreError(f"{self.shown} does not tell the time: nats-server 2.11 or newer is needed")
         return now
+
+
+def _nothing() -> None:
+    pass

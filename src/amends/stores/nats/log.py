@@ -4,22 +4,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreUnavailableError, TrimmedError
-from amends.stores.nats.messages import Stored, consume, from_delivery, page, pull
+from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
+from amends.stores.nats.messages import Stored, consume, from_delivery, latest, page, pull
 from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
+from amends.stores.signal import Signal
 
 __all__ = ["NatsLog"]
 
 _ID = "Nats-Msg-Id"
 _PAGE = 256
 _FOLLOW_WAIT = 30.0
+_LATER = 1.0
 
 
 class NatsLog:
@@ -129,6 +131,32 @@ class NatsLog:
             if quiet:
                 # Nothing for half a minute, or the connection broke, or the consumer died with its server.
                 consumer = ""
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[Signal]:
+        signal = Signal()
+        start = (await self.bounds()).last + 1
+        ringing = asyncio.ensure_future(self._ring(signal, start))
+        try:
+            yield signal
+        finally:
+            ringing.cancel()
+
+    async def _ring(self, signal: Signal, start: int) -> None:
+        while True:
+            try:
+                async for entry in self.follow(start):
+                    start = entry.seq + 1
+                    signal.ring()
+            except TrimmedError as trimmed:
+                start = trimmed.first
+                signal.ring()
+            except StoreError:
+                await asyncio.sleep(_LATER)
+
+    async def tail(self) -> Entry | None:
+        newest = await latest(self._streams, "log", self.name, "")
+        return None if newest is None else _entry(newest)
 
     async def bounds(self) -> Bounds:
         info = await self._streams.info("log", self.name)

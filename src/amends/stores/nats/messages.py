@@ -20,7 +20,18 @@ from amends.stores.nats.streams import Streams
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-__all__ = ["Stored", "consume", "delivery", "from_delivery", "latest", "page", "pull", "pull_one", "sweep"]
+__all__ = [
+    "Stored",
+    "at",
+    "consume",
+    "delivery",
+    "from_delivery",
+    "latest",
+    "page",
+    "pull",
+    "pull_one",
+    "sweep",
+]
 
 # What one answer may bring at most, well below what nats-py buffers before it drops.
 _PAGE_BYTES = 8_000_000
@@ -64,10 +75,33 @@ async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored |
         return None if header(message, "Status") == "404" else _from_direct(message)
 
 
-async def page(streams: Streams, kind: str, name: str, start: int, limit: int) -> list[Stored]:
-    """Up to `limit` messages from a sequence number on; fewer when they are large or the end is reached."""
+async def at(streams: Streams, kind: str, name: str, start: int, below: str) -> Stored | None:
+    """The first message of a subject from a sequence number on, as the stream's leader has it."""
+    subject = streams.subject(kind, name) + below
+    try:
+        answer = await streams.link.api(
+            f"STREAM.MSG.GET.{streams.stream(kind, name)}", {"seq": start, "next_by_subj": subject}
+        )
+    except ApiError as error:
+        if error.missing:
+            return None
+        raise
+    return _from_api(answer["message"])
+
+
+async def page(
+    streams: Streams, kind: str, name: str, start: int, limit: int, below: str = ""
+) -> list[Stored]:
+    """
+    Up to `limit` messages from a sequence number on; fewer when they are large or the end is reached.
+
+    With `below`, only those of that subject.
+    """
     stream = streams.stream(kind, name)
-    body = json.dumps({"seq": start, "batch": limit, "max_bytes": _PAGE_BYTES}).encode()
+    request: dict[str, Any] = {"seq": start, "batch": limit, "max_bytes": _PAGE_BYTES}
+    if below:
+        request["next_by_subj"] = streams.subject(kind, name) + below
+    body = json.dumps(request).encode()
     loop = asyncio.get_running_loop()
     end = loop.time() + streams.link.timeout
     while loop.time() < end:

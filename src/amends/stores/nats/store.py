@@ -15,7 +15,8 @@ from amends.stores.nats.link import Link
 from amends.stores.nats.log import NatsLog
 from amends.stores.nats.queue import NatsQueue
 from amends.stores.nats.refusal import ApiError
-from amends.stores.nats.streams import Streams
+from amends.stores.nats.shared import SharedLog, shared_names
+from amends.stores.nats.streams import SHARED, Streams
 from amends.stores.nats.table import NatsTable
 
 __all__ = ["NatsStore", "open_nats"]
@@ -72,8 +73,9 @@ class NatsStore:
         self._streams = streams
         self.url = streams.link.shown
 
-    def log(self, name: str) -> NatsLog:
-        return NatsLog(self._streams, check_name(name, "log"))
+    def log(self, name: str) -> NatsLog | SharedLog:
+        kind = SharedLog if "/" in check_name(name, "log") else NatsLog
+        return kind(self._streams, name)
 
     def table(self, name: str) -> NatsTable:
         return NatsTable(self._streams, check_name(name, "table"))
@@ -89,7 +91,9 @@ class NatsStore:
 
     async def names(self) -> dict[str, list[str]]:
         found = await self._streams.names()
-        return {f"{kind}s": found.get(kind, []) for kind in ("log", "table", "queue")}
+        for group in found.get(SHARED, []):
+            found.setdefault("log", []).extend(await shared_names(self._streams, group))
+        return {f"{kind}s": sorted(found.get(kind, [])) for kind in ("log", "table", "queue")}
 
     async def check(self) -> list[str]:
         problems = []
@@ -97,6 +101,18 @@ class NatsStore:
             for name in names:
                 problems += await self._look(kind, name)
         return problems
+
+    async def _look_at_shared(self, group: str) -> list[str]:
+        """Logs that share a stream: each has as many messages as it has numbers."""
+        found = []
+        counts = await self._streams.subjects(SHARED, group)
+        for name in await shared_names(self._streams, group):
+            log = SharedLog(self._streams, name)
+            kept, held = await log.bounds(), counts.get(log.subject, 0)
+            # A marker, where everything was trimmed, is no entry.
+            if not kept.kept <= held <= kept.kept + 1:
+                found.append(f"log {name!r} should hold {kept.kept} entries and holds {held}")
+        return found
 
     async def _look(self, kind: str, name: str) -> list[str]:
         try:
@@ -124,6 +140,8 @@ class NatsStore:
             found.append(
                 f"{kind} {name!r} has {config['num_replicas']} replicas, fewer than the URL asks for"
             )
+        if kind == SHARED:
+            found += await self._look_at_shared(name)
         return found
 
     async def close(self) -> None:

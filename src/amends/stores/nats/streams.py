@@ -1,5 +1,6 @@
 """
-The JetStream streams of a store: one for each log, table and queue, and one for leases and dead letters.
+The JetStream streams of a store: one for each log (or group of logs, see `shared`), table and queue, and one for leases
+and dead letters.
 
 A stream's sequence numbers are the log's numbers and the table's revisions. Names are `amends_<store>_<kind>_<name>`,
 subjects `amends.<store>.<kind>.<name>…`, and the original name stands in the stream's metadata.
@@ -12,18 +13,22 @@ import time
 from typing import Any
 
 from amends.stores.errors import StoreUnavailableError
+from amends.stores.nats.bells import Bells
 from amends.stores.nats.link import Link
+from amends.stores.nats.places import Places
 from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.subjects import token
 
-__all__ = ["STATE", "Streams"]
+__all__ = ["SHARED", "STATE", "Streams"]
 
 STATE = "state"
+SHARED = "logs"
 
 _PAUSE = 0.05
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "log": {"retention": "limits"},
+    SHARED: {"retention": "limits"},
     "table": {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
     # One message per subject, and the newcomer is refused: that is what makes a key held.
     "queue": {
@@ -46,6 +51,9 @@ class Streams:
         self._storage = storage
         self._window = dedupe_window
         self._made: set[str] = set()
+        self.places = Places()
+        self.bells = Bells(link)
+        link.again = self.bells.ring_all
 
     def stream(self, kind: str, name: str) -> str:
         """The stream's name."""
@@ -95,13 +103,24 @@ class Streams:
         Raises:
             ApiError: a condition was not met.
         """
+        return int((await self.store(kind, name, below, payload, headers, tries))["seq"])
+
+    async def store(
+        self,
+        kind: str,
+        name: str,
+        below: str,
+        payload: bytes,
+        headers: dict[str, str],
+        tries: list[int] | None = None,
+    ) -> dict[str, Any]:
+        """The same, with all the server answers."""
         subject = self.subject(kind, name) + below
         end = time.monotonic() + self.link.timeout
         while True:
             await self.make(kind, name)
             try:
-                answer = await self.link.publish(subject, payload, headers, tries)
-                return int(answer["seq"])
+                return await self.link.publish(subject, payload, headers, tries)
             except ApiError as error:
                 if error.number:
                     raise
@@ -135,6 +154,26 @@ class Streams:
         except ApiError as error:
             if not error.missing:
                 raise
+
+    async def purge(self, kind: str, name: str, subject: str, before: int | None = None) -> None:
+        """Remove the messages of a subject, all or those before a sequence number."""
+        body = {"filter": subject} if before is None else {"filter": subject, "seq": before}
+        try:
+            await self.link.api(f"STREAM.PURGE.{self.stream(kind, name)}", body)
+        except ApiError as error:
+            if not error.missing:
+                raise
+
+    async def subjects(self, kind: str, name: str) -> dict[str, int]:
+        """How many messages each subject of a stream has."""
+        stream, found = self.stream(kind, name), dict[str, int]()
+        while True:
+            body = {"subjects_filter": f"{self.subject(kind, name)}.>", "offset": len(found)}
+            info = await self.link.api(f"STREAM.INFO.{stream}", body)
+            page = info["state"].get("subjects") or {}
+            found |= page
+            if not page or len(found) >= info.get("total", 0):
+                return found
 
     async def exists(self, kind: str, name: str) -> bool:
         """Whether the stream is there; asked only when something about it is not as it should be."""

@@ -14,7 +14,7 @@ import string
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-__all__ = ["as_header", "from_header", "key_filters", "key_subject", "token"]
+__all__ = ["as_header", "from_header", "from_token", "key_filters", "key_subject", "token"]
 
 _PLAIN = frozenset((string.ascii_letters + string.digits + "_-").encode())
 _TOKENS = 8
@@ -34,6 +34,13 @@ def token(text: str) -> str:
         return escaped
     # No text is escaped to a "==": the two kinds cannot meet.
     return f"=={hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def from_token(escaped: str) -> str | None:
+    """The text of a token, or None when only its hash is left."""
+    if escaped.startswith("=="):
+        return None
+    return "" if escaped == "=" else unquote(escaped.replace("=", "%"))
 
 
 def key_subject(key: str) -> str:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
+from amends.stores.signal import Signal
 from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
 from amends.stores.sqlite.schema import LOG_SHIFT, SEQ_MASK
 
@@ -99,6 +101,12 @@ class LogRows:
                 return entries
         raise DamagedStoreError(f"entry {begin} of log {self._name!r} is missing: run `amends store check`")
 
+    def tail(self) -> Entry | None:
+        bounds = self.bounds()
+        # None behind what was just seen to be the last: trimmed in between.
+        found = self.read(bounds.last, 1) if bounds.kept else []
+        return found[0] if found else None
+
     def _page(self, base: int, begin: int, end: int) -> list[Entry]:
         if end - begin >= self._room // _LEAST:
             raise Elsewhere
@@ -170,6 +178,13 @@ class SqliteLog:
                 start = entry.seq + 1
             if not entries:
                 await self._signal.wait(seen)
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[Signal]:
+        yield self._signal
+
+    async def tail(self) -> Entry | None:
+        return await self._access.read(self._rows, LogRows.tail)
 
     async def bounds(self) -> Bounds:
         return await self._access.read(self._rows, LogRows.bounds)
