@@ -10,6 +10,7 @@ through which node, process or session two submissions come.
 from __future__ import annotations
 
 import time
+from functools import partial
 from hashlib import sha256
 from random import getrandbits
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,10 @@ import msgspec
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import Agent, resolve
-from amends.arcp.runtime.entries import KEYS, Mark, Order, key_name
+from amends.arcp.runtime.entries import KEYS, Batch, Mark, Order, key_name, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
-from amends.arcp.runtime.ledger import conflicting, repeatable
+from amends.arcp.runtime.ledger import Also, conflicting, repeatable
 from amends.arcp.runtime.runner import run
 from amends.arcp.wire import Envelope, Malformed, new_id, read_payload, text_of
 from amends.arcp.wire.messages import Accepted, Submit
@@ -65,27 +66,40 @@ async def submit(session: Session, message: Envelope) -> None:
         )
     credentials = await _provisioned(session, order)
     for _ in range(_TRIES):
+        # Where that saves a wait, the session's listening is written down together with the job.
+        entry = Batch(session.next_event, attached=((order.job_id, 2, SUBMITTED),))
+        claimed = session.claim()
         try:
-            job = await place(node, order)
-        except ConflictError:
+            job = await place(node, order, also=partial(session.note, entry=entry) if claimed else None)
+        except ConflictError as conflict:
+            if claimed:
+                session.unclaim()
+                if session_log("") in conflict.what:
+                    # The session goes on elsewhere, and so does whoever asked.
+                    await node.drop(session)
+                    return
             # Somebody was faster with the same key; or the key came to its end just now.
-            if await _join(session, message, order):
+            if order.key is not None and await _join(session, message, order):
                 if credentials is not None and node.credentials is not None:
                     await node.credentials.revoke(order.job_id)
                 return
             continue
+        except BaseException:
+            if claimed:
+                session.unclaim()
+            raise
         feed = Feed(session, order.job_id, order.trace, 2 if job is None else job.last + 1, SUBMITTED)
         if job is not None:
             job.credentials = credentials
             session.newborn = job
-        _tell(session, message, order, feed, waiting=job is None, credentials=credentials)
+        _tell(session, message, order, feed, waiting=job is None, credentials=credentials, noted=claimed)
         if job is not None:
             await run(job)
         return
     raise InternalError("The key is contended: submit again")
 
 
-async def place(node: Node, order: Order, *, child: bool = False) -> Job | None:
+async def place(node: Node, order: Order, *, child: bool = False, also: Also = None) -> Job | None:
     """
     Write a job down: begun here where there is room (a delegated one needs none: its parent waits for it), else queued.
 
@@ -105,7 +119,7 @@ async def place(node: Node, order: Order, *, child: bool = False) -> Job | None:
         job.outbox.append(mark)
         return job
     try:
-        await node.ledger.accept(order, here=here)
+        await node.ledger.accept(order, here=here, also=also)
     except BaseException:
         node.uncount(order.principal)
         if here:
@@ -321,19 +335,21 @@ def _tell(
     *,
     waiting: bool = False,
     credentials: list[dict[str, Any]] | None = None,
+    noted: bool = False,
 ) -> None:
     """Listen, then say what was accepted, then bring what happens. Who listens already goes on where it is."""
     listening = session.feeds.get(order.job_id)
     if listening is not None and not (listening.mode | feed.mode) & OUTCOME:
         session.entitle(listening)
     else:
-        session.attach(feed)
-    session.say(
-        "job.accepted",
-        accepted_payload(order, message.id, credentials),
-        trace=order.trace,
-        job_id=order.job_id,
+        session.attach(feed, noted=noted)
+    accepted = session.written(
+        "job.accepted", accepted_payload(order, message.id, credentials), order.job_id, order.trace
     )
+    if noted:
+        session.noted([accepted], 0)
+    else:
+        session.post(accepted)
     if session.feeds.get(order.job_id) is feed:
         feed.begin(session.node, waiting=waiting)
 

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from amends import __version__
+from amends._version import __version__
 from amends.arcp.runtime.admission import submit
 from amends.arcp.runtime.agents import inventory
 from amends.arcp.runtime.cancel import cancel

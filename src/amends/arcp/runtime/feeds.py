@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from amends.arcp.runtime.entries import FRAME_TYPES, Mark, job_log
+from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, job_log
 from amends.arcp.runtime.ledger import read_mark
 from amends.stores import StoreError
 
@@ -57,6 +57,28 @@ class Feed:
             node.idle.setdefault(self.job_id, []).append(self)
         else:
             self._task = node.spawn(self._follow(node))
+
+    def claimed(self, first: int, marks: Sequence[Mark]) -> tuple[list[tuple[int, Mark]], Batch] | None:
+        """Take a job's last entries into its own transaction: what is to be sent, and how that is written down."""
+        if any(mark.kind == "child" for mark in marks) or not self.session.claim():
+            return None
+        told = [
+            (number, mark)
+            for number, mark in enumerate(marks, first)
+            if mark.kind in FRAME_TYPES and not self.session.refuses(mark)
+        ]
+        events = tuple((self.job_id, number, mark.kind != "event") for number, mark in told)
+        return told, Batch(self.session.next_event, events)
+
+    def tell(self, told: Sequence[tuple[int, Mark]]) -> None:
+        """It was written down: send it. It ends with the job."""
+        session = self.session
+        frames = [
+            session.framed(self.job_id, self.trace, mark, number)
+            for number, (_, mark) in enumerate(told, session.next_event)
+        ]
+        session.ended(self)
+        session.noted(frames, len(frames))
 
     def push(self, first: int, marks: Sequence[Mark]) -> None:
         """Entries from number `first` on, in order."""

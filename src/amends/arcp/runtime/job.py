@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
-from amends.arcp.runtime.entries import Mark, Order, encode
+from amends.arcp.runtime.entries import Batch, Mark, Order, encode, session_log
+from amends.arcp.runtime.steps import Steps
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
 from amends.errors.arcp import ARCPError, InternalError
@@ -184,8 +185,27 @@ class Job:
             return False
         marks = [*self.outbox, self.mark(kind, payload)]
         self.outbox = []
-        write = partial(self.node.ledger.end, self.order, marks, self.last, status, self.node.id)
-        written = await self._persist(write, len(marks))
+        told = self._claimed(marks)
+
+        def also(steps: Steps) -> None:
+            for feed, (_, entry) in told.items():
+                feed.session.note(steps, entry)
+
+        def fenced() -> bool:
+            """A session goes on elsewhere: the job ends without it."""
+            found = bool(told)
+            for feed in told:
+                feed.session.unclaim()
+            told.clear()
+            return found
+
+        write = partial(self.node.ledger.end, self.order, marks, self.last, status, self.node.id, also)
+        written = await self._persist(write, len(marks), fenced)
+        for feed, (frames, _) in told.items():
+            if written:
+                feed.tell(frames)
+            else:
+                feed.session.unclaim()
         if written:
             self._committed(marks)
             self.phase = ENDED
@@ -194,20 +214,31 @@ class Job:
                     waiter.set_result(marks[-1])
         return written
 
+    def _claimed(self, marks: list[Mark]) -> dict[Feed, tuple[list[tuple[int, Mark]], Batch]]:
+        """The sessions that are told in the same transaction: those that have nothing else to number just now."""
+        if not self.node.joins:
+            return {}
+        found = {feed: feed.claimed(self.last + 1, marks) for feed in self.feeds}
+        return {feed: claim for feed, claim in found.items() if claim is not None}
+
     def _committed(self, marks: list[Mark]) -> None:
         first = self.last + 1
         self.last += len(marks)
         for feed in tuple(self.feeds):
             feed.push(first, marks)
 
-    async def _persist(self, write: Callable[[], Awaitable[None]], count: int) -> bool:
+    async def _persist(
+        self, write: Callable[[], Awaitable[None]], count: int, fenced: Callable[[], bool] | None = None
+    ) -> bool:
         """Do a write of `count` entries; one whose answer was lost is looked up before it is believed to be ours."""
         give_up = 0.0
         while True:
             try:
                 await write()
                 return True
-            except ConflictError:
+            except ConflictError as conflict:
+                if session_log("") in conflict.what and fenced is not None and fenced():
+                    continue
                 if await self._mine(count):
                     return True
                 break

@@ -12,7 +12,7 @@ first, an active row last to go.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -43,6 +43,9 @@ _read_order = msgspec.json.Decoder(Order).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _read_key = msgspec.json.Decoder(KeyRow).decode
 _PAGE = 512
+
+Also = Callable[[Steps], None] | None
+"""Steps of somebody else's in the same transaction."""
 
 
 def read_mark(value: bytes) -> Mark:
@@ -135,9 +138,14 @@ class Ledger:
 
     # -- writing
 
-    async def accept(self, order: Order, *, here: bool) -> int:
+    async def accept(self, order: Order, *, here: bool, also: Also = None) -> None:
         """
-        Write a new job down; `here`, this node runs it at once, else it waits in its queue. Returns its log's end.
+        Write a new job down; `here`, this node runs it at once, else it waits in its queue.
+
+        Args:
+            order: what was asked for.
+            here: whether it begins at once.
+            also: adds steps to the same transaction.
 
         Raises:
             ConflictError: its key is taken.
@@ -151,6 +159,8 @@ class Ledger:
             steps.create(KEYS, order.key, encode(KeyRow(order.job_id, order.fingerprint)))
         if not here:
             steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
+        if also is not None:
+            also(steps)
         try:
             await steps.commit(self.store)
         except ConflictError:
@@ -159,7 +169,6 @@ class Ledger:
                 await self.store.table(ACTIVE).delete(self._active_key(order.job_id, mark.node))
                 await self.store.log(job_log(order.job_id)).drop()
             raise
-        return 1
 
     def accepted(self, order: Order, *, here: bool) -> Mark:
         """The first entry of a job's log."""
@@ -244,7 +253,9 @@ class Ledger:
             self._activate(steps, order, marks[0])
         await steps.commit(self.store)
 
-    async def end(self, order: Order, marks: Sequence[Mark], last: int, status: str, owner: str) -> None:
+    async def end(
+        self, order: Order, marks: Sequence[Mark], last: int, status: str, owner: str, also: Also = None
+    ) -> None:
         """
         Append what is left and the terminal entry behind entry `last`, and say so in the tables.
 
@@ -257,6 +268,8 @@ class Ledger:
             steps.append(job_log(order.job_id), encode(mark), last=last + number)
         # A job that is written down together with its end has not been among the active ones.
         self._settle(steps, order, marks[-1], last + len(marks), status, owner if last else None)
+        if also is not None:
+            also(steps)
         await steps.commit(self.store)
 
     async def mend(self, order: Order, tail: tuple[int, Mark], status: str, owner: str) -> None:

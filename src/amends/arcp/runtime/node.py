@@ -66,6 +66,8 @@ class Node:
         """Nobody else has this store: nothing needs to be looked for there."""
         self.prompt = store.url.startswith("memory:")
         """Writes are done when they are begun."""
+        self.joins = store.supports_transactions and not self.prompt
+        """A transaction costs a wait: what belongs together is written together."""
         self.authenticate = authenticate
         self.may_observe = may_observe
         self.credentials = credentials

@@ -19,7 +19,7 @@ import msgspec
 
 from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, encode, session_log
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.steps import done_at_once
+from amends.arcp.runtime.steps import Steps, done_at_once
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.arcp.wire.messages import Accepted
@@ -53,6 +53,7 @@ class Session:
 
     __slots__ = (
         "_bytes",
+        "_claimed",
         "_flushes",
         "_flying",
         "_held",
@@ -126,6 +127,7 @@ class Session:
         self._since_snapshot = 0
         self._soon = False
         self._held = False
+        self._claimed = False
         self.newborn: Job | None = None
         """A job that was begun in this step of the event loop, and is not written down."""
         self._kept_from = 0
@@ -145,30 +147,46 @@ class Session:
 
     def say(self, type: str, payload: Any, *, job_id: str | None = None, trace: str | None = None) -> None:
         """The same, made here."""
-        self.post(write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload)))
+        self.post(self.written(type, payload, job_id, trace))
+
+    def written(self, type: str, payload: Any, job_id: str | None, trace: str | None) -> bytes:
+        """A message of this session."""
+        return write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload))
 
     def event(self, feed: Feed, number: int, mark: Mark) -> None:
         """Send an entry of a job's log, under the session's next number."""
-        if mark.kind == "event":
-            if self._refused_kinds and bytes(mark.payload).startswith(self._refused_kinds):
-                return
-        else:
-            self.feeds.pop(feed.job_id, None)
-            feed.stop(self.node)
+        if self.refuses(mark):
+            return
+        if mark.kind != "event":
+            self.ended(feed)
         self._queue.append((feed, number, mark))
         self._bytes += len(mark.payload)
         self._ring()
 
-    def attach(self, feed: Feed) -> None:
-        """Listen to a job from now on."""
+    def refuses(self, mark: Mark) -> bool:
+        """Whether an event belongs to a feature this session did not name."""
+        return (
+            bool(self._refused_kinds)
+            and mark.kind == "event"
+            and bytes(mark.payload).startswith(self._refused_kinds)
+        )
+
+    def ended(self, feed: Feed) -> None:
+        """The job has: there is nothing more to listen to."""
+        self.feeds.pop(feed.job_id, None)
+        feed.stop(self.node)
+
+    def attach(self, feed: Feed, *, noted: bool = False) -> None:
+        """Listen to a job from now on; `noted`: that was written down already."""
         if self.closing:
             return
         old = self.feeds.get(feed.job_id)
         if old is not None:
             old.stop(self.node)
         self.feeds[feed.job_id] = feed
-        self._queue.append(_Attached(feed.job_id, feed.numbered, feed.mode))
-        self._ring()
+        if not noted:
+            self._queue.append(_Attached(feed.job_id, feed.numbered, feed.mode))
+            self._ring()
 
     def entitle(self, feed: Feed) -> None:
         """A session that listens to a job has now asked for it, too."""
@@ -223,7 +241,7 @@ class Session:
             self.node.loop.call_soon(self.flush)
 
     def _wake_writer(self) -> None:
-        if self._wake is not None and not self._wake.done():
+        if self._wake is not None and not self._wake.done() and not self._claimed:
             self._wake.set_result(None)
 
     def _make_room(self) -> None:
@@ -237,7 +255,7 @@ class Session:
         """Number, write down and send what comes, until the connection is gone or another node has the session."""
         try:
             while not self.closing:
-                if not self._queue:
+                if not self._queue or self._claimed:
                     self._wake = self.node.loop.create_future()
                     await self._wake
                     self._wake = None
@@ -376,6 +394,40 @@ class Session:
             )
         )
 
+    # -- numbering in somebody else's transaction
+
+    def claim(self) -> bool:
+        """
+        Take the right to number, for a job that writes its entries and their numbers in one transaction.
+
+        Given while nobody else numbers, on stores where a transaction is worth a wait. `noted` or `unclaim` ends it.
+        """
+        idle = self._wake is not None and not self._wake.done() and not self._queue
+        if not idle or self.closing or self._claimed or not self.node.joins:
+            return False
+        self._claimed = True
+        return True
+
+    def note(self, steps: Steps, entry: Batch) -> None:
+        """Number it there."""
+        steps.append(self._log.name, encode(entry), last=self._log_end)
+
+    def noted(self, frames: list[bytes], events: int) -> None:
+        """It was written: send it, before whatever has come since."""
+        self._log_end += 1
+        self._since_snapshot += 1
+        self.next_event += events
+        if not self.closing:
+            self._queue[:0] = frames
+            self._bytes += sum(map(len, frames))
+        self.unclaim()
+
+    def unclaim(self) -> None:
+        """Whoever waits may number again."""
+        self._claimed = False
+        if self._queue:
+            self._wake_writer()
+
     # -- forgetting what nobody will ask for
 
     def acknowledge(self, number: int) -> None:
@@ -408,6 +460,7 @@ class Session:
         self._bytes = 0
         self._make_room()
         _release(self._flushes)
+        self._claimed = False
         self._wake_writer()
 
 
