@@ -12,7 +12,7 @@ import pytest
 
 from amends import vectors
 from amends.carriers.extraction import VIAS, examine
-from amends.commands.decode import Report, report
+from amends.carriers.report import Report, report
 from amends.core.fault import Fault
 from amends.core.terms import Action
 from amends.core.wire import Unreadable, read

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.carriers.extraction import examine
+from amends.carriers.report import report
 from amends.commands.console import emit, wants_json
-from amends.commands.decode import report
 from amends.commands.samples import SAMPLES
 from amends.commands.view import painter, report_lines
 from amends.core.fault import Fault

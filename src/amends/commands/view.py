@@ -11,7 +11,7 @@ from amends.core.terms import Action
 from amends.core.text import strip
 
 if TYPE_CHECKING:
-    from amends.commands.decode import Report
+    from amends.carriers.report import Report
     from amends.core.fault import Fault
 
 __all__ = ["Painter", "painter", "report_lines", "sentence", "show_report"]

@@ -34,7 +34,7 @@ def schema(name: str) -> dict[str, Any]:
 
         return {"$schema": _DRAFT, "title": "Fault", **msgspec.json.schema(Fault)}
     if name == "decode":
-        from amends.commands.decode import Report
+        from amends.carriers.report import Report
 
         return {"$schema": _DRAFT, "title": "What amends decode prints", **msgspec.json.schema(Report)}
     raise LookupError(f"no schema {name!r}; there are {', '.join(NAMES)}")

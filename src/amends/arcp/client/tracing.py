@@ -9,9 +9,8 @@ __all__ = ["current_trace_id"]
 
 def current_trace_id() -> str | None:
     """32 hexadecimal digits, or None. OpenTelemetry is not imported: a program that traces has loaded it."""
-    if "opentelemetry.trace" not in sys.modules:
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
         return None
-    from amends.http.tracing import current_span
-
-    span = current_span()
-    return None if span is None else f"{span.get_span_context().trace_id:032x}"
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}" if context.is_valid else None

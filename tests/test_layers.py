@@ -1,0 +1,72 @@
+"""Arrows point one way: who may import whom, as docs/architecture.md draws it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "amends"
+
+PURE = {"core", "dialects", "carriers"}
+BASE = PURE | {"errors", "foreign", "recovery", "stores", "schemas", "_version"}
+# The front door is for users: inside, everybody names the module that has the thing.
+MAY = {
+    "core": set(),
+    "errors": {"core"},
+    "dialects": {"core"},
+    "carriers": {"core", "dialects"},
+    "schemas": {"core", "carriers"},
+    "profiles": {"core"},
+    "foreign": PURE | {"errors"},
+    "recovery": PURE | {"errors", "foreign"},
+    "stores": set(),
+    "http": BASE,
+    "cli": BASE,
+    "serving": BASE,
+    "process": BASE | {"profiles"},
+    "tools": PURE | {"errors", "foreign"},
+    "bindings": BASE | {"http", "cli", "serving", "tools"},
+    "chain": BASE | {"serving"},
+    "arcp": BASE,
+    "tasks": BASE | {"http", "serving", "process", "bindings", "arcp"},
+    "audit": BASE | {"process", "profiles"},
+    "storyboard": PURE | {"errors"},
+    "testing": BASE | {"storyboard"},
+    "testing_plugin": BASE | {"testing"},
+}
+FREE = {"commands", "demo", "__init__", "__main__", "vectors", "_version"}
+FOLDERS = sorted(
+    {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+)
+
+
+def imported(path):
+    """Top folders of amends that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (
+                [node.module] if node.module != "amends" else [f"amends.{each.name}" for each in node.names]
+            )
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        yield from (name.split(".")[1] for name in names if name.startswith("amends."))
+
+
+def files(folder):
+    """The files of one top folder, or the one file of that name."""
+    single = SOURCE / f"{folder}.py"
+    return [single] if single.exists() else sorted((SOURCE / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", [name for name in FOLDERS if name not in FREE])
+def test_arrows_point_one_way(folder):
+    """A folder imports those below it, and nothing else; a new one says where it stands."""
+    assert folder in MAY, f"say in this table what {folder} may import"
+    wrong = {
+        f"{path.relative_to(SOURCE)} imports amends.{name}"
+        for path in files(folder)
+        for name in imported(path)
+        if name != folder and name not in MAY[folder]
+    }
+    assert not wrong
