@@ -161,6 +161,8 @@ DENIED = [
     ("net.fetch", "https://*.example.com/**", "https://example.com/"),
     ("net.fetch", "https://*.example.com/**", "https://a.b.example.com/"),
     ("net.fetch", "https://*.example.com/**", "https://.example.com/"),
+    ("net.fetch", "https://h.example/*/x", "https://h.example//x"),
+    ("net.fetch", "https://h.example/*", "https://h.example/"),
     # a wildcard stands for names, not for addresses, in whatever notation
     ("net.fetch", "http://**/**", "http://169.254.169.254/latest/meta-data"),
     ("net.fetch", "http://*.*.*.*/**", "http://169.254.169.254/latest/meta-data"),
@@ -195,6 +197,23 @@ def test_what_a_pattern_does_not_grant(capability, pattern, target):
     assert error.details["capability"] == capability
     assert error.details["reason"]
     assert not error.retryable
+
+
+def test_the_reason_is_called_by_its_name():
+    """For whoever reads the error: each refusal says what was wrong with the target."""
+    for capability, target, reason in (
+        ("net.fetch", "https://user@h.example/", "user info"),
+        ("net.fetch", "https://h.example:0/", "a port that is none"),
+        ("net.fetch", "https://münchen.example/", "a host in another script: write it as xn--"),
+        ("net.fetch", "https://h.example/%2E%2E/", "a segment of dots"),
+        ("fs.read", "/a/../b", "a segment of dots"),
+        ("fs.read", "/a\\b", "backslash"),
+        ("fs.read", "/a/%2f", "percent-encoded separators"),
+        ("fs.read", "/a/．．", "characters that fold into separators"),
+        ("fs.read", "a", "not absolute"),
+    ):
+        pattern = "/**" if capability == "fs.read" else "https://**/**"
+        assert lease({capability: [pattern]}).check(capability, target, NOW).details["reason"] == reason
 
 
 def test_a_capability_that_was_not_granted():

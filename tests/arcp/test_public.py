@@ -1,0 +1,55 @@
+"""The public surface: every module says what it offers, the front door is lazy, and no extra is needed to open it."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import amends.arcp
+import amends.commands.runtime
+
+OURS = ("client", "leases", "transports", "wire")
+MODULES = [
+    "amends.arcp",
+    *(
+        module.name
+        for name in OURS
+        for module in pkgutil.walk_packages(
+            importlib.import_module(f"amends.arcp.{name}").__path__, f"amends.arcp.{name}."
+        )
+    ),
+    *(f"amends.arcp.{name}" for name in OURS),
+    *(
+        module.name
+        for module in pkgutil.iter_modules(amends.commands.runtime.__path__, "amends.commands.runtime.")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_offers(name):
+    """House style 10."""
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert all(hasattr(module, each) for each in module.__all__)
+
+
+def test_the_front_door():
+    """Names are loaded when they are asked for, each the object of its home; no other is there."""
+    for name in amends.arcp.__all__:
+        home = importlib.import_module(f"amends.arcp.{amends.arcp._HOMES[name]}")
+        assert getattr(amends.arcp, name) is getattr(home, name)
+        assert getattr(amends.arcp, name).__doc__
+    assert set(dir(amends.arcp)) == set(amends.arcp.__all__)
+    with pytest.raises(AttributeError):
+        amends.arcp.nonsense  # noqa: B018
+
+
+def test_opening_it_costs_nothing():
+    """Neither asyncio nor websockets, nor anything else of ours."""
+    script = "import sys, amends.arcp; print([name for name in sys.modules if name in ('asyncio', 'websockets', 'msgspec')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
