@@ -76,7 +76,8 @@ async def failing(client, operation, **options):
 async def test_broken_servers_end_in_time_with_a_typed_error(behaviour, nothing_left):
     """Over HTTP. What was sent may have happened, so a call that changes something is not repeated."""
     async with faulty(BEHAVIOURS[behaviour]) as server:
-        error = await failing(Client(server.url, mode="2026-07-28", policy=Policy(deadline=PATIENCE)), WRITE)
+        client = Client(server.url, mode="2026-07-28")
+        error = await failing(client, WRITE, policy=Policy(deadline=PATIENCE))
         assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
         assert error.fault.executed is Executed.MAYBE
         assert error.decision.action.value == "verify"
@@ -170,8 +171,8 @@ def program(behaviour):
 @pytest.mark.parametrize("behaviour", ["silent", "noise", "leaves", "closes"])
 async def test_broken_programs_end_in_time(behaviour, nothing_left):
     """A program that says nothing, garbage, or leaves."""
-    client = Client(program(behaviour), mode="2026-07-28", policy=ONCE, closing=0.5)
-    error = await failing(client, WRITE)
+    client = Client(program(behaviour), mode="2026-07-28", closing=0.5)
+    error = await failing(client, WRITE, policy=ONCE)
     assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
     assert error.fault.executed is Executed.MAYBE
 

@@ -75,7 +75,7 @@ async def test_in_memory(make, mode):
 async def test_fastmcp_in_memory():
     """FastMCP, which shows every text unless told otherwise."""
     async with fastmcp.Client(fast(Shop())) as client:
-        clean(await arrived(client.call_tool_mcp))
+        clean(await arrived(client.call_tool_mcp, 4), 4)
 
 
 async def test_over_streamable_http():
