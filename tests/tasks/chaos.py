@@ -35,7 +35,7 @@ _BEGIN = """
         SELECT 1 FROM amends_logs AS log
         JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
         JOIN json_each(CAST(entry.value AS TEXT)) AS record
-        WHERE log.name = 'tasks.' || :task AND record.value ->> 'what' = 'finished' AND record.value ->> 'step' = :step
+        WHERE log.name = 'tasks/' || :task AND record.value ->> 'what' = 'finished' AND record.value ->> 'step' = :step
           AND record.value ->> 'undo' IS NULL
     )
 """

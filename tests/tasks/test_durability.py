@@ -12,7 +12,7 @@ from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, Step, entries, sequence
 from amends.tasks.entries import Started, Submitted, Taken
 from amends.tasks.house import House
-from amends.tasks.journal import Fenced, Journal, Listing, read
+from amends.tasks.journal import Fenced, Journal, Listing, log_name, read
 from amends.tasks.run import Run
 from amends.tasks.submitting import submit
 from amends.tasks.sweeping import sweep
@@ -23,7 +23,7 @@ SHORT = 0.4
 
 async def records(orchestrator, id):
     found = []
-    for entry in await orchestrator.store.log(f"tasks/{id}").read(limit=1000):
+    for entry in await orchestrator.store.log(log_name("tasks", id)).read(limit=1000):
         found += entries.decode(entry.value)
     return found
 
@@ -102,7 +102,7 @@ async def crash(orchestrator, clock, id, *more):
     assert lease is not None
     if more:
         _, last = await read(orchestrator.store, "tasks", id)
-        await orchestrator.store.log(f"tasks/{id}").append(entries.encode(more), last=last)
+        await orchestrator.store.log(log_name("tasks", id)).append(entries.encode(more), last=last)
     clock.pass_(31)
 
 
@@ -320,7 +320,7 @@ async def test_a_submitter_that_died_half_way(open_at, store):
     ran = []
     record = Submitted(at=1.0, id="t", type="work", steps=(Step(name="work", type="work"),))
     await store.table("tasks").create("t", _row("t"))
-    await store.log("tasks/t").append(entries.encode([record]), last=0)
+    await store.log(log_name("tasks", "t")).append(entries.encode([record]), last=0)
     worker = await open_at(lonely(ran, read_only=True), worker=False)
     assert (await submit(store, "tasks", record)) == ("t", None)
     await worker.drain()
@@ -363,7 +363,7 @@ async def test_messages_too_many_do_nothing(still, clock):
     assert (await queue.size()).delayed == 1
     _, last = await read(still.store, "tasks", "waits")
     held = entries.encode([Taken(at=clock.now, worker="alive")])
-    await still.store.log("tasks/waits").append(held, last=last)
+    await still.store.log(log_name("tasks", "waits")).append(held, last=last)
     await queue.put(b"waits", key="waits!10")
     await still.drain()
     assert not (await still.state("waits")).over
@@ -382,7 +382,7 @@ async def test_a_carrier_that_comes_early_is_sent_back(still, clock):
     await still.drain()
     state, last = await read(still.store, "tasks", "t")
     later_still = replace(state.release, until=clock.now + 200)
-    await still.store.log("tasks/t").append(entries.encode([later_still]), last=last)
+    await still.store.log(log_name("tasks", "t")).append(entries.encode([later_still]), last=last)
     clock.pass_(100)
     assert await still.drain() == 1
     assert not (await handle.response()).metadata.completed
@@ -431,7 +431,7 @@ async def test_a_store_that_is_away_for_a_moment(clock):
 
 async def test_records_of_another_kind_are_not_guessed(still):
     """A newer version's log is left alone, with a word about it."""
-    await still.store.log("tasks/t").append(b'[{"what":"invented","at":1}]')
+    await still.store.log(log_name("tasks", "t")).append(b'[{"what":"invented","at":1}]')
     with pytest.raises(stores.DamagedStoreError):
         await still.state("t")
 
@@ -451,3 +451,91 @@ async def test_a_write_that_lost_the_race_takes_nothing_with_it(still, clock):
     await still.drain()
     assert (await handle.response()).status in {"completed", "cancelled"}
     assert sum(isinstance(r, entries.Cancelled) for r in await records(still, handle.id)) == 1
+
+
+async def test_nothing_is_said_after_the_last_word(still, clock):
+    """A run that let go says nothing more: neither that it is at it, nor that it stops."""
+    still.register(lonely([], read_only=True))
+    await still.submit("work", id="t")
+    lease = await still.store.queue("tasks", lease=30).take()
+    state, last = await read(still.store, "tasks", "t")
+    run = Run(still._house, Journal(still.store, "tasks", "t", state, last, lease), lease)
+    await run.go(takeover=False)
+    await run.declare()
+    await run.release()
+    await run.listen()
+    said = await records(still, "t")
+    assert isinstance(said[-1], entries.Ended)
+    assert len(said) == 3
+
+
+async def test_a_dead_worker_leaves_a_call(open_at):
+    """A run that loses its lease stops what it began."""
+    stopped = asyncio.Event()
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def work(payload):
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            stopped.set()
+
+    orchestrator = await open_at(agent, lease=SHORT)
+    await orchestrator.submit(sequence(Step(name="a", type="work"), Step(name="b", type="work")), id="t")
+
+    async def running():
+        return any(run is not None and run.state.held for run in orchestrator._worker._runs.values())
+
+    await until(running)
+    (run,) = orchestrator._worker._runs.values()
+    _, last = await read(orchestrator.store, "tasks", "t")
+    await orchestrator.store.log(log_name("tasks", "t")).append(
+        entries.encode([Taken(at=1.0, worker="other", takeover=True)]), last=last
+    )
+    await asyncio.wait_for(stopped.wait(), 20)
+    await until(lambda: run not in orchestrator._worker._runs.values())
+
+
+async def test_undoing_what_nobody_here_can(still, clock):
+    """The agent that did it is gone: said so, and the rest is undone."""
+    undone = []
+    agent = Agent("worker")
+
+    @agent.capability(keyed=True, undo=lambda payload, result, ctx: undone.append(ctx.step))
+    async def work(payload):
+        raise AssertionError
+
+    still.register(agent)
+    plan = sequence(
+        Step(name="a", type="work"), Step(name="b", type="gone", agent="gone"), Step(name="c", type="work")
+    )
+    still._works = False
+    await still.submit(plan, id="t")
+    now = clock.now
+    done = [entries.Finished(at=now, step=name, began=now) for name in "ab"]
+    fault = errors.KnowledgeNotFoundError().fault
+    await crash(still, clock, "t", *done, entries.Undoing(at=now, fault=fault))
+    await still.drain()
+    assert undone == ["a"]
+    details = (await still.get("t").response()).error.details
+    assert (details["undone"], details["notUndone"]) == (["a"], ["b"])
+
+
+async def test_what_cannot_be_written_down_is_refused(still):
+    """Before anything is stored."""
+    still.register(lonely([]))
+    for task, payload in (("work", object()), ({"id": "x", "type": "work", "payload": {1, object()}}, None)):
+        with pytest.raises(errors.InvalidInputError):
+            await still.submit(task, payload)
+    assert [each async for each in still.list()] == []
+
+
+async def test_nobody_has_the_agent(still, clock):
+    """Workers come and go: only after a while is it said that nobody has it."""
+    handle = await still.submit("work", agent="away", id="t")
+    assert await still.drain() == 1
+    assert (await handle.response()).status == "pending"
+    clock.pass_(31)
+    await still.drain()
+    assert (await handle.response()).error.code == "AGENT_NOT_FOUND"

@@ -86,12 +86,18 @@ class Journal:
         self._lock = asyncio.Lock()
         self.state = state
         self.last = last
+        self.let_go = False
+        """Whether the last word was that nobody holds the task any more: there is nothing left to say then."""
         self.heard: Callable[[], None] | None = None
         """Called when somebody outside has said something."""
 
-    async def write(self, records: Sequence[Record]) -> None:
+    async def write(self, records: Sequence[Record], *, in_passing: bool = False) -> None:
         """
         Append records and fold them in; durable when this returns.
+
+        Args:
+            records: what happened.
+            in_passing: only while the task is held: this does not come from its run, which may have let go meanwhile.
 
         Raises:
             Fenced: another worker has the task.
@@ -100,7 +106,7 @@ class Journal:
         if not records:
             return
         async with self._lock:
-            while True:
+            while not (in_passing and self.let_go):
                 try:
                     await self._append(records)
                 except ConflictError:
@@ -128,9 +134,11 @@ class Journal:
                 await self._reread()
                 raise
             self.last = after + 1
+            self.let_go = isinstance(records[-1], entries.Ended | entries.Released)
             return
         self.last = await self._store.log(self._log).append(entry, last=after)
         self.state.apply(records)
+        self.let_go = isinstance(records[-1], entries.Ended | entries.Released)
         await self.list()
         if self._lease is not None:
             await _let_go_after(records[-1], self._lease)
@@ -172,7 +180,8 @@ class Journal:
             Fenced: another worker has the task.
         """
         async with self._lock:
-            await self._catch_up()
+            if not self.let_go:
+                await self._catch_up()
 
     async def _catch_up(self) -> None:
         while page := await self._store.log(self._log).read(self.last + 1, limit=_PAGE):

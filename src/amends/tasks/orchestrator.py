@@ -26,7 +26,7 @@ import msgspec
 from amends import stores
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
-from amends.errors.task import InvalidFieldValueError
+from amends.errors.task import InvalidFieldValueError, InvalidInputError
 from amends.recovery.policies import TASK
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
@@ -142,7 +142,7 @@ class Orchestrator:
             ended=self._ended,
         )
         if self._works:
-            self._worker.start()
+            await self._worker.start()
 
     async def close(self) -> None:
         """Stop working, close the agents' connections, and the store if it was opened here."""
@@ -231,13 +231,13 @@ class Orchestrator:
 
     def _single(self, task: Any, payload: Any, now: float, agent: str | None) -> Submitted:
         if isinstance(task, str) and not task.lstrip().startswith("{"):
-            request = Request(id="", type=task, payload=stored(payload), agent=agent)
+            request = Request(id="", type=task, payload=payload, agent=agent)
         else:
             request = Request.read(task)
         step = Step(
             name=request.type.replace(">", "") or "step",
             type=request.type,
-            payload=request.payload,
+            payload=_kept(request.payload),
             agent=agent or request.agent or self._agent_for(request.type),
         )
         return Submitted(
@@ -264,7 +264,7 @@ class Orchestrator:
             raise TypeError("a plan consists of Steps: use sequence(), fan_out() or graph()")
         checked = tuple(
             msgspec.structs.replace(
-                step, payload=stored(step.payload), agent=step.agent or self._agent_for(step.type)
+                step, payload=_kept(step.payload), agent=step.agent or self._agent_for(step.type)
             )
             for step in graph(steps)
         )
@@ -387,7 +387,7 @@ class Orchestrator:
 
         def command(state: TaskState) -> Record | None:
             name = _only(state, "asking", step)
-            return Answered(at=self._house.clock(), step=name, answer=stored(answer))
+            return Answered(at=self._house.clock(), step=name, answer=_kept(answer))
 
         return await self._say(id, command)
 
@@ -404,7 +404,7 @@ class Orchestrator:
 
         def command(state: TaskState) -> Record | None:
             name = _only(state, "doubt", step)
-            return Verified(at=self._house.clock(), step=name, happened=happened, result=stored(result))
+            return Verified(at=self._house.clock(), step=name, happened=happened, result=_kept(result))
 
         return await self._say(id, command)
 
@@ -500,6 +500,14 @@ class Orchestrator:
 
 def _at_rest(state: TaskState) -> bool:
     return state.status in _WAITS and not state.heard
+
+
+def _kept(value: Any) -> Any:
+    """A value as the log gives it back; one that cannot be written there is the caller's mistake."""
+    try:
+        return stored(value)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        raise InvalidInputError("What was given cannot be written as JSON") from None
 
 
 def _until(deadline: float | timedelta | str, now: float) -> float:

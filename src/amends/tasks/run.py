@@ -120,13 +120,13 @@ class Run:
 
     async def declare(self) -> None:
         """Say in the log that somebody is at it."""
-        if not self.declared and not self.state.over:
+        if not self.declared:
             self.declared = True
-            await self._journal.write([Taken(at=self._now, worker=self._house.worker)])
+            await self._journal.write([Taken(at=self._now, worker=self._house.worker)], in_passing=True)
 
     async def release(self) -> None:
-        """Say that nobody is at it."""
-        await self._release(self._now)
+        """Say that nobody is at it, unless that is said already."""
+        await self._journal.write([self._released(self._now)], in_passing=True)
 
     async def listen(self) -> None:
         """Hear what was said from outside. Raises Fenced when another worker has it."""
@@ -272,9 +272,11 @@ class Run:
 
     async def _release(self, due: float | None) -> bool:
         """Let go of it: until the next step is due, or until somebody says what is wanted."""
-        record = Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)
-        await self._journal.write([record])
+        await self._journal.write([self._released(due)])
         return True
+
+    def _released(self, due: float | None) -> Released:
+        return Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)
 
     # One step ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import msgspec
 
 from amends.errors.base import FaultError
 from amends.stores.contract import Lease, Queue, Store
-from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError
+from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError, StoreUnavailableError
 from amends.tasks.documents import Status
 from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal, read
@@ -36,6 +36,8 @@ _LISTEN = 1.0
 _TAKES = 8
 """Takes asked for at once when there is much to do: on a store that commits together, they cost one commit."""
 _ELSEWHERE = 0.5
+_ABSENT = 30.0
+"""Seconds for which a task waits for a worker that has its agents, before nobody having them is its failure."""
 _ANNOUNCED = 30.0
 _PAUSE = 1.0
 _STOPPING = 5.0
@@ -59,6 +61,7 @@ class Worker:
         self._lease, self._keep, self._sweep_every = lease, keep, sweep_every
         self._ended = ended
         self._queue: Queue = store.queue(house.space, lease=lease)
+        self._workers = store.table(f"{house.space}.workers")
         self._free = asyncio.Semaphore(concurrency)
         self._concurrency = concurrency
         self._runs: dict[asyncio.Task[None], Run | None] = {}
@@ -69,8 +72,9 @@ class Worker:
 
     # From outside -----------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Take tasks from now on."""
+    async def start(self) -> None:
+        """Take tasks from now on. The others know by then what this worker can do."""
+        await self._announced()
         self._loops = [asyncio.ensure_future(self._serve()), asyncio.ensure_future(self._announce())]
 
     @property
@@ -234,7 +238,7 @@ class Worker:
         release, now = state.release, self._house.clock()
         if state.held:
             # Somebody outside rang, and a worker has it: that one hears by itself.
-            extra = lease.key is not None and "!" in lease.key and lease.attempt == 1
+            extra = lease.key != state.head.id and lease.attempt == 1
             if extra:
                 await lease.done()
             return extra
@@ -247,7 +251,7 @@ class Worker:
         return True
 
     async def _elsewhere(self, state: TaskState) -> bool:
-        """Whether this worker lacks an agent of the plan, and another one has it."""
+        """Whether this worker lacks an agent of the plan, and another one has it, or may have it in a moment."""
         lacking = []
         for step in state.head.steps:
             if state.steps[step.name].state != "done":
@@ -257,6 +261,8 @@ class Worker:
                     lacking.append(step)
         if not lacking:
             return False
+        if self._house.clock() - max(state.updated, state.release.until or 0.0) < _ABSENT:
+            return True  # workers come and go: it is too early to say that nobody has it
         others = await announced(self._store, self._house.space)
         return all(
             any(
@@ -285,9 +291,13 @@ class Worker:
             listening = loop.time() - listened >= _LISTEN
             if listening:
                 listened = loop.time()
-            for task, run in list(self._runs.items()):
-                if run is not None and not task.done():
-                    await self._keep_hold(task, run, listening)
+            await asyncio.gather(
+                *(
+                    self._keep_hold(task, run, listening)
+                    for task, run in list(self._runs.items())
+                    if run is not None and not task.done()
+                )
+            )
 
     async def _keep_hold(self, task: asyncio.Task[None], run: Run, listening: bool) -> None:
         try:
@@ -305,16 +315,18 @@ class Worker:
 
     async def _announce(self) -> None:
         """Tell the others, for as long as this worker lives, which agents it has."""
-        table = self._store.table(f"{self._house.space}.workers")
         try:
             while True:
-                offered = {name: sorted(agent.capabilities) for name, agent in self._house.agents.items()}
-                with contextlib.suppress(StoreError):
-                    await table.put(self._house.worker, msgspec.json.encode(offered), expires_in=_ANNOUNCED)
                 await asyncio.sleep(_ANNOUNCED / 3)
+                with contextlib.suppress(StoreUnavailableError):
+                    await self._announced()
         finally:
             with contextlib.suppress(StoreError, asyncio.CancelledError):
-                await asyncio.shield(table.delete(self._house.worker))
+                await asyncio.shield(self._workers.delete(self._house.worker))
+
+    async def _announced(self) -> None:
+        offered = {name: sorted(agent.capabilities) for name, agent in self._house.agents.items()}
+        await self._workers.put(self._house.worker, msgspec.json.encode(offered), expires_in=_ANNOUNCED)
 
 
 def _wanted(state: TaskState) -> bool:
