@@ -26,7 +26,7 @@ def tell(failure: Any, *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = 
     >>> tell({"status": 429, "headers": {}}).fault.retry_after
     10.0
     >>> tell(ConnectionRefusedError("billing.internal:8443"))
-    ServiceUnavailableError("The seller's service is unavailable for now", code='SERVICE_UNAVAILABLE')
+    ServiceUnavailableError('The service is unavailable for now', code='SERVICE_UNAVAILABLE')
 
     """
     return _error(from_upstream(failure, caller_can_fix=caller_can_fix, rules=rules), failure)

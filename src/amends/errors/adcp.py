@@ -174,7 +174,7 @@ class RateLimitedError(everyday.RateLimitedError):
 
 
 class ServiceUnavailableError(everyday.ServiceUnavailableError):
-    """The seller's service is unavailable for now (transient). Try again later, waiting longer each time."""
+    """The service is unavailable for now (transient). Try again later, waiting longer each time."""
 
     code = "SERVICE_UNAVAILABLE"
     vocabulary = "adcp"

@@ -42,7 +42,7 @@ def fault_for(exc: BaseException) -> Fault:
     The fault to answer with, in the adcp vocabulary. Never raises on what the exception holds.
 
     >>> fault_for(ValueError("password for db.internal is hunter2")).message
-    "The seller's service is unavailable for now"
+    "The service is unavailable for now"
     """
     error = ours(exc)
     if error is None:
