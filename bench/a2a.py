@@ -2,14 +2,13 @@
 What a guard and the client cost a successful A2A message, in process: CPU time per message, with and without, interleaved.
 
 Both sides are the SDK's own, over JSON-RPC 1.0, joined in memory by httpx's ASGI transport, so that no socket hides the
-difference. The agent publishes a task, a status, an artifact and its completion. Each round measures all contenders in
-shuffled order; ratios are those of one round.
+difference. The agent publishes a task, a status, an artifact and its completion. Bare and ours take turns in
+short rounds; ratios are those of one round.
 """
 
 import asyncio
 import gc
 import logging
-import random
 import sys
 import time
 from statistics import median, quantiles
@@ -37,7 +36,7 @@ from starlette.applications import Starlette
 
 from amends.bindings.a2a import Client, guard
 
-ROUNDS, CALLS = 80, 12
+ROUNDS, CALLS = 150, 6
 URL = "http://agent.invalid/rpc"
 CARD = AgentCard(
     name="agent",
@@ -93,47 +92,47 @@ async def timed(contender, calls):
     return (time.process_time_ns() - began) / calls / 1000
 
 
-CONTENDERS = {
-    f"{how}, {what}": {"streaming": how == "streaming", **options}
-    for how in ("answered once", "streaming")
-    for what, options in (
-        ("bare", {"ours": False, "guarded": False}),
-        ("guarded server", {"ours": False, "guarded": True}),
-        ("our client", {"ours": True, "guarded": False}),
-        ("both", {"ours": True, "guarded": True}),
-    )
+WAYS = {
+    "guarded server": {"ours": False, "guarded": True},
+    "our client": {"ours": True, "guarded": False},
+    "both": {"ours": True, "guarded": True},
 }
+BARE = {"ours": False, "guarded": False}
 
 
-async def measured(rounds, calls):
-    clients = {name: client(**options) for name, options in CONTENDERS.items()}
-    found = {name: [] for name in CONTENDERS}
-    order = list(CONTENDERS)
-    for each in clients.values():
+async def compared(streaming, options, rounds, calls):
+    """Bare and ours in turn, many short rounds: (ours, bare) of each."""
+    ours, bare = client(streaming=streaming, **options), client(streaming=streaming, **BARE)
+    for each in (ours, bare):
         await timed(each, calls)
+    pairs = []
     gc.disable()
-    for _ in range(rounds):
-        random.shuffle(order)
+    for number in range(rounds):
         gc.collect()
-        for name in order:
-            found[name].append(await timed(clients[name], calls))
+        if number % 2:
+            first = await timed(ours, calls)
+            pairs.append((first, await timed(bare, calls)))
+        else:
+            first = await timed(bare, calls)
+            pairs.append((await timed(ours, calls), first))
     gc.enable()
-    return found
+    return pairs
 
 
 def main(rounds=ROUNDS, calls=CALLS):
     logging.disable(logging.ERROR)
-    found = asyncio.run(measured(rounds, calls))
-    lines = ["| a successful message | CPU µs | ratio to bare (middle half) | want |", "|---|---|---|---|"]
-    for name, times in found.items():
-        how, _, what = name.partition(", ")
-        if what == "bare":
-            lines.append(f"| {name} | {median(times):.0f} | | |")
-            continue
-        ratios = [a / b for a, b in zip(times, found[f"{how}, bare"], strict=True)]
-        low, middle, high = quantiles(ratios, n=4)
-        want = "≤ 1.05" if what == "both" else ""
-        lines.append(f"| {name} | {median(times):.0f} | {middle:.3f} ({low:.3f}–{high:.3f}) | {want} |")
+    lines = [
+        "| a successful message | with, CPU µs | bare, CPU µs | ratio (middle half) | want |",
+        "|---|---|---|---|---|",
+    ]
+    for streaming in (False, True):
+        for what, options in WAYS.items():
+            pairs = asyncio.run(compared(streaming, options, rounds, calls))
+            low, middle, high = quantiles([a / b for a, b in pairs], n=4)
+            name = f"{'streaming' if streaming else 'answered once'}, {what}"
+            costs = f"{median(a for a, _ in pairs):.0f} | {median(b for _, b in pairs):.0f}"
+            want = "≤ 1.05" if what == "both" else ""
+            lines.append(f"| {name} | {costs} | {middle:.3f} ({low:.3f}–{high:.3f}) | {want} |")
     return lines
 
 
