@@ -261,3 +261,54 @@ async def test_a_line_that_never_comes_up_again():
         assert caught.value.details == {"reason": "unreachable"}
         assert dials == 5
         await client.close()
+
+
+async def test_a_runtime_that_nobody_has_started():
+    """It is started for its clients, stopped with the last of them, and can be used again; one that runs is left alone."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(cancel_grace=0.1))
+    register(runtime)
+    async with asyncio.timeout(30):
+        for _ in range(2):
+            async with connect(runtime, token="secret") as one:
+                async with connect(runtime, token="secret") as two:
+                    assert await (await two.submit("echo", 2)).done == 2
+                assert await (await one.submit("echo", 1)).done == 1
+                await one.submit("slow")
+            assert not runtime.running
+        with pytest.raises(UnauthenticatedError):
+            async with connect(runtime, token="wrong"):
+                pass
+        assert not runtime.running
+        async with runtime:
+            async with connect(runtime, token="secret"):
+                pass
+            assert runtime.running
+
+
+async def test_a_runtime_that_cannot_be_started():
+    """What it raises is raised, and nothing is left behind."""
+    runtime = Runtime("nonsense:", tokens={"secret": "alice"})
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            async with connect(runtime, token="secret"):
+                pass
+        assert not runtime.running
+
+
+async def test_a_runtime_of_this_process_that_is_stopped():
+    """Before: said so. Meanwhile: nobody is there any more."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
+    register(runtime)
+    with pytest.raises(RuntimeError):
+        await connect(runtime, token="secret")
+    async with asyncio.timeout(30):
+        await runtime.start()
+        client = await connect(
+            runtime, token="secret", resuming=Policy(attempts=2, backoff=Backoff(first=0.001))
+        )
+        handle = await client.submit("slow")
+        await runtime.abandon()
+        with pytest.raises(HeartbeatLostError) as caught:
+            await handle.done
+        assert caught.value.details == {"reason": "unreachable"}
+        await client.close()

@@ -133,6 +133,11 @@ class Runtime:
 
     # -- life
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._node is not None
+
     async def start(self) -> None:
         """Open the store and begin to work."""
         if self._node is not None:
