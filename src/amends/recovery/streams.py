@@ -67,7 +67,8 @@ async def arecover_stream(
                     async with aclosing(source()) as pieces:
                         while True:
                             try:
-                                piece = await _next(pieces, step.scope)
+                                scope = step.scope
+                                piece = await (anext(pieces) if scope is None else _next(pieces, scope))
                             except StopAsyncIteration:
                                 break
                             yield piece
@@ -87,10 +88,8 @@ async def arecover_stream(
                 yield piece
 
 
-async def _next(pieces: AsyncIterator[T], scope: Scope | None) -> T:
+async def _next(pieces: AsyncIterator[T], scope: Scope) -> T:
     """The next piece. The scope is the attempt's, and not that of whoever gets the piece."""
-    if scope is None:
-        return await anext(pieces)
     before = SCOPE.get()
     SCOPE.set(scope)
     try:

@@ -60,6 +60,8 @@ __all__ = ["Client"]
 _READ = Operation(name="a2a", read_only=True)
 _SAME = Operation(name="a2a", idempotent=True)
 _UNSAFE = Operation(name="a2a")
+_SENT = Operation(name="a2a send_message")
+_REPEATED = Operation(name="a2a send_message", idempotent=True)
 
 _CONNECT = 10.0
 """Seconds to get a connection; nothing has been sent until then."""
@@ -567,4 +569,4 @@ def _operation(*, again: bool) -> Operation:
     around = current_operation()
     if around is not None and (around.read_only or around.idempotent):
         again = True
-    return Operation(name="a2a send_message", idempotent=again)
+    return _REPEATED if again else _SENT

@@ -101,9 +101,12 @@ async def _hear(response: httpx.Response) -> None:
     if heard is None:
         return
     heard.response = response
-    stream = response.stream
-    if isinstance(stream, httpx.AsyncByteStream):
-        events = response.headers.get("content-type", "").startswith(_EVENTS)
+    headers, stream = response.headers, response.stream
+    events = headers.get("content-type", "").startswith(_EVENTS)
+    length = headers.get("content-length", "")
+    # One that says itself that it is small is held to it by the HTTP client.
+    small = not events and length.isdecimal() and int(length[:12]) <= LARGEST
+    if not small and isinstance(stream, httpx.AsyncByteStream):
         response.stream = _Bounded(stream, heard if events else None)
 
 
