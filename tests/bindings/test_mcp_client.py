@@ -262,10 +262,11 @@ async def test_the_ceiling_holds(clock):
 
 
 async def test_annotations_decide_what_may_be_repeated(clock):
-    """A crash may have happened: the idempotent tool is called again, the other is not."""
+    """A crash may have happened: the idempotent and the read-only tool are called again, the other is not."""
     shop = Shop()
     async with Client(official(shop)) as client:
         assert (await client.call_tool("breaks", {})).content[0].text == "mended"
+        assert (await client.call_tool("peeks", {})).content[0].text == "seen"
         with pytest.raises(ServiceUnavailableError) as caught:
             await client.call_tool("breaks_once", {})
         assert caught.value.decision.action.value == "verify"

@@ -8,6 +8,7 @@ import sys
 import mcp
 import pytest
 from mcp.client.stdio import StdioServerParameters
+from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent
 
@@ -125,9 +126,10 @@ async def test_what_an_author_wrote_for_the_caller_is_shown_and_what_it_quotes_i
     async with mcp.Client(official(Shop()), mode=mode) as client:
         shown = said(await client.call_tool("fails", {"kind": "said"}))
         assert (shown["code"], shown["message"]) == ("INVALID_REQUEST", "There is no such order")
-        hidden = await client.call_tool("fails", {"kind": "quoted"})
-        assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
-        assert SECRET not in hidden.model_dump_json()
+        for kind in ("quoted", "quoted in passing"):
+            hidden = await client.call_tool("fails", {"kind": kind})
+            assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
+            assert SECRET not in hidden.model_dump_json()
         with pytest.raises(mcp.MCPError) as caught:
             await client.read_resource("shop://closed")
         assert extract(caught.value).message == "Closed on Sundays"
@@ -339,7 +341,8 @@ async def test_over_streamable_http(options):
                 )
 
 
-async def test_an_upstreams_protocol_error_is_not_our_own():
+@pytest.mark.parametrize("low", [False, True])
+async def test_an_upstreams_protocol_error_is_not_our_own(low):
     """An MCPError that a client inside the tool raised is the upstream's: translated, or passed on if conformant."""
     upstream = MCPServer("upstream")
 
@@ -351,13 +354,20 @@ async def test_an_upstreams_protocol_error_is_not_our_own():
             )
         raise mcp.MCPError(-32000, SECRET, {"host": SECRET})
 
-    server = MCPServer("middle")
-
-    @server.tool()
     async def through(kind: str) -> str:
         async with mcp.Client(upstream) as client:
-            await client.call_tool("asked", {"kind": kind})
+            try:
+                await client.call_tool("asked", {"kind": kind})
+            except mcp.MCPError as error:
+                caught = error
+        raise caught
 
+    async def call_tool(ctx, params):
+        await through(**params.arguments)
+
+    server = Server("middle", on_call_tool=call_tool) if low else MCPServer("middle")
+    if not low:
+        server.tool()(through)
     guard(server)
     async with mcp.Client(server) as client:
         passed = await client.call_tool("through", {"kind": "conformant"})

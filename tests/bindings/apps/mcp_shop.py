@@ -61,6 +61,11 @@ def fail(kind):
             raise KeyError(SECRET)
         except KeyError as error:
             raise ToolError(f"could not: {error}") from error
+    if kind == "quoted in passing":
+        try:
+            raise KeyError(SECRET)
+        except KeyError as error:
+            raise ToolError(f"could not: {error}")  # noqa: B904 - as people write it
     if kind == "said":
         raise ToolError("There is no such order")
     if kind == "protocol":
@@ -121,6 +126,12 @@ def official(shop, *, guarded=True, **options):
         if shop.count("breaks") == 1:
             raise ValueError(SECRET)
         return "mended"
+
+    @server.tool(annotations=READS)
+    async def peeks() -> str:
+        if shop.count("peeks") == 1:
+            raise ValueError(SECRET)
+        return "seen"
 
     @server.tool()
     async def breaks_once() -> str:
