@@ -37,6 +37,7 @@ COMMANDS = {
     "audit": "audit",
     "runtime": "runtime",
     "tasks": "tasks",
+    "completion": "completion",
 }
 
 

@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "decode",
-        help="read a failure from stdin: what it is and what to do about it",
+        help="what a failure on stdin is, and what to do",
         description="Read a response from stdin (or FILE) and print what it reports and what to do about it.",
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
