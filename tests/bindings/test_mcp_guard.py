@@ -152,6 +152,9 @@ async def test_protocol_errors_pass_as_they_are(make, mode):
             await client.call_tool("fails", {"kind": "protocol"})
         assert (caught.value.code, caught.value.error.data) == (-31999, {"why": "because"})
         with pytest.raises(mcp.MCPError) as caught:
+            await client.call_tool("fails", {"kind": "protocol in a task"})
+        assert caught.value.code == -31999
+        with pytest.raises(mcp.MCPError) as caught:
             await client.call_tool("fails", {"kind": "page"})
         assert caught.value.code == -32042
         assert caught.value.error.data["elicitations"][0]["url"] == "https://a.example/"

@@ -70,6 +70,8 @@ def fail(kind):
         raise ToolError("There is no such order")
     if kind == "protocol":
         raise MCPError(-31999, "mine", {"why": "because"})
+    if kind == "protocol in a task":
+        raise ExceptionGroup("tasks", [MCPError(-31999, "mine")])
     if kind == "page":
         from mcp.shared.exceptions import UrlElicitationRequiredError
 

@@ -123,14 +123,13 @@ class Guard:
             token = _CALL.set(call)
             try:
                 result = await handler(ctx, params)
-            except MCPError as exc:
-                if not from_peer(exc):
-                    # What the author, or the protocol, wants said as it is.
-                    raise
-                return self._answer(self._told(exc), method, ctx, params)
             except _Seen as seen:
                 return self._answer(seen.said, method, ctx, params)
-            except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
+            except Exception as exc:
+                first = unwrapped(exc)
+                if isinstance(first, MCPError) and not from_peer(first):
+                    # What the author, or the protocol, wants said as it is.
+                    raise first from None
                 return self._answer(self._told(exc), method, ctx, params)
             finally:
                 _CALL.reset(token)
@@ -187,7 +186,8 @@ class Guard:
                 return await inner(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = unwrapped(exc)
-                if isinstance(first, MCPError) and not from_peer(first):
+                if isinstance(first, MCPError):
+                    # Whose it is, the handler finds out.
                     raise first from None
                 fault = None if missing is None else await missing(exc, *args, **kwargs)
                 said = self._told(exc) if fault is None else Told(fault, exc, expected=True)
