@@ -125,7 +125,7 @@ class Guard:
                 result = await handler(ctx, params)
             except _Seen as seen:
                 return self._answer(seen.said, method, ctx, params)
-            except Exception as exc:
+            except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
                 first = unwrapped(exc)
                 if isinstance(first, MCPError) and not from_peer(first):
                     # What the author, or the protocol, wants said as it is.
