@@ -118,7 +118,7 @@ async def test_resuming_with_its_runtime():
         session = client.session_id
         talked = await client.submit("talk")
         assert await talked.done == "done"
-        client._link._connection._socket.transport.abort()
+        client._link._outbox.connection._socket.transport.abort()
         while session in runtime._sessions:
             await asyncio.sleep(0.005)
         talking = await client.submit("talk")

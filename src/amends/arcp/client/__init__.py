@@ -11,7 +11,7 @@ from amends.arcp.client.client import Client
 from amends.arcp.client.connect import connect
 from amends.arcp.client.events import Event
 from amends.arcp.client.handle import Handle
-from amends.arcp.client.link import Ticket
+from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.settings import Settings
 
 __all__ = ["Client", "Event", "Handle", "Settings", "Ticket", "connect"]

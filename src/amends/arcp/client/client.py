@@ -8,9 +8,9 @@ from typing import Any
 
 from amends.arcp.client.failures import received
 from amends.arcp.client.handle import Handle
-from amends.arcp.client.handshake import Dial
+from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.job import Job
-from amends.arcp.client.link import Link, Ticket
+from amends.arcp.client.link import Link
 from amends.arcp.client.requests import Requests
 from amends.arcp.client.settings import Settings
 from amends.arcp.client.tracing import current_trace_id

@@ -9,8 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from amends.arcp.client.client import Client
-from amends.arcp.client.handshake import Dial
-from amends.arcp.client.link import Ticket
+from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 

@@ -15,13 +15,24 @@ from amends.arcp.wire import Envelope, Malformed, envelope, payload_of, read, re
 from amends.arcp.wire import messages as m
 from amends.core.terms import Executed
 
-__all__ = ["Dial", "Opened", "open_session"]
+__all__ = ["Dial", "Opened", "Ticket", "open_session"]
 
 Dial = Callable[[], Awaitable[Connection]]
 """How to reach the runtime: every call gives a fresh connection."""
 
 _EARLY = 100_000
 """Messages that may come before the welcome: v1.0 replays first and welcomes then."""
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """A session to be resumed (6.3). A credential: keep it as you keep the token. Its text form does not show it."""
+
+    session_id: str
+    resume_token: str
+    last_event_seq: int = 0
+
+    def __repr__(self) -> str:
+        return f"Ticket({self.session_id!r}, last_event_seq={self.last_event_seq})"
 
 
 class Opened(msgspec.Struct):

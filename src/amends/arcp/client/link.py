@@ -13,14 +13,12 @@ from collections.abc import Callable
 from random import random
 from typing import Any, Protocol
 
-import msgspec
-
 from amends.arcp.client.failures import error_of, lost, received, window_over
-from amends.arcp.client.handshake import Dial, Opened, open_session
+from amends.arcp.client.handshake import Dial, Opened, Ticket, open_session
+from amends.arcp.client.outbox import Outbox
+from amends.arcp.client.pulse import Pulse
 from amends.arcp.client.settings import Settings
-from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire import (
-    MAX_FRAME,
     Envelope,
     Malformed,
     envelope,
@@ -28,20 +26,15 @@ from amends.arcp.wire import (
     now_text,
     payload_of,
     read,
-    write,
 )
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
-from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 
-__all__ = ["Link", "Receiver", "Ticket"]
+__all__ = ["Link", "Receiver"]
 
 _WINDOW = 600.0
 """Seconds, where the welcome names no window: v1.0's example."""
-_ACK_EVERY = 256
-_ACK_WITHIN = 0.25
-"""An acknowledgement at most this often (6.5), or after so many events, so that a fast runtime need not stop."""
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
@@ -50,17 +43,6 @@ _LASTED = 10.0
 _OVER: Any = object()
 _TURN = 64
 """Messages taken before others on the loop get their turn."""
-
-
-class Ticket(msgspec.Struct, frozen=True):
-    """A session to be resumed (6.3). A credential: keep it as you keep the token. Its text form does not show it."""
-
-    session_id: str
-    resume_token: str
-    last_event_seq: int = 0
-
-    def __repr__(self) -> str:
-        return f"Ticket({self.session_id!r}, last_event_seq={self.last_event_seq})"
 
 
 class Receiver(Protocol):
@@ -88,21 +70,15 @@ class Link:
         self._settings = settings
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
-        self._connection: Connection | None = None
+        self._outbox = Outbox()
+        self._pulse = Pulse(self._say, lambda: self._outbox.spoke, self._fell_silent)
         self._task: asyncio.Task[None] | None = None
         self._open = asyncio.Event()
         self._hurry = asyncio.Event()
         self._closing = False
         self._said_goodbye = asyncio.Event()
         self._session_error: Fault | None = None
-        self._outbox: list[bytes] = []
-        self._flushing = False
-        self._writers: set[asyncio.Task[Any]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._ack_timer: asyncio.TimerHandle | None = None
-        self._heard = self._spoke = 0.0
         self._silent = False
-        self._acked = 0
         self._gap_at = -1
         self._fruitful = True
         self._away_since = self._opened_at = 0.0
@@ -149,7 +125,7 @@ class Link:
     async def close(self, *, goodbye: bool = True) -> None:
         """Leave the session, in good order or so that it can be resumed; its jobs go on either way."""
         self._closing = True
-        task, connection = self._task, self._connection
+        task, connection = self._task, self._outbox.connection
         if goodbye and self.fault is None and self._open.is_set() and connection is not None:
             try:
                 async with asyncio.timeout(_GOODBYE):
@@ -160,10 +136,8 @@ class Link:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self._stop_timers()
-        for writer in self._writers:
-            writer.cancel()
-        await asyncio.gather(*self._writers, return_exceptions=True)
+        self._pulse.stop()
+        await self._outbox.close()
         if connection is not None:
             await connection.close()
         if self.fault is None:
@@ -172,7 +146,7 @@ class Link:
     @property
     def is_open(self) -> bool:
         """Whether messages can be sent now."""
-        return self._connection is not None and self.fault is None
+        return self._outbox.connection is not None and self.fault is None
 
     async def ready(self, within: float) -> None:
         """
@@ -217,48 +191,11 @@ class Link:
         return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
 
     def post(self, message: Envelope, *, alone: bool = False) -> None:
-        """
-        Send a message with whatever else this turn of the loop sends, or at once where it is likely to be `alone`.
+        """Send a message; see `Outbox.post`."""
+        self._outbox.post(message, alone=alone)
 
-        What a lost connection took is asked again.
-
-        Raises:
-            InvalidRequestError: for a message that no frame may hold; sending it would cost the connection.
-
-        """
-        frame = write(message)
-        if len(frame) > MAX_FRAME:
-            details = {"bytes": len(frame), "limit": MAX_FRAME}
-            raise InvalidRequestError("The message is larger than a frame may be", details=details)
-        self._outbox.append(frame)
-        if alone and not self._flushing:
-            self._flushing = True
-            self._flush()
-        elif not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        frames, self._outbox = self._outbox, []
-        connection = self._connection
-        self._spoke = self._loop.time()
-        if connection is None or connection.post(frames):
-            self._flushing = False
-            return
-        writer = asyncio.create_task(self._write(connection, frames))
-        self._writers.add(writer)
-        writer.add_done_callback(self._writers.discard)
-
-    async def _write(self, connection: Connection, frames: list[bytes]) -> None:
-        try:
-            while frames:
-                await connection.send_all(frames)
-                frames, self._outbox = self._outbox, []
-        except ConnectionLost:
-            # The reader sees it too, and goes back to the session.
-            self._outbox = []
-        finally:
-            self._flushing = False
+    def _say(self, type: str, payload: m.Message) -> None:
+        self.post(self.message(type, payload))
 
     # -- reading
 
@@ -281,13 +218,14 @@ class Link:
 
     async def _read(self) -> None:
         """Hand on what comes, until the connection is over."""
-        connection = self._connection
+        outbox, pulse, now = self._outbox, self._pulse, self._loop.time
+        connection = outbox.connection
         garbage = in_a_row = 0
-        while connection is not None and connection is self._connection:
+        while connection is not None and connection is outbox.connection:
             frame = await connection.receive()
             if frame is None:
                 break
-            self._heard = self._loop.time()
+            pulse.heard = now()
             message = read(frame)
             if isinstance(message, Malformed):
                 garbage += 1
@@ -307,8 +245,8 @@ class Link:
                 await asyncio.sleep(0)
         self._open.clear()
         self._said_goodbye.set()
-        self._stop_timers()
-        self._connection = None
+        pulse.stop()
+        outbox.connection = None
         if connection is not None:
             await connection.close()
 
@@ -324,7 +262,7 @@ class Link:
                 return self._gap()
             if seq > self.last_seq:
                 self.last_seq = seq
-                self._note_progress()
+                self._pulse.progressed(seq)
         return self._receiver.arrived(message, size)
 
     async def _take_early(self, opened: Opened) -> None:
@@ -442,7 +380,7 @@ class Link:
 
     def _adopt(self, opened: Opened) -> None:
         welcome = opened.welcome
-        self._connection = opened.connection
+        self._outbox.attach(opened.connection)
         self._resume_token = welcome.resume_token or None
         if welcome.resume_window_sec is not None and welcome.resume_window_sec >= 0:
             self._window = welcome.resume_window_sec
@@ -452,73 +390,31 @@ class Link:
         self.features = negotiated(self._settings.features, capabilities.features or ())
         self._silent = False
         self._session_error = None
-        self._heard = self._spoke = self._opened_at = self._loop.time()
-        self._outbox = []
+        self._opened_at = self._loop.time()
         self._open.set()
-        self._beat_in(self._interval)
+        self._pulse.start(self._interval, acks="ack" in self.features)
 
     def _drop(self) -> None:
         """Be done with this connection."""
-        connection, self._connection = self._connection, None
         self._open.clear()
-        if connection is not None:
-            closer = asyncio.create_task(connection.close())
-            self._writers.add(closer)
-            closer.add_done_callback(self._writers.discard)
+        self._pulse.stop()
+        self._outbox.drop()
+
+    def _fell_silent(self) -> None:
+        self._silent = True
+        self._drop()
 
     def _end(self, fault: Fault) -> None:
         self.fault = fault
-        self._stop_timers()
+        self._pulse.stop()
         self._open.set()
         self._receiver.ended(fault)
 
-    # -- heartbeats and acknowledgements
-
     @property
     def _interval(self) -> float | None:
+        """Seconds between signs of life, where both sides agreed on them."""
         seconds = self.welcome.heartbeat_interval_sec
         return seconds if "heartbeat" in self.features and seconds is not None and seconds > 0 else None
-
-    def _beat_in(self, interval: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        # Looked at twice per interval, so that a loss is noticed before half of a third one has passed.
-        self._timer = self._loop.call_later(interval / 2, self._beat) if interval is not None else None
-
-    def _beat(self) -> None:
-        interval = self._interval
-        if interval is None or not self._open.is_set():
-            return
-        now = self._loop.time()
-        if now - self._heard >= 2 * interval:
-            self._silent = True
-            self._drop()
-            return
-        if now - self._heard >= interval / 2 or now - self._spoke >= interval / 2:
-            ping = self.message("session.ping", None)
-            ping.payload = m.Ping(ping.id, now_text())
-            self.post(ping)
-        self._beat_in(interval)
-
-    def _note_progress(self) -> None:
-        if self._ack_timer is None:
-            if "ack" in self.features:
-                self._ack_timer = self._loop.call_later(_ACK_WITHIN, self._acknowledge)
-        elif self.last_seq - self._acked >= _ACK_EVERY:
-            self._ack_timer.cancel()
-            self._acknowledge()
-
-    def _acknowledge(self) -> None:
-        self._ack_timer = None
-        if self._open.is_set() and self.fault is None:
-            self._acked = self.last_seq
-            self.post(self.message("session.ack", m.Ack(self.last_seq)))
-
-    def _stop_timers(self) -> None:
-        for timer in (self._timer, self._ack_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._ack_timer = None
 
 
 _CONTROL: dict[str, Callable[[Link, Envelope], None]] = {

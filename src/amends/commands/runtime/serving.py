@@ -58,8 +58,15 @@ async def work(args: argparse.Namespace) -> int:
     context = _tls(args)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        stop.set()
+        # Jobs get their time to end; whoever asks again does not want to wait for them.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, asked)
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(runtime)
