@@ -16,8 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amends.core import redaction
 from amends.core.redaction import MARKER, URL_MEMBERS, Leak, find, redact, redact_value
+from amends.core.redaction import text as redaction_text
+from amends.core.redaction.databases import MESSAGES, MESSAGES_NEED
+from amends.core.redaction.gate import suspicious
+from amends.core.redaction.rule import Rule
+from amends.core.redaction.rules import rules
+from amends.core.redaction.text import hits
 
 DATA = Path(__file__).parent.parent / "data"
 KINDS = {"address", "host", "path", "sql", "trace", "token"}
@@ -63,15 +68,15 @@ def test_innocent_text_is_untouched(row):
 def test_the_gates_let_nothing_through(row):
     """The cheap tests before a pattern are only cheap: the patterns alone find the same."""
     text = row["text"]
-    rules = redaction._rules()
-    everywhere = redaction._hits(text, "", tuple(rule._replace(needs=("",)) for rule in rules))
-    assert sorted(everywhere) == sorted(redaction._hits(text, text.lower(), rules))
-    assert redaction._suspicious(text) or not find_all(text)
+    table = rules()
+    everywhere = hits(text, "", tuple(rule._replace(needs=("",)) for rule in table))
+    assert sorted(everywhere) == sorted(hits(text, text.lower(), table))
+    assert suspicious(text) or not find_all(text)
 
 
 def find_all(text):
     """What the table finds without the gate before it."""
-    return list(redaction._hits(text, text.lower(), redaction._rules()))
+    return list(hits(text, text.lower(), rules()))
 
 
 @pytest.mark.parametrize("row", LEAKS, ids=lambda row: row["source"])
@@ -286,21 +291,21 @@ def test_redacting_is_safe_for_any_text(text):
 @given(ANY)
 def test_gates_are_safe_for_any_text(text):
     """Property: what the gate calls harmless has no leak in the table either."""
-    if not redaction._suspicious(text):
+    if not suspicious(text):
         assert find_all(text) == []
 
 
 RULES = [
-    *redaction._rules(),
+    *rules(),
     # The many messages of databases one by one, or chance would never reach them all.
     *(
-        redaction._Rule(
+        Rule(
             "sql",
-            tuple(redaction._DATABASE_NEEDS.split("|")),
+            tuple(MESSAGES_NEED.split("|")),
             rf"(?<!\w)(?:{phrase})(?:(?<![A-Za-z])|\b)".replace("~", r"[^\n]{1,120}?"),
             re.IGNORECASE | re.ASCII,
         )
-        for phrase in redaction._DATABASE
+        for phrase in MESSAGES
     ),
 ]
 
@@ -312,8 +317,8 @@ def test_gates_know_every_rule(rule):
     @settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
     @given(st.from_regex(rule.pattern))
     def check(text):
-        if list(redaction._hits(text, "", (rule._replace(needs=("",)),))):
-            assert redaction._suspicious(text)
+        if list(hits(text, "", (rule._replace(needs=("",)),))):
+            assert suspicious(text)
             assert any(need in text.lower() for need in rule.needs)
 
     check()
@@ -321,7 +326,7 @@ def test_gates_know_every_rule(rule):
 
 def test_text_that_does_not_come_to_rest(monkeypatch):
     """A text in which every pass finds something new is replaced as a whole, so the result always is at rest."""
-    monkeypatch.setattr(redaction, "find", lambda text: (Leak("path", 0, 1),))
+    monkeypatch.setattr(redaction_text, "find", lambda text: (Leak("path", 0, 1),))
     assert redact("a/b/c") == MARKER
 
 

@@ -1,0 +1,117 @@
+"""The table: every shape of a leak, whole blocks before their parts."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from amends.core.redaction.databases import BELOW, MESSAGES, MESSAGES_NEED, judge_select
+from amends.core.redaction.hosts import (
+    judge_connect,
+    judge_dotted,
+    judge_ipv4,
+    judge_ipv6,
+    judge_port,
+    judge_url,
+)
+from amends.core.redaction.paths import CODE_SUFFIXES, ROOTS, judge_absolute, judge_relative, judge_root
+from amends.core.redaction.rule import Judge, Rule
+from amends.core.redaction.tokens import NAMES_OF_SECRETS, judge_long, judge_scheme, judge_value
+from amends.core.redaction.traces import judge_class, judge_repr
+
+__all__ = ["rules"]
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every row, made when a text first needs one."""
+
+    def rule(kind: str, needs: str, source: str, judge: Judge | None = None, flags: int = 0) -> Rule:
+        # File names are written in every script; programs, protocols and keys in ASCII.
+        return Rule(kind, tuple(needs.split("|")), source, flags | (0 if kind == "path" else re.ASCII), judge)
+
+    fold, lines = re.IGNORECASE, re.MULTILINE
+    database = "|".join(MESSAGES).replace("~", r"[^\n]{1,120}?")
+    return (
+        # --- whole blocks first
+        rule("trace", "traceback (most", r"\b(?:Exception Group )?Traceback \(most recent call last\)[\s\S]*+"),
+        rule("trace", "goroutine ", r"\bgoroutine \d+ \[[\s\S]*+"),
+        rule("trace", "stack trace|stacktrace", r"\b(?:stack ?trace|server stack trace):?[ \t]*\n[\s\S]*+", flags=fold),
+        rule("token", "private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*+(?:-----END [A-Z ]{0,40}-{0,5})?"),
+        # --- trace lines
+        rule("trace", 'file "', r'File "[^"\n]{1,500}", line \d+(?:, in [^\n]*+)?(?:\n[ \t]++[^\n]*+)*+'),
+        rule("trace", "at ", r"(?:(?<=\n)[ \t]+at |^[ \t]+at (?=[^\n]*[/\\<]))(?:async |new )?[\w.$<>/@#\[\]~:\\-]++(?: \[as [^\]\n]{1,80}\])?(?: ?\([^\n]*+)?$", flags=lines),
+        rule("trace", "^", r"^[^\n]*+\n[ \t~]*+\^[\^~ \t]*+$", flags=lines),
+        rule("trace", "caused by|exception in thread", r"(?:\bCaused by: (?=[\w$]+(?:\.|:|Error|Exception))|\bException in thread \")[^\n]*+"),
+        rule("trace", "exception|error|failure|throwable|fault|violation|errors|exc.|err.", r"(?<![\w.$/@])[A-Za-z_][\w$]*+(?:\.[A-Za-z_][\w$]*+)++", judge_class),
+        rule(
+            "trace", ".",
+            rf"(?<![\w.$@-])[\w$@-][\w.$@-]*?\.(?:{CODE_SUFFIXES})(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)|\"?,? (?:on )?line:? \d+|:line \d+)(?::in [^\n]*+)?",
+            flags=fold,
+        ),
+        rule("trace", "<", r"<[A-Za-z][^<>\n]{1,200}(?:>|(?=<))", judge_repr),
+        rule("trace", "0x", r"\b0x(?=[a-fA-F]*\d)[0-9a-fA-F]{8,16}\b"),
+        rule("trace", "node:internal", r"\bnode:internal/[\w/.-]*+(?::\d+)*+"),
+        rule("trace", "panicked at", r"thread '[^'\n]{0,80}' (?:\(\d+\) )?panicked at [^\n]*+"),
+        rule("trace", "panic: ", r"\bpanic: [^\n]*+"),
+        rule("trace", "#", r"(?<=\n)#\d+ (?:/|\{main\}|[A-Za-z]:\\|\[internal)[^\n]*+"),
+        # --- SQL and what databases say
+        rule("sql", "select", r"\bSELECT\b" + BELOW, judge_select),
+        rule(
+            "sql", "insert|update|delete|create|drop|alter|truncate|merge|explain",
+            r"\b(?:INSERT INTO|UPDATE \S{1,80} SET|DELETE FROM|(?:CREATE|DROP|ALTER|TRUNCATE)(?: UNIQUE| TEMP| TEMPORARY)? (?:TABLE|INDEX|VIEW|SCHEMA|DATABASE|ROLE|USER)|MERGE INTO|EXPLAIN (?:ANALYZE|SELECT))\b" + BELOW,
+        ),
+        rule(
+            "sql", "select",
+            r"\bselect\s{1,9}(?:\*|count\(|distinct\s|(?:[\w.\"]{1,60}\s{0,9},\s{0,9}){0,20}[\w.\"]{1,60}\s{1,9}from\s{1,9}(?!(?:the|a|an|your|our|this|that|these|those|one|any|among|it|its|at|all)\b)[\w.\"]{1,60}\s{1,9}(?:where|join|order by|group by|limit|left|inner)\b)" + BELOW,
+            flags=fold,
+        ),
+        rule("sql", "insert|update|delete|drop|create|alter|truncate", r"\b(?:insert\s{1,9}into\s{1,9}[\w.\"]{1,80}\s{0,9}(?:\(|values\b|select\b)|update\s{1,9}[\w.\"]{1,80}\s{1,9}set\s{1,9}[\w.\"]{1,80}\s{0,9}=|delete\s{1,9}from\s{1,9}[\w.\"]{1,80}\s{1,9}where\b|(?:drop|alter|create|truncate)\s{1,9}table\s{1,9}\w)" + BELOW, flags=fold),
+        rule("sql", MESSAGES_NEED, rf"(?<!\w)(?:{database})(?:(?<![A-Za-z])|\b)" + BELOW, flags=fold),
+        rule("sql", "background on", r"\(Background on this error at:[^\n]*+", flags=fold),
+        rule("sql", "[parameters:|line ", r"\[parameters: [^\n]*+|^LINE \d+: [^\n]*+(?:\n[ \t]*+\^)?", flags=lines),
+        # --- secrets
+        rule("token", "eyj", r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9]{13}[\w-]*+(?:\.[\w-]*+){1,4}"),
+        rule(
+            "token", "_|-|aiza|ya29|sg.|atatt|dapi",
+            r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|gldt-|xox[abceoprs]-|xapp-|sk-|(?:sk|pk|rk)_(?:live|test)_|whsec_|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|shp(?:at|ss|ca|pa)_|sq0[a-z]{3}-|SG\.|dckr_pat_|lin_api_|nvapi-|xai-|r8_|PMAK-|tvly-)[\w*.-]{12,}+|(?<![A-Za-z0-9])(?:AIza|ATATT|dapi)(?=[\w-]*[A-Za-z_-]\d)[\w-]{20,}+",
+        ),
+        rule("token", "akia|asia|aroa|aida|anpa|agpa", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA|ANPA|AGPA)[A-Z0-9]{12,}+"),
+        rule("token", "bearer|basic|digest|negotiate|apikey|token", r"\b(?:Bearer|Basic|Negotiate|ApiKey|Token)[ \t]{1,4}[\"']?(?P<leak>[A-Za-z0-9._~+/=-]{6,}+)", judge_scheme, fold),
+        rule("token", "cookie", r"\b(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<leak>[\w.-]{1,80}=[^\s\"',\[][^\n\"']*+)", flags=fold),
+        rule(
+            "token", "=|:|is|was",
+            rf"{NAMES_OF_SECRETS}(?P<quote>[\"']?)(?P<sign>\s{{0,3}}(?:=>?|:)\s{{0,3}}|\s(?:is|was)\s)(?P<value>\"[^\"\n]++\"|'[^'\n]++'|[^\s\"',;&)\]}}>]++)",
+            judge_value, fold,
+        ),
+        rule("token", "-", r"(?<!\S)--?(?:password|pass|token|secret|api-key|auth)[ \t]{1,4}(?P<leak>[^\s\"',;\[-][^\s\"',;]*+)", flags=fold),
+        rule("token", "session|api key|access key|token", r"\b(?:session|api key|access key|token)(?: id)?(?: provided)?[:=#]?\s{1,3}[\"'(]?(?P<leak>[A-Za-z0-9_+/=-]{16,}+)", judge_scheme, fold),
+        rule("token", "", r"(?<![\w+/.-])[A-Za-z0-9+/_-]{36,}+={0,2}", judge_long),
+        # --- URLs, hosts, addresses
+        rule("host", "://", r"://[^\s\"'<>`]*+", judge_url),
+        rule("host", "arn:aws", r"\barn:aws[\w-]*+:[^\s\"',;)]*+"),
+        rule("host", ".", r"(?<![\w.$-])(?P<name>[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++)(?P<port>:\d{1,5})?(?![\w\[(])", judge_dotted),
+        rule("host", ":", r"(?<![\w.:@$-])(?P<name>[A-Za-z][A-Za-z0-9-]*+):(?P<port>\d{1,5})(?!\w|\.\d|:\d)", judge_port),
+        rule(
+            "host", "host|server|resolv|lookup|connect|enotfound|eai_again|broker|upstream",
+            r"\b(?:host(?: ?name)?|server(?: at)?|broker|upstream|resolv(?:e|ing)|lookup|connect(?:ing|ed)? to|connection to(?: server at)?)[\"']?\s{0,3}[:=]?\s{0,3}[\"'`](?P<leak>[\w.:-]{2,}+)[\"'`]",
+            flags=fold,
+        ),
+        rule("host", "enotfound|eai_again|resolve host|connecting to|lookup", r"(?:\bENOTFOUND|\bEAI_AGAIN|could not resolve host(?:name)?:?|error -?\d+ connecting to|dial \w{2,4}:? lookup)\s{1,3}(?P<leak>\w[\w.:-]*+)", flags=fold),
+        rule("host", "connect|reach|resolv", r"\b(?:connect(?:ing|ed|ion)? (?:to|with)|reach(?:ing)?|resolv(?:e|ing)|connection refused(?: by)?:?)\s(?P<leak>[A-Za-z0-9][\w.-]*+)", judge_connect, fold),
+        rule("host", "=", r"(?<![\w.])(?:host|hostaddr|hostname|server|data source|addr|endpoint|accountname|endpointsuffix|dbname|initial catalog|user id)\s?=\s?[\"']?(?P<leak>[^\s\"';,)&\[]++)", flags=fold),
+        rule("address", ".", r"(?<![\w.])(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?P<port>:\d{1,5}|/\d{1,2})?(?!\w|\.\d)", judge_ipv4),
+        rule("address", "ip-", r"\bip(?:-\d{1,3}){4}\b"),
+        rule("host", "@", r"\bgit@[\w.-]++:[\w./~-]++"),
+        rule("address", ":", r"(?<![\w:.])(?P<open>\[?)(?P<run>(?=[^:\s]{0,4}:)[0-9A-Fa-f:.]{2,}+)(?:%\w++)?(?P<port>\](?::\d{1,5})?)?(?!\w)", judge_ipv6),
+        # --- paths
+        rule("path", "[errno|[winerror", r"\[(?:Errno|WinError) -?\d+\] [^:'\"\n]{1,100}: (?P<leak>(?P<q>[\"'])(?:(?!(?P=q))[^\n])++(?P=q)(?: -> (?P<r>[\"'])(?:(?!(?P=r))[^\n])++(?P=r))?)"),
+        rule("path", "with url:", r"\bwith url: (?P<leak>[^\s\[]\S*+)"),
+        rule("path", "'", r"\b(?:ENOENT|EACCES|EISDIR|ENOTDIR|EEXIST|EPERM|EXDEV|EROFS|EMFILE|ENOTEMPTY|EBUSY|ELOOP|ENOSPC): [a-z ,-]{1,60}(?P<leak>'[^'\n]++'(?: -> '[^'\n]++')?)"),
+        rule("path", "/", rf"(?<![\w/.~%-])/(?:{ROOTS})(?![\w-])(?:/[^\s\"'`<>|,;()\[\]{{}}]*+)?", judge_root),
+        rule("path", "/", r"(?<![\w/.~%}-])(?:/[\w.@+~=-]++)++:?", judge_absolute),
+        rule("path", "/", r"(?<![\w./-])(?:~\w*|\.{1,2}|\$\w+|\$\{\w+\}|%\w+%)/[\w.-][^\s\"'`<>|,;()\[\]]*+"),
+        rule("path", "/", r"(?<![\w/.~@%$+-])\.?[\w@+-][\w.@+-]*+(?:/[\w.@+~=-]++)++", judge_relative),
+        rule("path", ":\\|:/", r"(?<![A-Za-z0-9])[A-Za-z]:(?:\\(?:[^\\/:*?\"'<>|\r\n]{0,200}\\)*+[^\s\\/:*?\"'<>|]*+|/(?!/)[^\s\"'<>|]++)"),
+        rule("path", "\\\\", r"(?<!\\)\\{2,4}[A-Za-z0-9][\w.-]++\\{1,2}[^\s\"']++"),
+    )  # fmt: skip
