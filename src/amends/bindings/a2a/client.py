@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace as with_changes
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -45,13 +45,14 @@ from a2a.types.a2a_pb2 import (
 
 from amends.bindings.a2a.faults import Progress, failure
 from amends.bindings.a2a.hearing import HEARD, Heard, http_client_of, listen
+from amends.bindings.a2a.waiting import Clock, Events
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.recovery.clock import CLOCK
 from amends.recovery.drivers import arecover
-from amends.recovery.scope import current_operation, time_left
+from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream
 from amends.recovery.upstream import Upstream
 
@@ -139,7 +140,7 @@ class Client(SdkClient):
             sent.message.message_id = str(uuid4())
         again = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
         attempts: list[Progress] = []
-        clock = _Clock(self._policy)
+        clock = Clock(self._policy)
 
         def bound() -> bool:
             last = attempts[-1]
@@ -184,7 +185,7 @@ class Client(SdkClient):
         """
         progress = Progress(request.id)
         try:
-            async with aclosing(self._followed(progress, context, _Clock(self._policy))) as events:
+            async with aclosing(self._followed(progress, context, Clock(self._policy))) as events:
                 async for event in events:
                     yield event
         except FaultError as error:
@@ -202,12 +203,12 @@ class Client(SdkClient):
         raise error
 
     async def _answer(
-        self, sent: SendMessageRequest, context: ClientCallContext | None, progress: Progress, clock: _Clock
+        self, sent: SendMessageRequest, context: ClientCallContext | None, progress: Progress, clock: Clock
     ) -> AsyncGenerator[StreamResponse]:
         """One attempt: the events of the message, and if they break off, those of its task."""
         sdk = await self._connected()
         lost: FaultError | None = None
-        async with _Events(sdk.send_message(_copy(sent), context=context), clock, self._timeout) as events:
+        async with Events(sdk.send_message(_copy(sent), context=context), clock, self._timeout) as events:
             while True:
                 try:
                     event = await events.next()
@@ -232,7 +233,7 @@ class Client(SdkClient):
         self,
         progress: Progress,
         context: ClientCallContext | None,
-        clock: _Clock,
+        clock: Clock,
         lost: FaultError | None = None,
         *,
         once: bool = False,
@@ -261,7 +262,7 @@ class Client(SdkClient):
             before = task
             try:
                 source = sdk.subscribe(SubscribeToTaskRequest(id=progress.task_id), context=context)
-                async with _Events(source, clock, self._timeout) as events:
+                async with Events(source, clock, self._timeout) as events:
                     while (further := await events.next()) is not None:
                         # The first is the state that is known already, which is no sign of life.
                         if progress.take(further) and further.task != task:
@@ -281,7 +282,7 @@ class Client(SdkClient):
             pause = min(pause * 2, _LAST_LOOK)
 
     async def _looked_for(
-        self, sent: SendMessageRequest, context: ClientCallContext | None, clock: _Clock
+        self, sent: SendMessageRequest, context: ClientCallContext | None, clock: Clock
     ) -> AsyncGenerator[StreamResponse] | None:
         """
         The rest of a message's story, where its task can be found; None where nobody can tell.
@@ -313,10 +314,10 @@ class Client(SdkClient):
         request: Any,
         context: ClientCallContext | None,
         operation: Operation,
-        clock: _Clock | None = None,
+        clock: Clock | None = None,
         **more: Any,
     ) -> Any:
-        clock = clock or _Clock(self._policy)
+        clock = clock or Clock(self._policy)
 
         async def attempt() -> Any:
             sdk = await self._connected()
@@ -431,7 +432,7 @@ class Client(SdkClient):
         heard = Heard()
         before = HEARD.set(heard)
         try:
-            async with asyncio.timeout(_Clock(self._policy).left(self._timeout)):
+            async with asyncio.timeout(Clock(self._policy).left(self._timeout)):
                 return await A2ACardResolver(http, address).get_agent_card()
         except Exception as exc:
             raise failure(exc, heard) from exc
@@ -450,111 +451,6 @@ class Client(SdkClient):
             await self._sdk.close()
         if self._http is not None:
             await self._http.aclose()
-
-
-class _Events:
-    """The events of an SDK's stream, each waited for no longer than allowed; what it raises is a typed error."""
-
-    def __init__(self, source: Any, clock: _Clock, timeout: float) -> None:
-        self._source = source
-        self._clock = clock
-        self._timeout = timeout
-        self._heard = Heard()
-        self._patience = _Patience()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._patience.end()
-        await self._source.aclose()
-
-    async def next(self) -> StreamResponse | None:
-        """The next one; None when there is none any more."""
-        before = HEARD.set(self._heard)
-        self._patience.begin(self._clock.left(self._timeout))
-        try:
-            event: StreamResponse = await anext(self._source)
-        except StopAsyncIteration:
-            return None
-        except asyncio.CancelledError as exc:
-            if not self._patience.ran_out():
-                raise
-            raise failure(TimeoutError(), self._heard) from exc
-        except Exception as exc:
-            raise failure(exc, self._heard) from exc
-        finally:
-            self._patience.pause()
-            HEARD.reset(before)
-        return event
-
-
-class _Patience:
-    """
-    One timer for all the waits of a stream, where `asyncio.timeout` would set and cancel one for each.
-
-    It cancels the task that waits, as that does, and takes its own cancellation back.
-    """
-
-    __slots__ = ("_before", "_due", "_expired", "_task", "_timer")
-
-    def __init__(self) -> None:
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._due = 0.0
-        self._before = 0
-        self._expired = False
-
-    def begin(self, seconds: float) -> None:
-        """Wait for no longer than this."""
-        loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._before = self._task.cancelling() if self._task is not None else 0
-        self._due = loop.time() + seconds
-        if self._timer is not None and self._timer.when() > self._due:
-            self._timer.cancel()
-            self._timer = None
-        if self._timer is None:
-            self._timer = loop.call_at(self._due, self._look, loop)
-
-    def pause(self) -> None:
-        """Nobody waits now."""
-        self._task = None
-
-    def end(self) -> None:
-        """Nobody will wait any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def ran_out(self) -> bool:
-        """Whether a cancellation was this one's, and nobody else's too."""
-        return self._expired and self._task is not None and self._task.uncancel() <= self._before
-
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
-        if self._task is None:
-            return
-        if loop.time() < self._due:
-            self._timer = loop.call_at(self._due, self._look, loop)
-        else:
-            self._expired = True
-            self._task.cancel()
-
-
-class _Clock:
-    """When the time for a whole operation is over."""
-
-    def __init__(self, policy: Policy) -> None:
-        left = time_left()
-        own = policy.deadline
-        seconds = own if left is None else left if own is None else min(own, left)
-        self._until = None if seconds is None else CLOCK.now() + seconds
-
-    def left(self, most: float) -> float:
-        return most if self._until is None else max(0.0, min(most, self._until - CLOCK.now()))
-
-    def over(self) -> bool:
-        return self._until is not None and CLOCK.now() >= self._until
 
 
 def _copy(request: Any) -> Any:
