@@ -145,6 +145,8 @@ async def subscribe(session: Session, message: Envelope) -> None:
         raise PermissionDeniedError if node.may_observe is not None else JobNotFoundError
     history = bool(request.history)
     start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
+    # Whoever claims to have seen more than there is gets the end all the same.
+    start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
     await _tell(session, message, order, tail[0], start, history=history)
 
 
