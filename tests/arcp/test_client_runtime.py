@@ -18,6 +18,7 @@ from amends.errors.arcp import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
+from tests.arcp.scripted import Peer
 
 QUICK = Policy(attempts=None, max_wait=20.0, backoff=Backoff(first=0.001, cap=0.01))
 EVENTS = 200
@@ -312,3 +313,27 @@ async def test_a_runtime_of_this_process_that_is_stopped():
             await handle.done
         assert caught.value.details == {"reason": "unreachable"}
         await client.close()
+
+
+async def test_a_connection_closed_by_half():
+    """A peer that shuts its side of the socket and stays: no more will come, so the session is gone back to, so often."""
+    halves = 0
+
+    class Half:
+        async def serve(self, connection):
+            nonlocal halves
+            halves += 1
+            peer = Peer(connection)
+            await peer.welcome()
+            if halves == 1:
+                await peer.accept()
+            connection._socket.transport.write_eof()
+            await peer.take("nothing")
+
+    short = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
+    async with asyncio.timeout(30), websocket.serve(Half()) as listening:
+        async with connect(listening.url, token="secret", resuming=short) as client:
+            handle = await client.submit("echo")
+            with pytest.raises(HeartbeatLostError):
+                await handle.done
+        assert halves == 4

@@ -245,6 +245,31 @@ async def test_its_client_with_a_wrong_token(ours):
             pass
 
 
+@pytest.mark.soak
+async def test_heartbeats_in_both_directions():
+    """6.4: several idle intervals, and both sides still take each other for alive."""
+    runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, heartbeat=1.0))
+
+    @runtime.register_agent("echo")
+    async def echo(given, ctx):
+        return given
+
+    async with (
+        asyncio.timeout(WAIT),
+        runtime,
+        runtime.listen(port=0) as listening,
+        published_runtime(heartbeat_interval_sec=1) as (their_runtime, url),
+        published_client(listening.url) as theirs,
+        connect(url, token="secret") as ours,
+    ):
+        session, connection = ours.session_id, ours._link._outbox.connection
+        await asyncio.sleep(4.5)
+        assert (await (await theirs.submit(agent="echo", input=1)).done).result == 1
+        assert await (await ours.submit("echo", 1)).done == 1
+        assert session in their_runtime._sessions
+        assert ours._link._outbox.connection is connection
+
+
 # -- what it does otherwise, as data: (side, where the text says it, what it does)
 
 DEVIATIONS = {
