@@ -10,6 +10,9 @@ import pytest
 from amends.arcp import Limits, Runtime
 from tests.arcp.agents import register
 from tests.arcp.raw import TOKENS
+from tests.stores.conftest import nats_server
+
+__all__ = ["begin", "nats_server", "sqlite_url", "store_url"]
 
 # What is written survives the process all the same; only a power cut asks for more, and every commit would pay for it.
 SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
@@ -18,6 +21,8 @@ SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
 @pytest.fixture(params=["memory", "sqlite"])
 def store_url(request, tmp_path):
     """A store that several runtimes can share."""
+    if request.param == "nats":
+        return f"{request.getfixturevalue('nats_server').url}/a{uuid.uuid4().hex[:12]}"
     return f"memory:{uuid.uuid4().hex}" if request.param == "memory" else SQLITE.format(tmp_path)
 
 

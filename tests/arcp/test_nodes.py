@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from amends.arcp import Limits, Runtime
 from tests.arcp.agents import echo, waiting
 from tests.arcp.raw import TOKENS, connected, dial
+
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
 
 
 async def test_agents_of_other_nodes(store_url, begin):

@@ -20,11 +20,12 @@ import msgspec
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import Agent, resolve
-from amends.arcp.runtime.entries import KEYS, Batch, Mark, Order, key_name, session_log
+from amends.arcp.runtime.entries import Batch, Mark, Order, key_name, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.ledger import Also, conflicting, repeatable
-from amends.arcp.runtime.runner import run
+from amends.arcp.runtime.node import Ended
+from amends.arcp.runtime.runner import keep, run
 from amends.arcp.wire import Envelope, Malformed, new_id, read_payload, text_of
 from amends.arcp.wire.messages import Accepted, Submit
 from amends.errors.arcp import InternalError, InvalidRequestError
@@ -118,6 +119,7 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
         job = begin(node, order, agent, mark, 0)
         job.outbox.append(mark)
         return job
+    node.placing.add(order.job_id)
     try:
         await node.ledger.accept(order, here=here, also=also)
     except BaseException:
@@ -125,6 +127,8 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
         if here:
             node.release()
         raise
+    finally:
+        node.placing.discard(order.job_id)
     if here and agent is not None:
         return begin(node, order, agent, Mark("accepted", 1, 1, node.id, order.created), 1)
     node.uncount(order.principal)
@@ -235,17 +239,23 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
         if row is None:
             _must_begin(order)
             return False
-        if row.fingerprint != order.fingerprint:
-            raise conflicting(row)
         first, tail = await ledger.order(row.job_id), await ledger.tail(row.job_id)
         if first is None or tail is None:
-            # The job was forgotten before its key.
-            await node.store.table(KEYS).delete(str(order.key))
+            # Forgotten before its key; or whoever had the key did not come to begin it.
+            annulled = await ledger.annul(str(order.key))
+            if annulled is not None:
+                keep(node, Ended(annulled, order.principal, None, time.time()))
             continue
+        if row.fingerprint != order.fingerprint:
+            raise conflicting(row)
         last, mark = tail
         if not mark.ended:
-            if not mark.node and not node.store.supports_transactions:
-                await ledger.put_in_queue(first)
+            if not node.store.supports_transactions:
+                # A crash may have come between its log and the rest: then the row is what the keeper looks for.
+                if not mark.node:
+                    await ledger.put_in_queue(first)
+                elif row.job_id not in node.jobs:
+                    await ledger.note_owner(first, mark)
             feed = Feed(session, row.job_id, first.trace, last + 1, SUBMITTED)
             running = node.jobs.get(row.job_id)
             _tell(

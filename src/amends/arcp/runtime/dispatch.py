@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from amends.arcp.runtime.admission import begin, spent
 from amends.arcp.runtime.agents import Agent
@@ -22,20 +23,27 @@ from amends.stores import ConflictError, Lease, LeaseLostError, StoreError
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["dispatch"]
+__all__ = ["dispatch", "rest"]
 
 _log = logging.getLogger("amends.arcp")
+_WAIT = 5.0
+_NEW_AGENTS = 0.2
+_LONGEST_REST = 10.0
+
+T = TypeVar("T")
 
 
 async def dispatch(node: Node, every: float | None) -> None:
     """Take what there is, whenever there is room; look `every` so many seconds, or only when called."""
-    while True:
+    if node.called:
+        await _wait_at_all(node)
+    while not node.draining:
         with suppress(TimeoutError):
             async with asyncio.timeout(every):
                 await node.wanted.wait()
         node.wanted.clear()
         try:
-            while not node.draining and await _round(node):
+            while await _round(node):
                 pass
         except StoreError:
             _log.warning("nothing can be taken from the queues: the store fails")
@@ -56,6 +64,65 @@ async def _round(node: Node) -> bool:
             with suppress(LeaseLostError):
                 await _take(node, agent, lease)
     return found
+
+
+# -- where a queue makes whoever asks wait until there is something
+
+
+async def _wait_at_all(node: Node) -> None:
+    """Wait at the queue of every agent, also of those that are registered later."""
+    waiting: dict[str, asyncio.Task[None]] = {}
+    while not node.draining:
+        for agent in node.agents.all():
+            if agent.ref not in waiting:
+                waiting[agent.ref] = node.spawn(_wait_at(node, agent))
+        await asyncio.sleep(_NEW_AGENTS)
+    if waiting:
+        await asyncio.wait(waiting.values())
+
+
+async def _wait_at(node: Node, agent: Agent) -> None:
+    queue = node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease)
+    while not node.draining:
+        try:
+            if node.running >= node.limits.running:
+                node.backlog.add(agent.ref)
+                node.wanted.clear()
+                await _unless_draining(node, node.wanted.wait())
+                continue
+            # Where some are known to wait, the first answer of "none" lets others begin here at once again.
+            lease = await _unless_draining(node, queue.take(wait=0.0 if agent.ref in node.backlog else _WAIT))
+            if lease is None:
+                node.backlog.discard(agent.ref)
+            elif node.running >= node.limits.running:
+                await lease.give_back()
+            else:
+                node.backlog.add(agent.ref)
+                with suppress(LeaseLostError):
+                    await _take(node, agent, lease)
+        except StoreError:
+            _log.warning("nothing can be taken from the queue of %s: the store fails", agent.ref)
+            await asyncio.sleep(1.0)
+
+
+async def _unless_draining(node: Node, waiting: Awaitable[T]) -> T:
+    """Wait where a node that stops may interrupt: a job is taken and begun, or not taken."""
+    task = asyncio.current_task()
+    assert task is not None
+    node.interruptible.add(task)
+    try:
+        return await waiting
+    finally:
+        node.interruptible.discard(task)
+
+
+async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
+    """Take nothing more; what is just being taken is begun."""
+    node.draining = True
+    node.wanted.set()
+    for task in list(node.interruptible):
+        task.cancel()
+    await asyncio.wait([dispatching], timeout=_LONGEST_REST)
 
 
 async def _take(node: Node, agent: Agent, lease: Lease) -> None:

@@ -47,7 +47,7 @@ ACTIVE, JOBS, KEYS = "arcp.active", "arcp.jobs", "arcp.keys"
 SESSIONS, NODES, CREDENTIALS, CANCELS = "arcp.sessions", "arcp.nodes", "arcp.credentials", "arcp.cancels"
 CONTROL = "arcp.nodes/control"
 
-Kind = Literal["accepted", "queued", "requeued", "started", "child", "event", "result", "error"]
+Kind = Literal["accepted", "annulled", "queued", "requeued", "started", "child", "event", "result", "error"]
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
 """The entries a client sees, and as which message; the others are the runtime's own."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, job_log
 from amends.arcp.runtime.ledger import read_mark
 from amends.stores import StoreError
+from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
@@ -102,8 +103,16 @@ class Feed:
             self._task = None
 
     async def _follow(self, node: Node) -> None:
+        if not node.called:
+            await self._bring(node, None)
+            return
+        async with node.store.log(job_log(self.job_id)).watched() as bell:
+            await self._bring(node, bell)
+
+    async def _bring(self, node: Node, bell: Signal | None) -> None:
         pause = _FASTEST
         while True:
+            seen = 0 if bell is None else bell.count
             try:
                 page = await node.ledger.entries(self.job_id, self.next)
             except StoreError:
@@ -127,7 +136,10 @@ class Feed:
             if pause >= _SLOWEST and await node.ledger.forgotten(self.job_id):
                 self.session.detach(self.job_id)
                 return
-            await node.changed(job_log(self.job_id), self.next, pause)
+            if bell is None:
+                await asyncio.sleep(pause)
+            else:
+                await bell.wait(seen, _SLOWEST)
             pause = min(pause * 2, _SLOWEST)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ from amends.arcp.runtime.entries import ACTIVE, CONTROL, SESSIONS, Control, Mark
 from amends.arcp.runtime.node import Ended
 from amends.arcp.runtime.runner import error_payload, keep, status_of
 from amends.errors.arcp import ARCPError, InternalError
-from amends.stores import ConflictError, StoreError, TrimmedError
+from amends.stores import ConflictError, Log, StoreError, TrimmedError
+from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
@@ -74,12 +76,30 @@ async def _bury(node: Node) -> None:
     alive = {node.id, *node.peers}
     rows = [(owner, row) async for owner, row in node.ledger.active()]
     for owner, row in rows:
-        if owner and owner not in alive:
+        if owner == node.id:
+            await _given_up(node, row)
+        elif owner and owner not in alive:
             with suppress(ConflictError):
                 await _take_over(node, owner, row)
-        elif not owner and time.time() - row.created > node.limits.node_lease:
+        elif not owner and time.time() - row.created > node.limits.node_lease and _looks(node, row.job_id):
             # Where there are no transactions, a crash may have come between the row and the queue.
             await _take_over(node, owner, row)
+
+
+def _looks(node: Node, job_id: str) -> bool:
+    """Whether this node is the one to look at a job that waits: each of those that live has its share."""
+    return node.id == max((node.id, *node.peers), key=lambda one: zlib.crc32(f"{one}/{job_id}".encode()))
+
+
+async def _given_up(node: Node, row: Summary) -> None:
+    """A job this node has, and does not run: the store failed when it was begun, or for longer than a lease."""
+    if row.job_id in node.jobs or row.job_id in node.placing:
+        return
+    tail = await node.ledger.tail(row.job_id)
+    # A younger one may be about to begin.
+    if tail is None or time.time() - tail[1].at > node.limits.node_lease:
+        with suppress(ConflictError):
+            await _take_over(node, node.id, row)
 
 
 async def _take_over(node: Node, owner: str, row: Summary) -> None:
@@ -93,6 +113,10 @@ async def _take_over(node: Node, owner: str, row: Summary) -> None:
         await node.ledger.mend(order, tail, status_of(mark.kind, mark.payload), owner)
         keep(node, Ended(order.job_id, order.principal, order.key, mark.at))
     elif mark.node != owner:
+        # Whoever changed its owner did not come to say so; under that one's name it is looked at again.
+        await node.ledger.note_owner(order, mark)
+        if not mark.node:
+            await node.ledger.put_in_queue(order)
         await node.store.table(ACTIVE).delete(stale)
     elif not owner:
         if not node.store.supports_transactions:
@@ -128,10 +152,16 @@ async def end_for(node: Node, order: Order, tail: tuple[int, Mark], error: ARCPE
 
 
 async def listen(node: Node, every: float) -> None:
-    """Hear what other nodes ask of this one's jobs."""
+    """Hear what other nodes ask of this one's jobs: when the log's bell rings, and `every` so many seconds."""
     log = node.store.log(CONTROL)
+    async with log.watched() as bell:
+        await _hear(node, log, bell, every)
+
+
+async def _hear(node: Node, log: Log, bell: Signal, every: float) -> None:
     place = 0
     while True:
+        seen = bell.count
         try:
             if not place:
                 place = (await log.bounds()).last + 1
@@ -148,7 +178,7 @@ async def listen(node: Node, every: float) -> None:
         except StoreError:
             _log.warning("other nodes cannot be heard: the store fails")
             await asyncio.sleep(1.0)
-        await asyncio.sleep(every)
+        await bell.wait(seen, every)
 
 
 # -- forgetting

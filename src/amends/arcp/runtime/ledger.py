@@ -5,8 +5,9 @@ Only the owner of a run appends to a job's log, and only behind what it knows to
 appends first, so the next append of whoever held the job before fails with `ConflictError`: it is fenced, on every
 backend, and its run ends without a word. The first terminal entry of a run is therefore the only one.
 
-The tables are derived. Where a store has no transactions they are written in an order the keeper can mend: the log
-first, an active row last to go.
+The tables are derived. Where a store has no transactions they are written in an order the keeper can mend: an active row
+before the log says that there is a job, and last to go. A key comes before everything: whoever has it may begin the job's
+log, and whoever takes it over first writes into that log that there is no such job.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from amends.arcp.runtime.entries import (
 )
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.steps import Steps
-from amends.errors.arcp import DuplicateKeyError
+from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
 __all__ = ["Ledger", "conflicting", "read_mark", "repeatable", "summary_of"]
@@ -89,7 +90,8 @@ class Ledger:
             first = await self.store.log(job_log(job_id)).read(1, limit=1)
         except TrimmedError:
             return None
-        return _read_order(_read_mark(first[0].value).payload) if first else None
+        mark = _read_mark(first[0].value) if first else None
+        return _read_order(mark.payload) if mark is not None and mark.kind == "accepted" else None
 
     async def tail(self, job_id: str) -> tuple[int, Mark] | None:
         """The newest entry and its number, or None where there is no such job."""
@@ -149,14 +151,15 @@ class Ledger:
 
         Raises:
             ConflictError: its key is taken.
+            InternalError: the key was taken over while this was slow; nothing has begun.
 
         """
         mark = self.accepted(order, here=here)
         steps = Steps()
-        steps.append(job_log(order.job_id), encode(mark), last=0)
-        self._activate(steps, order, mark)
         if order.key is not None:
             steps.create(KEYS, order.key, encode(KeyRow(order.job_id, order.fingerprint)))
+        self._activate(steps, order, mark)
+        steps.append(job_log(order.job_id), encode(mark), last=0)
         if not here:
             steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
         if also is not None:
@@ -164,11 +167,31 @@ class Ledger:
         try:
             await steps.commit(self.store)
         except ConflictError:
-            if not self.store.supports_transactions:
-                # Nobody knows this job: the key belongs to another one.
+            if not self.store.supports_transactions and await self.tail(order.job_id) is not None:
                 await self.store.table(ACTIVE).delete(self._active_key(order.job_id, mark.node))
-                await self.store.log(job_log(order.job_id)).drop()
+                raise InternalError("The key is contended: submit again") from None
             raise
+
+    async def annul(self, key: str) -> str | None:
+        """
+        Free a key whose job was never begun, or is forgotten; the id it stood for, unless it stands for a job by now.
+
+        Whoever is slow with beginning that job finds this in its log, and does not.
+        """
+        row = await self.store.table(KEYS).get(key)
+        if row is None:
+            return None
+        job_id = _read_key(row.value).job_id
+        try:
+            await self.store.log(job_log(job_id)).append(
+                encode(Mark("annulled", 0, 0, "", time.time())), last=0
+            )
+        except ConflictError:
+            if await self.order(job_id) is not None:
+                return None
+        with suppress(ConflictError):
+            await self.store.table(KEYS).delete(key, revision=row.revision)
+        return job_id
 
     def accepted(self, order: Order, *, here: bool) -> Mark:
         """The first entry of a job's log."""
@@ -237,6 +260,12 @@ class Ledger:
     async def put_in_queue(self, order: Order) -> None:
         """Make sure that a job that waits is in its queue: without transactions, a crash may have come in between."""
         await self.store.queue(queue_of(order.agent)).put(order.job_id.encode(), key=order.job_id)
+
+    async def note_owner(self, order: Order, mark: Mark) -> None:
+        """Write the row of a job that has not ended, as its log says: of the node that has it, or of the queue."""
+        steps = Steps()
+        self._activate(steps, order, mark)
+        await steps.commit(self.store)
 
     async def write(self, order: Order, marks: Sequence[Mark], last: int) -> None:
         """

@@ -66,6 +66,8 @@ class Node:
         """Nobody else has this store: nothing needs to be looked for there."""
         self.prompt = store.url.startswith("memory:")
         """Writes are done when they are begun."""
+        self.called = store.url.startswith("nats:")
+        """The store says when there is something: nothing has to be looked for now and then."""
         self.joins = store.supports_transactions and not self.prompt
         """A transaction costs a wait: what belongs together is written together."""
         self.authenticate = authenticate
@@ -82,6 +84,10 @@ class Node:
         """Something can be taken from a queue."""
         self.ended: deque[Ended] = deque()
         self.keyed: deque[Ended] = deque()
+        self.interruptible: set[asyncio.Task[Any]] = set()
+        """Those who wait for something to be taken, and hold nothing."""
+        self.placing: set[str] = set()
+        """Jobs that are being written down."""
         self.running = 0
         self.draining = False
         self.strangers = 0
@@ -241,10 +247,6 @@ class Node:
             return job.order.trace
         order = await self.ledger.order(job_id)
         return "" if order is None else order.trace
-
-    async def changed(self, log: str, start: int, pause: float) -> None:
-        """Wait until a log may have entry `start`; where the store has no bell of its own, for a pause."""
-        await asyncio.sleep(pause)
 
     # -- sessions
 

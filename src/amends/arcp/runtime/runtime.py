@@ -14,7 +14,7 @@ from amends.arcp.runtime import connection as connections
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.auth import Authenticate, authenticator
 from amends.arcp.runtime.credentials import CredentialProvider, Issued
-from amends.arcp.runtime.dispatch import dispatch
+from amends.arcp.runtime.dispatch import dispatch, rest
 from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import beat
 from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend
@@ -32,7 +32,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LOOK = {"memory": 0.02, "sqlite": 0.05}
 """How often a store that others share, and that cannot call, is looked at."""
-_LOOK_ELSEWHERE = 0.25
+_LOOK_ELSEWHERE = 5.0
+_DISPATCH = 0
 
 
 class Runtime:
@@ -169,7 +170,7 @@ class Runtime:
             raise
         self._node = node
         every = None if alone else _LOOK.get(store.url.partition(":")[0], _LOOK_ELSEWHERE)
-        duties = [beat(node), tend(node), dispatch(node, every)]
+        duties = [dispatch(node, every), beat(node), tend(node)]
         if every is not None:
             duties.append(listen(node, every))
         self._duties = [node.spawn(duty) for duty in duties]
@@ -184,7 +185,7 @@ class Runtime:
         node = self._node
         if node is None:
             return
-        node.draining = True
+        await rest(node, self._duties[_DISPATCH])
         deadline = node.loop.time() + (self.limits.drain if drain is None else drain)
         await _until(node, deadline)
         await self._stop_jobs(node)

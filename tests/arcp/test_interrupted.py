@@ -1,0 +1,217 @@
+"""A store without transactions: what stands after a crash between any two steps is mended, and no key has two jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from amends.arcp.runtime import keeper
+from amends.arcp.runtime.entries import ACTIVE, KEYS, KeyRow, Order, encode, key_name
+from amends.arcp.runtime.steps import Steps
+from amends.arcp.wire import new_id
+from amends.errors.arcp import InternalError
+from amends.stores import ConflictError
+from tests.arcp.raw import connected
+
+pytestmark = pytest.mark.parametrize("store_url", ["nats"], indirect=True)
+PRINCIPAL = "alice"
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+@pytest.fixture
+def crash_after(monkeypatch):
+    """Lets so many steps of a commit happen."""
+    whole = Steps._one_by_one
+
+    def set(count, error=Crash):
+        async def some(self, store):
+            monkeypatch.setattr(Steps, "_one_by_one", whole)
+            self._steps = self._steps[:count]
+            await whole(self, store)
+            raise error
+
+        monkeypatch.setattr(Steps, "_one_by_one", some)
+
+    return set
+
+
+def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
+    return Order(
+        job_id=new_id("job"),
+        principal=PRINCIPAL,
+        session="sess_x",
+        agent=agent,
+        created=time.time(),
+        trace="0" * 31 + "1",
+        key=None if key is None else key_name(PRINCIPAL, key),
+        fingerprint=fingerprint,
+        input=1,
+        repeatable=repeatable,
+    )
+
+
+@pytest.mark.parametrize(
+    ("here", "steps"), [(True, 1), (True, 2), (True, 3), (False, 2), (False, 3), (False, 4)]
+)
+async def test_accepting_is_interrupted(store_url, begin, crash_after, steps, here):
+    """The same key submitted again leads to one job that ends, wherever the first try stopped."""
+    dying = await begin(store_url, agents=False, limits={"node_lease": 0.6, "running": 0})
+    living = await begin(store_url, limits={"node_lease": 0.6})
+    first = order()
+    crash_after(steps)
+    with pytest.raises(Crash):
+        await dying._node.ledger.accept(first, here=here)
+    await dying.abandon()
+    raw = await connected(living)
+    fingerprint = await _same_fingerprint(living, raw)
+    row = await living._node.ledger.key(first.key)
+    if row is not None:
+        await living._node.store.table(KEYS).put(first.key, encode(KeyRow(row.job_id, fingerprint)))
+    end = await raw.run("echo", 1, idempotency_key="k")
+    kinds = await _kinds(living, first.job_id)
+    begun = kinds[:1] == ["accepted"]
+    if begun:
+        # It was written down: the submission joined it, and it had one end.
+        assert end["job_id"] == first.job_id
+        assert sum(kind in {"result", "error"} for kind in kinds) == 1
+    else:
+        assert end["job_id"] != first.job_id
+        assert end["payload"]["result"] == 1
+        assert kinds in ([], ["annulled"])
+    async with asyncio.timeout(20):
+        while [row async for row in living._node.store.table(ACTIVE).scan()]:
+            await asyncio.sleep(0.05)
+    await raw.close()
+
+
+async def _kinds(runtime, job_id):
+    return [mark.kind async for _, mark in runtime._node.ledger.history(job_id)]
+
+
+async def _same_fingerprint(runtime, raw):
+    """What this runtime makes of the request the test sends."""
+    await raw.run("echo", 1, idempotency_key="probe")
+    return (await runtime._node.ledger.key(key_name(PRINCIPAL, "probe"))).fingerprint
+
+
+async def test_who_was_slow_with_its_key_begins_nothing(store_url, begin, crash_after):
+    """Taken over before the log was begun: the slow one is refused by the log, and leaves no row."""
+    node = (await begin(store_url))._node
+    slow = order()
+    crash_after(1)
+    with pytest.raises(Crash):
+        await node.ledger.accept(slow, here=True)
+    assert await node.ledger.annul(slow.key) == slow.job_id
+    assert await node.ledger.key(slow.key) is None
+    again = order()
+    await node.ledger.accept(again, here=False)
+    assert await node.ledger.annul(slow.key) is None
+    # The slow one goes on where it was.
+    steps = Steps()
+    node.ledger._activate(steps, slow, node.ledger.accepted(slow, here=True))
+    await steps.commit(node.store)
+    with pytest.raises(ConflictError):
+        await node.store.log(f"arcp.job/{slow.job_id}").append(b"x", last=0)
+    assert (await node.ledger.key(slow.key)).job_id == again.job_id
+    with pytest.raises(InternalError):
+        await node.ledger.accept(slow, here=True)
+    assert await node.ledger.annul("nothing") is None
+
+
+async def test_a_buried_id_is_not_begun(store_url, begin):
+    """The whole of an acceptance that comes late."""
+    node = (await begin(store_url))._node
+    slow = order()
+    await node.store.table(KEYS).put(slow.key, encode(KeyRow(slow.job_id, "f")))
+    await node.ledger.annul(slow.key)
+    with pytest.raises(InternalError):
+        await node.ledger.accept(slow, here=True)
+    assert not [row async for row in node.store.table(ACTIVE).scan()]
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("steps", [1, 2])
+async def test_starting_is_interrupted(store_url, begin, crash_after, steps, repeatable):
+    """A node dies between saying that it has a job and everything else: the job has one end all the same."""
+    dying = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
+    first = order(key=None, repeatable=repeatable)
+    ledger = dying._node.ledger
+    await ledger.accept(first, here=False)
+    crash_after(steps)
+    with pytest.raises(Crash):
+        await ledger.start(first, await ledger.tail(first.job_id))
+    await dying.abandon()
+    living = await begin(store_url, limits={"node_lease": 0.5})
+    kinds = await _ended(living, first.job_id)
+    assert kinds[-1] == ("result" if repeatable else "error")
+    assert sum(kind in {"result", "error"} for kind in kinds) == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+async def test_putting_back_is_interrupted(store_url, begin, crash_after, steps):
+    """A keeper dies while it puts a dead node's job back: the next one goes on with it."""
+    dead = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
+    first = order(key=None, repeatable=True)
+    await dead._node.ledger.accept(first, here=True)
+    ledger = dead._node.ledger
+    crash_after(steps)
+    with pytest.raises(Crash):
+        await ledger.requeue(first, await ledger.tail(first.job_id))
+    await dead.abandon()
+    living = await begin(store_url, limits={"node_lease": 0.5})
+    assert (await _ended(living, first.job_id)).count("result") == 1
+
+
+async def test_running_again_is_interrupted(store_url, begin, crash_after):
+    """Between the log and its row: the next submission with the key has the row written, and the keeper sees to it."""
+    dying = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
+    living = await begin(store_url, limits={"node_lease": 0.5})
+    raw = await connected(living)
+    end = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
+    assert end["type"] == "job.error"
+    ledger = dying._node.ledger
+    job_id = end["job_id"]
+    crash_after(1)
+    with pytest.raises(Crash):
+        await ledger.again(await ledger.order(job_id), await ledger.tail(job_id), here=True)
+    await dying.abandon()
+    again = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
+    assert again["job_id"] == job_id
+    assert again["payload"]["details"]["in_doubt"] is True
+    await raw.close()
+
+
+async def test_a_node_ends_what_it_gave_up(store_url, begin):
+    """The store failed for longer than a lease: the run was dropped here, and nobody else would look at it."""
+    runtime = await begin(store_url, limits={"node_lease": 0.4})
+    node = runtime._node
+    raw = await connected(runtime)
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    await raw.until("job.event")
+    node.jobs[job_id].lost()
+    end = await raw.end(job_id)
+    assert end["payload"]["details"]["in_doubt"] is True
+    await raw.close()
+
+
+async def test_only_one_node_looks_at_a_job_that_waits(store_url, begin):
+    """Each node has its share of the queue's jobs to look at; together they look at all."""
+    nodes = [(await begin(store_url, agents=False))._node for _ in range(3)]
+    for node in nodes:
+        await node.meet()
+    for number in range(20):
+        assert sum(keeper._looks(node, f"job_{number}") for node in nodes) == 1
+
+
+async def _ended(runtime, job_id):
+    async with asyncio.timeout(20):
+        while True:
+            kinds = await _kinds(runtime, job_id)
+            if kinds and kinds[-1] in {"result", "error"}:
+                return kinds
+            await asyncio.sleep(0.05)
