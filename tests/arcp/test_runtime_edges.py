@@ -164,7 +164,7 @@ async def test_running_again_when_there_is_no_room(store_url, begin):
     await raw.close()
 
 
-@pytest.mark.parametrize("seen", [-5, 0, 1, 50, 2**40])
+@pytest.mark.parametrize("seen", [0, 1, 50, 2**40])
 async def test_subscribing_from_beyond_the_end(seen, begin):
     """The end of a job that has ended is told, whatever the subscriber believes to have seen."""
     runtime = await begin()
