@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.demo.agents import Act, Errand, Places, amended, plain, tenacious
 from amends.demo.story import STEPS, tell
@@ -39,6 +40,8 @@ class Deed(msgspec.Struct, frozen=True):
     """Bytes of error text a model would have had to read."""
     error: str | None = None
     """The class of what was raised."""
+    effects: int = 0
+    """How often it really happened, by the service's own word."""
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -200,8 +203,8 @@ async def _attempt(
         deeds = []
         for step in STEPS:
             audience.step(step.name)
-            deeds.append(await _do(step.name, acts[step.name], places, seed))
-            await found.tally()
+            deed = await _do(step.name, acts[step.name], places, seed)
+            deeds.append(replace(deed, effects=(await found.tally())[step.name].effects))
             audience.deed(deeds[-1])
     finally:
         remove_hook(audience.event)

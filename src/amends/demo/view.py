@@ -67,8 +67,9 @@ class Screen(Audience):
 
     def deed(self, deed: Deed) -> None:
         """How it ended."""
+        twice = f" [red]{deed.effects} times[/]" if deed.effects > 1 else ""
         if deed.done:
-            self.console.print(f"  [green]done[/] [dim]{deed.seconds:.1f} s")
+            self.console.print(f"  [green]done[/]{twice} [dim]{deed.seconds:.1f} s")
         else:
             self.console.print(
                 f"  [red]not done[/]: {deed.error or 'no answer'}, {deed.read} bytes for the model to read"
