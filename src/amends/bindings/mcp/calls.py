@@ -84,6 +84,7 @@ class Calls:
         self.policy, self.upstream, self.errors = policy, upstream, errors
         self.refresh, self.verify = refresh, verify
         self.limit = limit
+        self._alone = upstream is None and policy.deadline is None
         self.tools: dict[str, tuple[Operation, bool]] = {}
         self.listed = False
 
@@ -155,11 +156,6 @@ class Calls:
             "verify": self.verify,
         }
 
-    def plain(self, policy: Policy | None, operation: Operation) -> bool:
+    def plain(self, operation: Operation) -> bool:
         """Whether a first attempt needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
-        return (
-            self.upstream is None
-            and (policy or self.policy).deadline is None
-            and operation.key is None
-            and SCOPE.get() is None
-        )
+        return self._alone and operation.key is None and SCOPE.get() is None

@@ -148,11 +148,11 @@ class Client(mcp.Client):
     async def _connected(self, within: float | None) -> Link:
         """The connection, made anew where it died."""
         link = self._link
-        if link is not None and link.alive and not self._deaf():
+        if link is not None and link.alive:
             return link
         async with self._lock:
             link = self._link
-            if link is not None and link.alive and not self._deaf():
+            if link is not None and link.alive:
                 return link
             if link is not None:
                 if not self._renewable:
@@ -172,12 +172,9 @@ class Client(mcp.Client):
         except Exception as exc:
             self._entered = False
             raise not_connected(exc) from exc
+        link.dispatcher = getattr(self._session, "_dispatcher", None)
         self._link = link
         return link
-
-    def _deaf(self) -> bool:
-        """Whether the SDK knows already that nobody listens: a call now would fail without having been sent."""
-        return getattr(getattr(self._session, "_dispatcher", None), "_closed", False) is True
 
     # -------------------------------------------------------------------------------------------------- calling
 
@@ -210,14 +207,14 @@ class Client(mcp.Client):
             FaultError: the typed error.
 
         """
-        _ = self.session
-        calls = self._calls
+        calls, link = self._calls, self._link
+        if link is None:
+            _ = self.session
         if operation is None:
             operation = calls.known(name, arguments) or await self._learned(name, arguments, policy)
         call = super().call_tool
         first = None
-        link = self._link
-        if link is not None and calls.plain(policy, operation) and link.alive and not self._deaf():
+        if link is not None and policy is None and calls.plain(operation) and link.alive:
             # The usual call, without anything built around it: what follows is for those that fail.
             sent = CLOCK.now()
             try:

@@ -74,13 +74,15 @@ def guard(server: S, *, show: bool = True, tell: Tell = fault_for) -> S:
 class _Call:
     """One request from the wire, on its way through a framework."""
 
-    __slots__ = ("failure",)
+    __slots__ = ("failure", "taken")
 
     def __init__(self) -> None:
         self.failure: Told | None = None
+        self.taken = False
+        """A framework's method is at work for it: calls inside that are the author's own."""
 
 
-# The request being served, until a framework's method has taken it up: calls inside it are the author's own.
+# The request being served.
 _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)
 
 
@@ -179,9 +181,9 @@ class Guard:
         @functools.wraps(inner)
         async def outermost(*args: Any, **kwargs: Any) -> Any:
             call = _CALL.get()
-            if call is None:
+            if call is None or call.taken:
                 return await inner(*args, **kwargs)
-            token = _CALL.set(None)
+            call.taken = True
             try:
                 return await inner(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
@@ -197,7 +199,7 @@ class Guard:
                 # Its text is ours, should anybody look at it on the way.
                 raise failed(said.fault.message) from None
             finally:
-                _CALL.reset(token)
+                call.taken = False
 
         setattr(framework, name, outermost)
 

@@ -34,13 +34,15 @@ class Link:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._scope = anyio.CancelScope()
         self._task = asyncio.create_task(self._live(), name="amends.mcp connection")
+        self.dispatcher: Any = None
+        """The SDK's, which knows when nobody listens any more: a call then would fail without having been sent."""
         self.lost = False
         """Set when a call found out that nobody is there any more."""
 
     @property
     def alive(self) -> bool:
         """Whether calls can be made on it, as far as anybody knows."""
-        return not self.lost and not self._task.done()
+        return not (self.lost or self._task.done() or getattr(self.dispatcher, "_closed", False))
 
     async def opened(self, within: float | None) -> None:
         """
