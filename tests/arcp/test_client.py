@@ -1279,8 +1279,23 @@ async def test_silence_is_noticed():
         assert len(scripted.peers) == 2
 
 
+async def test_heartbeats_whose_interval_was_left_open(monkeypatch):
+    """Agreed on is agreed on: silence is noticed all the same."""
+    monkeypatch.setattr("amends.arcp.client.link._INTERVAL", 0.02)
+
+    async def script(peer):
+        await peer.welcome(token=None)
+        await peer.accept()
+        await peer.take("nothing")
+
+    async with talking(script) as (client, _):
+        with pytest.raises(HeartbeatLostError) as caught:
+            await (await client.submit("echo")).done
+        assert caught.value.details == {"reason": "silent"}
+
+
 async def test_no_heartbeat_where_it_was_not_agreed():
-    """Neither the feature alone nor an interval alone."""
+    """An interval alone is no agreement."""
 
     async def script(peer):
         await peer.welcome(heartbeat_interval_sec=0.01, capabilities={"features": ["ack"]})

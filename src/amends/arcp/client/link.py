@@ -35,6 +35,7 @@ __all__ = ["Link", "Receiver"]
 
 _WINDOW = 600.0
 """Seconds, where the welcome names no window: v1.0's example."""
+_INTERVAL = 30.0
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
@@ -412,9 +413,11 @@ class Link:
 
     @property
     def _interval(self) -> float | None:
-        """Seconds between signs of life, where both sides agreed on them."""
+        """Seconds between signs of life, where both sides agreed on them; a runtime may leave open how often."""
+        if "heartbeat" not in self.features:
+            return None
         seconds = self.welcome.heartbeat_interval_sec
-        return seconds if "heartbeat" in self.features and seconds is not None and seconds > 0 else None
+        return seconds if seconds is not None and seconds > 0 else _INTERVAL
 
 
 _CONTROL: dict[str, Callable[[Link, Envelope], None]] = {
