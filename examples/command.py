@@ -30,4 +30,4 @@ for words in (["5"], ["7"], ["seven"]):
         print(error.fault.code, error.decision.action, error.fault.suggestions, error.history[-1].result.exit)
 # > 0
 # > NOT_FOUND fix ('Only order 5 is there',) 4
-# > VALIDATION_ERROR fix ('Correct order',) 2
+# > VALIDATION_ERROR fix ('Give a whole number for order',) 2

@@ -1,6 +1,11 @@
 """argparse: all mistakes at once, and parsers left as they were found."""
 
 import argparse
+import json
+from datetime import date
+from enum import Enum
+from ipaddress import ip_address
+from uuid import UUID
 
 import pytest
 
@@ -25,7 +30,7 @@ def test_every_mistake_at_once():
 @pytest.mark.parametrize(
     ("words", "code", "exit", "step"),
     [
-        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "--count"),
+        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "Give a whole number for --count"),
         (["show"], "USAGE_ERROR", 3, "name"),
         (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
         (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
@@ -83,6 +88,43 @@ def test_types_choices_and_groups():
     assert parse(parser, ["--size", "3", "--level", "1", "2"]).level == [1, 2]
     assert "error" not in vars(parser)
     assert parser.exit_on_error is True
+
+
+class Color(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "steps"),
+    [
+        ({"type": int}, "seven", ("Give a whole number for order",)),
+        ({"type": float}, "x", ("Give a number for order",)),
+        ({"type": UUID}, "x", ("Give a UUID for order",)),
+        ({"type": date.fromisoformat}, "x", ("Give a date such as 2026-12-31 for order",)),
+        ({"type": json.loads}, "{", ("Give a JSON value for order",)),
+        ({"type": ip_address}, "x", ("Give an IP address for order",)),
+        ({"type": int, "choices": [1, 2]}, "seven", ("Use one of 1, 2",)),
+        ({"type": int, "choices": [1, 2]}, "3", ("Use one of 1, 2",)),
+        ({"type": Color}, "gren", ("Did you mean green?", "Use one of red, green")),
+        ({"type": positive}, "x", ("Give another value for order; see tool --help",)),
+    ],
+)
+def test_what_is_wanted(options, given, steps):
+    """The step says what would fit, as the argument's type and choices say it; types of somebody's own say nothing."""
+    parser = argparse.ArgumentParser(prog="tool")
+    parser.add_argument("order", **options)
+    fault = refused(parser, given)
+    assert (fault.code, fault.field, fault.suggestions) == ("VALIDATION_ERROR", "order", steps)
+
+
+def test_where_to_look():
+    """Where nothing is known of a value, the help of its own subcommand is named."""
+    parser = argparse.ArgumentParser(prog="tool")
+    parser.add_subparsers().add_parser("cut").add_argument("--size", type=positive)
+    assert refused(parser, "cut", "--size", "x").suggestions == (
+        "Give another value for --size; see tool cut --help",
+    )
 
 
 def test_a_type_that_cannot_be_asked_twice():

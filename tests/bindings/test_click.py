@@ -3,10 +3,17 @@
 import json
 import subprocess
 import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
 
+import click
 import pytest
+import typer
 
 from amends.bindings.click import choices, main
+from amends.bindings.click_failures import verdict
 from tests.bindings.commands import ENV, answer, argv, sample
 
 BOTH = pytest.mark.parametrize("framework", ["click", "typer"])
@@ -30,7 +37,7 @@ def test_every_mistake_at_once(framework):
 @pytest.mark.parametrize(
     ("words", "code", "exit", "step"),
     [
-        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "--count"),
+        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "Give a whole number for --count"),
         (["show"], "USAGE_ERROR", 3, "NAME"),
         (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
         (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
@@ -45,6 +52,82 @@ def test_one_mistake(framework, words, code, exit, step):
     error = envelope["error"]
     assert (number, error["code"], error["phase"]) == (exit, code, "validation")
     assert step.lower() in error["fix_required"].lower()
+
+
+def told(command, *words):
+    """The steps of the one mistake in these arguments."""
+    with pytest.raises(Exception) as caught:
+        command.make_context("tool", list(words))
+    fault = verdict(caught.value, "s2", list(words)).fault
+    assert (fault.code, fault.field) == ("VALIDATION_ERROR", "--it")
+    return fault.suggestions
+
+
+def integer(text):
+    """A type of the application's own that is called like one of Click's."""
+    raise ValueError(text)
+
+
+def refuse(context, param, value):
+    raise click.BadParameter("not today")
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "step"),
+    [
+        ({"type": int}, "x", "Give a whole number for --it"),
+        ({"type": int, "multiple": True}, "x", "Give a whole number for --it"),
+        ({"type": float}, "x", "Give a number for --it"),
+        ({"type": bool}, "x", "Give true or false for --it"),
+        ({"type": UUID}, "x", "Give a UUID for --it"),
+        ({"type": click.UUID}, "x", "Give a UUID for --it"),
+        ({"type": integer}, "x", "Give another value for --it; see tool --help"),
+        ({"type": click.IntRange(1, 5)}, "6", "Give a whole number from 1 to 5 for --it"),
+        ({"type": click.IntRange(min=1)}, "x", "Give a whole number of at least 1 for --it"),
+        ({"type": click.FloatRange(max=2, max_open=True)}, "2", "Give a number under 2 for --it"),
+        (
+            {"type": click.FloatRange(0, 2, min_open=True)},
+            "0",
+            "Give a number over 0 and of at most 2 for --it",
+        ),
+        ({"type": click.DateTime(["%Y", "%d"])}, "x", "Give a date or time written as %Y or %d for --it"),
+        ({"type": click.File()}, "/none", "Give a file that can be opened for --it"),
+        ({"type": click.Path(exists=True, dir_okay=False)}, "/none", "Give a file that can be used for --it"),
+        ({"type": click.Choice(["up", "down"])}, "x", "Use one of up, down"),
+        ({"type": (int, str), "nargs": 2}, "x y", "Give another value for --it; see tool --help"),
+        ({"type": int, "callback": refuse}, "5", "Give another value for --it; see tool --help"),
+    ],
+)
+def test_what_is_wanted(options, given, step):
+    """The step says what would fit, as the type says it; a callback's refusal is not about the type."""
+    command = click.Command("tool", params=[click.Option(["--it"], **options)])
+    assert told(command, "--it", *given.split()) == (step,)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "options", "given", "step"),
+    [
+        (int, {}, "x", "Give a whole number for --it"),
+        (list[int], {}, "x", "Give a whole number for --it"),
+        (int, {"min": 1, "max": 5}, "9", "Give a whole number from 1 to 5 for --it"),
+        (float, {"max": 5}, "9", "Give a number of at most 5 for --it"),
+        (UUID, {}, "x", "Give a UUID for --it"),
+        (datetime, {"formats": ["%Y"]}, "x", "Give a date or time written as %Y for --it"),
+        (datetime, {}, "x", "Give a date and time such as 2026-12-31T18:00:00 for --it"),
+        (Path, {"exists": True}, "/none", "Give a path that can be used for --it"),
+        (typer.FileText, {}, "/none", "Give a file that can be opened for --it"),
+        (tuple[int, int], {}, "x y", "Give another value for --it; see tool --help"),
+    ],
+)
+def test_what_typer_wants(annotation, options, given, step):
+    """Typer's types are annotations; the step is the same."""
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def tool(it: Annotated[annotation, typer.Option(**options)]):
+        """Nothing."""
+
+    assert told(typer.main.get_command(app), "--it", *given.split()) == (step,)
 
 
 def test_required_and_wrong_together():

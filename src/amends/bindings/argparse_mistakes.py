@@ -8,13 +8,15 @@ collected, and what is missing argparse lists itself. Only public attributes are
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import EnumType
 from io import StringIO
 from typing import Any, NoReturn
 
 from amends.bindings.argparse import parsers, path
 from amends.cli.arguments import Mistake, bad_value, surplus, unknown
+from amends.cli.kinds import kind_name, words
 
 __all__ = ["mistakes"]
 
@@ -52,10 +54,10 @@ def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception)
 def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[None]:
     every = list(parsers(parser))
     before = [(each, each.exit_on_error) for each in every]
-    actions = {id(action): action for each in every for action in each._actions}  # noqa: SLF001
+    actions = {id(action): (action, each.prog) for each in every for action in each._actions}  # noqa: SLF001
     kept = [
-        (action, action.type, action.choices)
-        for action in actions.values()
+        (action, action.type, action.choices, program)
+        for action, program in actions.values()
         if not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
         and (action.type is None or callable(action.type))
     ]
@@ -64,8 +66,8 @@ def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[N
             each.exit_on_error = False
             each.error = _stopping(each)  # type: ignore[method-assign]
             each.exit = _stopping(each, silent=True)  # type: ignore[method-assign]
-        for action, kind, choices in kept:
-            action.type = _tolerant(action, kind, choices, found)
+        for action, kind, choices, program in kept:
+            action.type = _tolerant(action, kind, choices, program, found)
             action.choices = None
         yield
     finally:
@@ -73,7 +75,7 @@ def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[N
             each.exit_on_error = exits
             each.__dict__.pop("exit", None)
             each.__dict__.pop("error", None)
-        for action, kind, choices in kept:
+        for action, kind, choices, _ in kept:
             action.type, action.choices = kind, choices
 
 
@@ -84,27 +86,38 @@ def _stopping(parser: argparse.ArgumentParser, *, silent: bool = False) -> Calla
     return stop
 
 
-def _tolerant(action: argparse.Action, kind: Any, choices: Any, found: list[Mistake]) -> Callable[[str], Any]:
+def _tolerant(
+    action: argparse.Action, kind: Any, choices: Any, program: str, found: list[Mistake]
+) -> Callable[[str], Any]:
     name = _name(action)
-    listed = [str(choice) for choice in choices] if choices is not None else []
+    listed = [str(choice) for choice in choices] if choices is not None else _members(kind)
+    wanted = words(kind_name(kind))
+
+    def note(message: str, given: str) -> None:
+        found.append(
+            bad_value(name, f"{name}: {message}", program, choices=listed, given=given, wanted=wanted)
+        )
 
     def convert(text: str) -> Any:
         try:
             value = text if kind is None else kind(text)
         except argparse.ArgumentTypeError as error:
-            found.append(bad_value(name, f"{name}: {error}", listed, text))
+            note(str(error), text)
         except (TypeError, ValueError):
-            wanted = getattr(kind, "__name__", "value")
-            found.append(bad_value(name, f"{name}: {text!r} is no {wanted}", listed, text))
+            note(f"{text!r} is no {getattr(kind, '__name__', 'value')}", text)
         else:
             if choices is not None and value not in choices:
-                found.append(
-                    bad_value(name, f"{name}: {text!r} is none of {', '.join(listed)}", listed, text)
-                )
+                note(f"{text!r} is none of {', '.join(listed)}", text)
             return value
         return None
 
     return convert
+
+
+def _members(kind: Any) -> list[str]:
+    """The values of an enumeration that is used as a type."""
+    members: Iterable[Any] = kind if isinstance(kind, EnumType) else ()
+    return [str(member.value) for member in members]
 
 
 def _name(action: argparse.Action) -> str:

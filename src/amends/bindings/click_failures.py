@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from amends.cli import failures
-from amends.cli.arguments import Mistake, missing
+from amends.cli.arguments import Mistake, bad_value, missing
 from amends.cli.failures import Verdict
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
@@ -133,5 +133,5 @@ def first(exc: Any) -> Mistake:
     if "MissingParameter" in names:
         return missing(field or "an argument", program, _words(exc))
     if "BadParameter" in names:
-        return Mistake("VALIDATION_ERROR", field, _words(exc), [f"Correct {field or 'the value'}"])
+        return bad_value(field, _words(exc), program)
     return Mistake("USAGE_ERROR", field, _words(exc), [f"See {program} --help"])

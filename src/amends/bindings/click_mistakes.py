@@ -7,10 +7,11 @@ flags left over instead of refused, and every parameter is asked on its own; cal
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from amends.bindings.click import choices
 from amends.cli.arguments import Mistake, bad_value, missing, surplus, unknown
+from amends.cli.kinds import bounded, kind_name
 
 __all__ = ["mistakes"]
 
@@ -99,17 +100,45 @@ def _asked(context: Any, param: Any, opts: dict[str, Any]) -> Mistake | None:
         if not hasattr(exc, "format_message"):
             raise
         mistake = first(exc)
-        listed = choices(param)
+        if mistake.code != "VALIDATION_ERROR":
+            return mistake
         given = opts.get(param.name)
-        if mistake.code == "VALIDATION_ERROR" and listed:
-            return bad_value(
-                mistake.field, mistake.message, listed, given if isinstance(given, str) else None
-            )
-        return mistake
+        return bad_value(
+            mistake.field,
+            mistake.message,
+            context.command_path,
+            choices=choices(param),
+            given=given if isinstance(given, str) else None,
+            wanted=_wanted(param),
+        )
     finally:
         for name, value in before.items():
             setattr(param, name, value)
     return None
+
+
+def _wanted(param: Any) -> str | None:
+    """What a parameter takes, in words, as its type says it: Click's by its name, Typer's by its annotation."""
+    kind = getattr(param, "type", None)
+    if kind is not None:
+        bounds, formats = kind, getattr(kind, "formats", None)
+        # A function used as a type lends it its name, which says nothing of the kind.
+        name = kind_name(kind.func) if hasattr(kind, "func") else getattr(kind, "name", None)
+    else:
+        descriptor = param.type_descriptor
+        annotation, bounds = descriptor.annotation, descriptor.parameter_info
+        inner = get_args(annotation) if get_origin(annotation) is list else ()
+        name = "filename" if descriptor.file_annotation else kind_name(inner[0] if inner else annotation)
+        formats = getattr(bounds, "formats", None)
+    if name == "datetime" and formats:
+        return f"a date or time written as {' or '.join(map(str, formats))}"
+    return bounded(
+        str(name).removesuffix(" range"),
+        getattr(bounds, "min", None),
+        getattr(bounds, "max", None),
+        over=getattr(bounds, "min_open", False),
+        under=getattr(bounds, "max_open", False),
+    )
 
 
 def _command_word(context: Any, rest: list[str]) -> list[Mistake]:

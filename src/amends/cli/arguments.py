@@ -68,13 +68,24 @@ def surplus(words: Sequence[str], program: str) -> Mistake:
 
 
 def bad_value(
-    field: str | None, message: str, choices: Sequence[str] = (), given: str | None = None
+    field: str | None,
+    message: str,
+    program: str,
+    *,
+    choices: Sequence[str] = (),
+    given: str | None = None,
+    wanted: str | None = None,
 ) -> Mistake:
-    """A value that does not fit, with the values that would."""
+    """A value that does not fit, with what would: the values there are, or the kind in words."""
     steps = [f"Did you mean {word}?" for word in (near(given, choices) if given and choices else ())]
+    place = f" for {field}" if field else ""
     if choices:
         steps.append(f"Use one of {', '.join(choices)}")
-    return Mistake("VALIDATION_ERROR", field, message, steps or [f"Correct {field or 'the value'}"])
+    elif wanted:
+        steps.append(f"Give {wanted}{place}")
+    else:
+        steps.append(f"Give another value{place}; see {program} --help")
+    return Mistake("VALIDATION_ERROR", field, message, steps)
 
 
 def mistaken(mistakes: Sequence[Mistake]) -> FaultError:
