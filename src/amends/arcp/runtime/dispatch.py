@@ -123,6 +123,9 @@ async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
     for task in list(node.interruptible):
         task.cancel()
     await asyncio.wait([dispatching], timeout=_LONGEST_REST)
+    with suppress(StoreError):
+        # Its agents stay offered: what comes in the meantime waits for whoever takes its place.
+        await node.announce()
 
 
 async def _take(node: Node, agent: Agent, lease: Lease) -> None:

@@ -188,6 +188,13 @@ class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     name: str
     started: float
     agents: tuple[Offer, ...] = ()
+    running: int = 0
+    room: int = 0
+    """How many it runs at most."""
+    sessions: int = 0
+    draining: bool = False
+    ended: dict[str, int] = {}
+    """Jobs that ended here since it started: by code of their error, those that succeeded under ""."""
 
 
 class Control(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from amends.stores.signal import Signal
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["evict", "in_doubt", "inherit", "listen", "tend"]
+__all__ = ["evict", "in_doubt", "inherit", "listen", "tend", "waiting"]
 
 _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
@@ -75,6 +76,7 @@ async def _still_mine(node: Node) -> None:
 async def _bury(node: Node) -> None:
     alive = {node.id, *node.peers}
     rows = [(owner, row) async for owner, row in node.ledger.active()]
+    node.waiting = waiting(row for owner, row in rows if not owner)
     for owner, row in rows:
         if owner == node.id:
             await _given_up(node, row)
@@ -84,6 +86,15 @@ async def _bury(node: Node) -> None:
         elif not owner and time.time() - row.created > node.limits.node_lease and _looks(node, row.job_id):
             # Where there are no transactions, a crash may have come between the row and the queue.
             await _take_over(node, owner, row)
+
+
+def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:
+    """How many jobs of each agent, and since when the oldest."""
+    found: dict[str, tuple[int, float]] = {}
+    for row in rows:
+        count, oldest = found.get(row.agent, (0, row.created))
+        found[row.agent] = (count + 1, min(oldest, row.created))
+    return found
 
 
 def _looks(node: Node, job_id: str) -> bool:
@@ -126,6 +137,7 @@ async def _take_over(node: Node, owner: str, row: Summary) -> None:
     elif order.repeatable:
         _log.warning("job %s of a dead node is put back into its queue", order.job_id)
         await node.ledger.requeue(order, tail)
+        node.taken_over += 1
         node.backlog.add(order.agent)
         node.wanted.set()
     else:
@@ -133,6 +145,8 @@ async def _take_over(node: Node, owner: str, row: Summary) -> None:
         await end_for(
             node, order, tail, in_doubt("The node that ran the job is gone; it may have had its effect")
         )
+        node.taken_over += 1
+        node.counts["INTERNAL_ERROR"] += 1
 
 
 async def end_for(node: Node, order: Order, tail: tuple[int, Mark], error: ARCPError) -> None:

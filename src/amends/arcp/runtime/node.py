@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,12 @@ class Node:
         """Jobs of each principal that were accepted here and have not ended."""
         self.peers: dict[str, tuple[Offer, ...]] = {}
         """The other nodes that are alive, and what they can run."""
+        self.counts: Counter[str] = Counter()
+        """Jobs that ended here, by code of their error; those that succeeded under ""."""
+        self.taken_over = 0
+        """Jobs of dead nodes this one has seen to."""
+        self.waiting: dict[str, tuple[int, float]] = {}
+        """How many jobs of each agent wait in its queue, and since when the oldest; as last looked at."""
         self.closed = False
         self.evicting = False
         self._peers_at = 0.0
@@ -171,7 +177,16 @@ class Node:
 
     async def announce(self) -> None:
         """Say that this node is alive, and what it can run."""
-        row = NodeRow(name=self.name, started=self.started, agents=self.agents.offers())
+        row = NodeRow(
+            name=self.name,
+            started=self.started,
+            agents=self.agents.offers(),
+            running=self.running,
+            room=self.limits.running,
+            sessions=len(self.sessions.attached),
+            draining=self.draining,
+            ended=dict(self.counts),
+        )
         await self.store.table(NODES).put(self.id, encode(row), expires_in=self.limits.node_lease)
 
     async def repeatable(self, name: str, version: str) -> bool:

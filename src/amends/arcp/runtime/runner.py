@@ -74,6 +74,8 @@ async def run(job: Job) -> None:
         error = errors.InternalError()
     if job.phase is RUNNING:
         await conclude(job, job.stopping or job.expired or error, value, context.streamed)
+    # From here on the task may serve others.
+    job.task = None
 
 
 async def conclude(
@@ -99,6 +101,7 @@ async def conclude(
     if error is not None:
         kind, (payload, status) = "error", error_payload(error.fault, job.run, node.limits.event_bytes)
     if await job.end(kind, payload, status):
+        node.counts["" if error is None else error.code] += 1
         after(node, job)
     else:
         node.uncount(job.order.principal)

@@ -242,6 +242,21 @@ class Runtime:
         """Stop; what is left of the jobs gets its grace."""
         await self.stop()
 
+    @property
+    def agents(self) -> list[str]:
+        """What it offers: `name@version`."""
+        return [agent.ref for agent in self._agents.all()]
+
+    @property
+    def shared(self) -> bool:
+        """Whether others can have its store too."""
+        return self._where not in {None, "memory:"} if isinstance(self._where, str | None) else True
+
+    @property
+    def node(self) -> Node | None:
+        """What its parts share while it runs; for those who look on."""
+        return self._node
+
     # -- connections
 
     async def serve(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""`amends runtime serve | submit | tail | cancel | jobs`: run agents, and talk to those who do."""
+"""`amends runtime serve | worker | submit | tail | cancel | jobs | status`: run agents, and talk to those who do."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ TOKEN = "AMENDS_RUNTIME_TOKEN"  # noqa: S105 - its name, not a token
 # action → (its module, what it does)
 ACTIONS = {
     "serve": ("serving", "run agents for clients, on a WebSocket or on stdin and stdout"),
+    "worker": ("working", "run agents for the nodes that share a store; no connections"),
     "submit": ("submitting", "submit a job and watch it to its end; Ctrl-C cancels it"),
     "tail": ("watching", "watch a job of another session, from its first event"),
     "cancel": ("cancelling", "cancel a job that `submit --detach` left"),
     "jobs": ("listing", "the jobs you may see"),
+    "status": ("standing", "nodes, agents, queues and errors of the runtimes that share a store"),
 }
 
 

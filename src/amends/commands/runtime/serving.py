@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import inspect
-import os
-import secrets
 import signal
 import sys
 from contextlib import AsyncExitStack
-from importlib import import_module
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amends.commands.runtime import TOKEN
+from amends.commands.runtime.loading import AGENT, AGENT_WORDS, loaded, with_bounds
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -26,15 +23,11 @@ __all__ = ["options", "work"]
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
-    parser.add_argument(
-        "agents",
-        nargs="+",
-        metavar="[NAME[@VERSION]=]MODULE:ATTRIBUTE",
-        help="an agent, async def (input, ctx); or one amends.arcp.Runtime of your own",
-    )
+    parser.add_argument("agents", nargs="*", metavar=AGENT, help=AGENT_WORDS)
     parser.add_argument(
         "--store", metavar="URL", help="sqlite:///file or nats://host:port/name; default: memory"
     )
+    with_bounds(parser)
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=int, default=7777, help="0 takes a free one (7777)")
     parser.add_argument(
@@ -54,7 +47,7 @@ async def work(args: argparse.Namespace) -> int:
     from amends.errors.cli import ValidationError
     from amends.stores.errors import StoreError
 
-    runtime, made = _runtime(args)
+    runtime, made = loaded(args)
     context = _tls(args)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -98,68 +91,6 @@ async def _on_stdio(runtime: Runtime, stop: asyncio.Event) -> None:
     for task in (serving, stopping):
         task.cancel()
     await asyncio.gather(serving, stopping, return_exceptions=True)
-
-
-def _runtime(args: argparse.Namespace) -> tuple[Runtime, str | None]:
-    """The runtime, and the token where one had to be made."""
-    from amends.arcp import Runtime
-    from amends.errors.base import FaultError
-    from amends.errors.cli import UsageError, ValidationError
-
-    # Modules of the directory one stands in can be named, as with `python -m`.
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    found = [(word, _loaded(word.rpartition("=")[2])) for word in args.agents]
-    own = [value for _, value in found if isinstance(value, Runtime)]
-    if own:
-        if len(found) > 1 or args.store or args.token:
-            raise UsageError("A Runtime of your own has its agents, store and tokens already: name it alone")
-        return own[0], None
-    tokens, made = _tokens(args)
-    runtime = Runtime(args.store, tokens=tokens)
-    for word, function in found:
-        if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
-            raise ValidationError(f"{word} is no agent: an agent is async def (input, ctx)", field="agents")
-        given = word.rpartition("=")[0]
-        name, _, version = (given or function.__name__.replace("_", "-").lower()).partition("@")
-        try:
-            runtime.register_agent(name, function, **({"version": version} if version else {}))
-        except (ValueError, FaultError) as error:
-            raise ValidationError(str(error), field="agents") from None
-    return runtime, made
-
-
-def _loaded(place: str) -> Any:
-    from amends.errors.cli import NotFoundError, UsageError
-
-    module, colon, attribute = place.partition(":")
-    if not colon or not module or not attribute:
-        raise UsageError(
-            "An agent is named MODULE:ATTRIBUTE", suggestions=["amends runtime serve agents:summarise"]
-        )
-    try:
-        value: Any = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise NotFoundError(f"There is no module {module}", field="agents") from None
-    for part in attribute.split("."):
-        value = getattr(value, part, None)
-    if value is None:
-        raise NotFoundError(f"{module} has no {attribute}", field="agents")
-    return value
-
-
-def _tokens(args: argparse.Namespace) -> tuple[dict[str, str], str | None]:
-    given = args.token or ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
-    if given:
-        pairs = [word.rpartition("=") for word in given]
-        return {token: principal or "operator" for principal, _, token in pairs}, None
-    if args.stdio:
-        # Whoever holds the pipes has started us.
-        return {"stdio": "parent"}, None
-    made = secrets.token_urlsafe(24)
-    return {made: "operator"}, made
 
 
 def _tls(args: argparse.Namespace) -> SSLContext | None:

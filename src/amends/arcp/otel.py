@@ -1,0 +1,91 @@
+"""
+A runtime in OpenTelemetry: what it runs, who is connected, what waits, and what jobs ended with.
+
+    import amends.arcp.otel
+    amends.arcp.otel.instrument(runtime)
+
+- `amends.arcp.jobs.running`, `amends.arcp.sessions` and `amends.arcp.nodes` are gauges: of this node, and how many nodes it
+  knows to be alive.
+- `amends.arcp.queue.waiting` and `amends.arcp.queue.lag` (seconds since the oldest was submitted) are gauges by `amends.agent`,
+  of the whole cluster, looked at three times per lease.
+- `amends.arcp.jobs.ended` counts by `error.code` (absent: success), `amends.arcp.jobs.taken_over` the jobs of dead nodes.
+
+Needs the API package alone; never configures a provider. Names and numbers, nothing of what a job was given or said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+try:
+    from opentelemetry import metrics
+except ImportError as missing:
+    raise ImportError("amends.arcp.otel needs an extra: pip install 'amends[otel]'") from missing
+
+from amends._version import __version__
+
+if TYPE_CHECKING:
+    from amends.arcp.runtime import Runtime
+    from amends.arcp.runtime.node import Node
+
+__all__ = ["instrument"]
+
+_SCOPE = "amends.arcp"
+
+_Numbers = Iterable[tuple[float, dict[str, str]]]
+
+
+def instrument(runtime: Runtime) -> None:
+    """Report a runtime from now on, whenever metrics are collected while it runs."""
+    meter = metrics.get_meter(_SCOPE, __version__)
+    for make, name, unit, words, read in (
+        (meter.create_observable_gauge, "jobs.running", "{job}", "Jobs this node runs", _running),
+        (meter.create_observable_gauge, "sessions", "{session}", "Sessions with a connection", _sessions),
+        (meter.create_observable_gauge, "nodes", "{node}", "Nodes known to be alive", _nodes),
+        (meter.create_observable_gauge, "queue.waiting", "{job}", "Jobs that wait, by agent", _waiting),
+        (meter.create_observable_gauge, "queue.lag", "s", "Since the oldest was submitted", _lag),
+        (meter.create_observable_counter, "jobs.ended", "{job}", "Jobs that ended, by code", _ended),
+        (meter.create_observable_counter, "jobs.taken_over", "{job}", "Jobs of dead nodes", _taken_over),
+    ):
+        make(f"{_SCOPE}.{name}", callbacks=[_asking(runtime, read)], unit=unit, description=words)
+
+
+def _asking(runtime: Runtime, read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
+    def observe(_: Any) -> list[metrics.Observation]:
+        node = runtime.node
+        return [] if node is None else [metrics.Observation(value, named) for value, named in read(node)]
+
+    return observe
+
+
+def _running(node: Node) -> _Numbers:
+    return [(node.running, {})]
+
+
+def _sessions(node: Node) -> _Numbers:
+    return [(len(node.sessions.attached), {})]
+
+
+def _nodes(node: Node) -> _Numbers:
+    return [(1 + len(node.peers), {})]
+
+
+def _waiting(node: Node) -> _Numbers:
+    return [(count, {"amends.agent": agent}) for agent, (count, _) in list(node.waiting.items())]
+
+
+def _lag(node: Node) -> _Numbers:
+    now = time.time()
+    return [
+        (max(0.0, now - since), {"amends.agent": agent}) for agent, (_, since) in list(node.waiting.items())
+    ]
+
+
+def _ended(node: Node) -> _Numbers:
+    return [(count, {"error.code": code} if code else {}) for code, count in list(node.counts.items())]
+
+
+def _taken_over(node: Node) -> _Numbers:
+    return [(node.taken_over, {})]

@@ -1,0 +1,135 @@
+"""How a cluster stands, as its store tells: nodes, agents, queues, leases, and what jobs ended with."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import msgspec
+
+from amends.arcp.runtime.agents import merged
+from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
+from amends.arcp.runtime.keeper import waiting
+from amends.stores import Store
+
+__all__ = ["NodeStatus", "QueueStatus", "Status", "look"]
+
+_read_node = msgspec.json.Decoder(NodeRow).decode
+_read_summary = msgspec.json.Decoder(Summary).decode
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that is alive, as it last said; one that is dead and has left jobs is here without a name."""
+
+    id: str
+    name: str | None
+    started_at: float | None
+    lease_left: float
+    """Seconds until it is dead unless it says something; 0 for a dead one whose jobs nobody has taken over yet."""
+    agents: tuple[str, ...]
+    running: int
+    room: int
+    sessions: int
+    draining: bool
+    holds: int
+    """Jobs that have not ended and are its own, by the store."""
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The queue of an agent."""
+
+    agent: str
+    nodes: int
+    """How many nodes can run it."""
+    waiting: int
+    lag: float
+    """Seconds since the oldest job that waits was submitted."""
+    leased: int
+    """Handed to a node that has not said yet that it has begun."""
+    dead: int
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to see. Errors and successes are counted by the nodes that live, each since its start."""
+
+    nodes: tuple[NodeStatus, ...]
+    queues: tuple[QueueStatus, ...]
+    running: int
+    waiting: int
+    succeeded: int
+    errors: dict[str, int]
+
+
+async def look(store: Store) -> Status:
+    """
+    The state of the runtimes that share a store.
+
+    Raises:
+        StoreError: the store does not tell.
+
+    """
+    alive = {
+        row.key: (_read_node(row.value), row.expires_in or 0.0) async for row in store.table(NODES).scan()
+    }
+    holds: Counter[str] = Counter()
+    queued: list[Summary] = []
+    async for row in store.table(ACTIVE).scan():
+        owner = row.key.partition("/")[0]
+        if owner == "-":
+            queued.append(_read_summary(row.value))
+        else:
+            holds[owner] += 1
+    ended: Counter[str] = Counter()
+    for said, _ in alive.values():
+        ended.update(said.ended)
+    succeeded = ended.pop("", 0)
+    return Status(
+        nodes=tuple(_node(id, alive.get(id), holds[id]) for id in sorted({*alive, *holds})),
+        queues=await _queues(store, [said for said, _ in alive.values()], queued),
+        running=holds.total(),
+        waiting=len(queued),
+        succeeded=succeeded,
+        errors=dict(sorted(ended.items())),
+    )
+
+
+def _node(id: str, said: tuple[NodeRow, float] | None, holds: int) -> NodeStatus:
+    row, left = said or (NodeRow(name="", started=0.0), 0.0)
+    return NodeStatus(
+        id=id,
+        name=row.name or None,
+        started_at=row.started or None,
+        lease_left=round(left, 3),
+        agents=_references(row),
+        running=row.running,
+        room=row.room,
+        sessions=row.sessions,
+        draining=row.draining,
+        holds=holds,
+    )
+
+
+def _references(row: NodeRow) -> tuple[str, ...]:
+    return tuple(
+        f"{name}@{version}" for name, versions in merged([row.agents]).items() for version in versions
+    )
+
+
+async def _queues(store: Store, nodes: list[NodeRow], queued: list[Summary]) -> tuple[QueueStatus, ...]:
+    having = Counter(reference for row in nodes for reference in _references(row))
+    waits, now = waiting(queued), time.time()
+    found = []
+    for agent in sorted({*having, *waits}):
+        count, oldest = waits.get(agent, (0, now))
+        size = await store.queue(queue_of(agent)).size()
+        found.append(
+            QueueStatus(
+                agent=agent,
+                nodes=having[agent],
+                waiting=count,
+                lag=round(max(0.0, now - oldest), 3),
+                leased=size.leased,
+                dead=size.dead,
+            )
+        )
+    return tuple(found)
