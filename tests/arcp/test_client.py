@@ -814,6 +814,43 @@ async def test_subscribing():
             await watched.done
 
 
+async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
+    """Two who watch the same job get the same refusal; one who submitted it goes on."""
+
+    async def script(peer):
+        await peer.welcome()
+        asked = await peer.take("job.subscribe")
+        await watching.wait()
+        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
+        asked = await peer.take("job.subscribe")
+        await peer.accept("job_2")
+        await peer.say("job.error", {"code": "PERMISSION_DENIED", "message": "m", "request_id": asked["id"]})
+        await peer.result(1, "fine", "job_2")
+        await peer.goodbye()
+
+    watching = asyncio.Event()
+    async with talking(script) as (client, _):
+        first = asyncio.create_task(client.subscribe("job_1"))
+        await asyncio.sleep(0)
+        second = await client.subscribe("job_1")
+        watching.set()
+        with pytest.raises(JobNotFoundError):
+            await first
+        with pytest.raises(JobNotFoundError):
+            await second.done
+        refused, handle = await asyncio.gather(
+            client.subscribe("job_2"), client.submit("echo"), return_exceptions=True
+        )
+        assert isinstance(refused, PermissionDeniedError)
+        assert await handle.done == "fine"
+        given_up = asyncio.create_task(client.subscribe("job_3"))
+        await asyncio.sleep(0)
+        other = await client.subscribe("job_3")
+        given_up.cancel()
+        with pytest.raises(HeartbeatLostError):
+            await other.done
+
+
 async def test_watching_what_is_over_already():
     """Without history nothing would ever come: then history is asked for."""
 

@@ -6,7 +6,7 @@ from asyncio import Future, Lock
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amends.arcp.client.failures import received
+from amends.arcp.client.failures import lost, received
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.job import Job
@@ -174,9 +174,12 @@ class Client:
             if not history and subscribed.current_status in _ENDED and not job.outcome.finished:
                 # A job that is over has nothing to come but what was.
                 subscribed = await self._subscribed(job_id, history=True, from_event_seq=None)
-        except BaseException:
-            if self._jobs.get(job_id) is job:
-                del self._jobs[job_id]
+        except BaseException as error:
+            # Somebody else may hold the same job: by a submission, then it goes on; by a subscription, then not.
+            if not job.submitted:
+                if self._jobs.get(job_id) is job:
+                    del self._jobs[job_id]
+                job.fail(error.fault if isinstance(error, FaultError) else lost("closed"))
             raise
         job.trace_id = job.trace_id or subscribed.trace_id
         accepted = m.Accepted(
@@ -198,8 +201,6 @@ class Client:
 
     async def unsubscribe(self, job_id: str) -> None:
         """Watch a job no longer. Handles that still wait raise HEARTBEAT_LOST."""
-        from amends.arcp.client.failures import lost
-
         job = self._jobs.pop(job_id, None)
         await self._link.ready(self._settings.request_timeout)
         self._link.post(self._link.message("job.unsubscribe", m.Unsubscribe(job_id), job_id=job_id))
@@ -359,6 +360,7 @@ class Client:
         job.trace_id = job.trace_id or accepted.trace_id or message.trace_id
         if self._requests.answer(Handle(self, job, accepted), "job.submit", accepted.request_id):
             # Known from now on: its events may be right behind.
+            job.submitted = True
             self._jobs[accepted.job_id] = job
 
     def _terminal(self, message: Envelope) -> None:
@@ -376,8 +378,9 @@ class Client:
                 return
         if job is None or not job.take(message):
             return
-        del self._jobs[job.job_id]
+        # In this order: whatever goes wrong, a job that is listed is told of the session's end.
         job.finish(message)
+        del self._jobs[job.job_id]
         self._requests.settle("job.cancel", job.job_id, None)
 
     def _answered(self, message: Envelope, request: str) -> None:

@@ -32,6 +32,7 @@ class Job:
         "outcome",
         "result",
         "run",
+        "submitted",
         "trace_id",
     )
 
@@ -39,6 +40,8 @@ class Job:
         self.job_id = job_id
         self.trace_id = trace_id
         self.run = 1
+        self.submitted = False
+        """Whether this session submitted it, and not only watches it."""
         self.last_seq = 0
         self.result: m.Result | None = None
         self.outcome = Outcome()
