@@ -10,7 +10,7 @@ from amends import stores
 from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, Step, entries, sequence
-from amends.tasks.entries import Started, Submitted, Taken
+from amends.tasks.entries import Doubted, Started, Submitted, Taken
 from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal, Listing, log_name, read
 from amends.tasks.run import Run
@@ -539,3 +539,25 @@ async def test_nobody_has_the_agent(still, clock):
     clock.pass_(31)
     await still.drain()
     assert (await handle.response()).error.code == "AGENT_NOT_FOUND"
+
+
+async def test_two_writers_of_one_log(open_at, store):
+    """The log alone decides: whoever writes behind what it has not seen is refused, whatever leases say."""
+    client = await open_at(worker=False)
+    await client.submit("work", agent="worker", id="t")
+    one, two = [Journal(store, "tasks", "t", *await read(store, "tasks", "t")) for _ in range(2)]
+    await one.write([Started(at=1.0, step="work", attempt=1)])
+    with pytest.raises(Fenced):
+        await two.write([Started(at=2.0, step="work", attempt=1)])
+    await client.cancel("t")
+    await one.write([entries.Finished(at=3.0, step="work", began=1.0)])
+    assert one.state.cancelled
+    assert [type(record).__name__ for record in await records(client, "t")] == [
+        *("Submitted", "Started", "Cancelled", "Finished")
+    ]
+    if store.supports_transactions:
+        late = Journal(store, "tasks", "t", *await read(store, "tasks", "t"))
+        await one.write([entries.Effect(at=4.0, step="work", name="a")])
+        with pytest.raises(Fenced):
+            await late.commit(lambda tx: tx.table("x").put("k", b"v"), lambda _: Doubted(at=5.0, step="work"))
+        assert await store.table("x").get("k") is None
