@@ -399,3 +399,71 @@ async def test_an_arcp_runtime_that_is_not_there():
         assert gone.status == "failed"
         assert gone.error.vocabulary == "task"
         assert gone.error.executed == "no"
+
+
+async def test_a_connection_that_breaks_is_opened_anew():
+    """The call says so, and the next one works: a function that makes clients is asked again."""
+    made = []
+
+    class Breaking:
+        def __init__(self):
+            made.append(self)
+            self.first = len(made) == 1
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *exc):
+            return None
+
+        async def call_tool(self, name, arguments):
+            if self.first:
+                raise ConnectionResetError("10.0.0.7")
+            return {"done": name}
+
+        name = "plain attribute"
+
+    agent = Agent("content-agent", mcp={"notion": lambda: Breaking()})
+
+    @agent.capability(requires=["notion"], read_only=True)
+    async def draft(payload, ctx):
+        assert ctx.mcp["notion"].name == "plain attribute"
+        return await ctx.mcp["notion"].call_tool("page", {})
+
+    async with orchestrated(agent) as orchestrator:
+        done = await orchestrator.run("draft", retry_policy=SOON)
+        assert done.result == {"done": "page"}
+        assert len(made) == 2
+    await agent.close()
+
+
+async def test_a_server_that_speaks_s3_itself():
+    """Its words are kept; who needed it for what is added."""
+
+    class Speaking:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *exc):
+            return None
+
+        async def call_tool(self, name, arguments):
+            from amends.errors.task import KnowledgeNotFoundError
+
+            raise KnowledgeNotFoundError(details={"file": "x.md"})
+
+    agent = Agent("content-agent", mcp={"notion": lambda: Speaking()})
+
+    @agent.capability(requires=["notion"])
+    async def draft(payload, ctx):
+        return await ctx.mcp["notion"].call_tool("page", {})
+
+    error = (await agent.handle({"id": "x", "type": "draft"})).error
+    assert error.code == "KNOWLEDGE_NOT_FOUND"
+    assert error.details == {
+        "mcp": "notion",
+        "requiredBy": "content-agent",
+        "capability": "draft",
+        "file": "x.md",
+    }
+    await agent.close()
