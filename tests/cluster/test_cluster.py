@@ -1,0 +1,152 @@
+"""Three NATS servers, four runtime nodes as processes, and what happens when any of them is killed or cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from amends import stores
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.status import look
+from tests.arcp.raw import Raw
+from tests.cluster.customer import Customer
+from tests.cluster.machines import RuntimeProcess, Wire, balancer
+from tests.stores.servers import NatsCluster, NatsServer
+
+
+@pytest.fixture
+def machines():
+    """Whatever is pushed here is stopped in the end."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def started(machines, *processes):
+    for process in processes:
+        process.start(wait=False)
+        machines.callback(process.stop, 2)
+    for process in processes:
+        process.wait()
+    return processes
+
+
+async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes=4):
+    """Load on a cluster while one process after the other is killed; what was seen."""
+    servers = NatsCluster(directory)
+    servers.start()
+    machines.callback(servers.stop)
+    url = servers.url("storm")
+    runtimes = [RuntimeProcess(url, "--repeatable", "--drain", "0", lease=3.0) for _ in range(nodes)]
+    await asyncio.to_thread(started, machines, *runtimes)
+    crowd = [Customer(balancer(runtimes, seed + n), f"c{n}") for n in range(customers)]
+    dice = random.Random(seed)
+    kills = {"nats": 0, "runtime": 0}
+    going = [asyncio.ensure_future(customer.go()) for customer in crowd]
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        await asyncio.sleep(min(every, max(0.0, end - time.monotonic())))
+        if time.monotonic() >= end:
+            break
+        # One at a time: three servers bear the loss of one.
+        kind = "nats" if kills["runtime"] > kills["nats"] else "runtime"
+        kills[kind] += 1
+        victim = dice.choice(servers.nodes if kind == "nats" else runtimes)
+        await asyncio.to_thread(victim.kill)
+        await asyncio.sleep(every / 4)
+        await asyncio.to_thread(victim.start)
+    for customer in crowd:
+        customer.more = False
+    begun = time.monotonic()
+    done, late = await asyncio.wait(going, timeout=120)
+    for task in late:
+        task.cancel()
+    wrong = [repr(task.exception()) for task in done if task.exception()]
+    wrong += [
+        f"without an end after two minutes: {customer.open or customer.waiting}"
+        for customer in crowd
+        if customer.open or customer.waiting
+    ]
+    async with await stores.open(url) as store:
+        ledger = Ledger(store, "test", Limits())
+        for customer in crowd:
+            await customer.compare(ledger)
+            wrong += customer.wrong
+        standing = await look(store)
+    return {
+        "kills": kills,
+        "jobs": sum(len(customer.ends) for customer in crowd),
+        "events": sum(customer.last for customer in crowd),
+        "resumed": sum(customer.resumed for customer in crowd),
+        "settled_in": round(time.monotonic() - begun, 1),
+        "wrong": wrong,
+        "errors": standing.errors,
+    }
+
+
+async def test_any_process_may_be_killed(machines, tmp_path):
+    """No accepted job lost, no event lost or doubled for who resumes, one end each; short, the long one is in soak."""
+    seen = await storm(machines, tmp_path, seconds=7.0, every=2.0, customers=2)
+    assert seen["wrong"] == []
+    assert seen["kills"]["runtime"] >= 1
+    assert seen["jobs"] > 0
+
+
+async def test_a_node_cut_off_finishes_nothing_it_no_longer_owns(machines, tmp_path):
+    """It goes on working behind the cut; when it is back, what it did counts for nothing, and it knows."""
+    server = NatsServer(tmp_path / "nats")
+    server.start()
+    machines.callback(server.stop)
+    go, done = tmp_path / "go", tmp_path / "done"
+    async with Wire(server.port) as wire:
+        straight = f"{server.url}/cut?timeout=2"
+        lonely = RuntimeProcess(f"nats://127.0.0.1:{wire.port}/cut?timeout=2", "--repeatable", lease=1.5)
+        await asyncio.to_thread(started, machines, lonely)
+        connect = balancer([lonely])
+        raw = Raw(await connect())
+        await raw.hello()
+        given = {"go": str(go), "done": str(done)}
+        job = (await raw.submit("patient", given, idempotency_key="k"))["payload"]["job_id"]
+        await raw.until("job.event")
+        first = raw.seen[-1]["payload"]["body"]["message"]
+        wire.cut()
+        others = [RuntimeProcess(straight, "--repeatable", lease=1.5) for _ in range(2)]
+        await asyncio.to_thread(started, machines, *others)
+        watcher = Raw(await balancer(others)())
+        await watcher.hello()
+        answer = await watcher.submit("patient", given, idempotency_key="k")
+        assert answer["payload"]["job_id"] == job
+        await watcher.until(
+            lambda m: (
+                m["type"] == "job.event" and m["payload"]["body"].get("message", "").startswith("begun")
+            ),
+            30,
+        )
+        second = watcher.seen[-1]["payload"]["body"]["message"]
+        assert first != second
+        go.touch()
+        end = await watcher.end(job, 30)
+        # Both did the work: one behind the cut. Only then it is back.
+        async with asyncio.timeout(20):
+            while not done.exists() or len(done.read_text().splitlines()) < 2:
+                await asyncio.sleep(0.05)
+        wire.mend()
+        assert f"begun by {end['payload']['result']}" == second
+        # It lives again, and holds nothing.
+        async with await stores.open(straight) as store, asyncio.timeout(30):
+            while True:
+                nodes = (await look(store)).nodes
+                if len(nodes) == 3 and not any(node.holds or node.running for node in nodes):
+                    break
+                await asyncio.sleep(0.1)
+            marks = [mark async for _, mark in Ledger(store, "test", Limits()).history(job)]
+        assert [mark.kind for mark in marks].count("result") == 1
+        assert len({mark.node for mark in marks if mark.kind == "event"}) == 2
+        assert marks[-1].kind == "result"
+        assert marks[-1].node != marks[1].node
+        await watcher.close()
+        await raw.close()
