@@ -242,6 +242,34 @@ async def test_a_loop_that_ends_leaves_the_job_in_doubt(sqlite_url, begin):
     await raw2.close()
 
 
+async def test_jobs_do_not_see_each_others_context(begin):
+    """What an agent sets in its context is its own, over every wait, though jobs may share a task."""
+    from contextvars import ContextVar
+
+    variable = ContextVar("variable", default="untouched")
+    tasks = []
+
+    async def setting(input, ctx):
+        before = variable.get()
+        token = variable.set(input)
+        if input != "at once":
+            await asyncio.sleep(0.01)
+        tasks.append(asyncio.current_task())
+        inside = variable.get()
+        if input == "reset":
+            variable.reset(token)
+        return [before, inside, variable.get()]
+
+    runtime = await begin()
+    runtime.register_agent("setting", setting)
+    raw = await connected(runtime)
+    for input in ("at once", "waits", "at once", "reset", "at once"):
+        after = "untouched" if input == "reset" else input
+        assert (await raw.run("setting", input))["payload"]["result"] == ["untouched", input, after]
+    assert None not in tasks
+    await raw.close()
+
+
 async def test_noticing_is_transparent():
     """Values thrown in and waits in a row reach the coroutine as if it were awaited itself."""
     from amends.arcp.runtime.noticing import Noticing
@@ -255,20 +283,18 @@ async def test_noticing_is_transparent():
                 asyncio.current_task().uncancel()
         await asyncio.sleep(0)
         log.append("end")
+        return "value"
 
-    for stubborn in (True, False):
+    for apart in (True, False):
         log = []
-        task = asyncio.ensure_future(_awaiting(Noticing(body(log), lambda log=log: log.append("waits"))))
+        noticing = Noticing(body(log), lambda log=log: log.append("waits"), apart=apart)
+        task = asyncio.ensure_future(_awaiting(noticing))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
-        if stubborn:
-            task.cancel()
-            await task
-            assert log == ["waits", "told", "told", "end"]
-        else:
-            task.cancel()
-            await task
+        task.cancel()
+        assert await task == "value"
+        assert log == ["waits", "told", "told", "end"]
 
     async def at_once():
         log.append("at once")
@@ -290,4 +316,4 @@ async def test_noticing_is_transparent():
 
 
 async def _awaiting(what):
-    await what
+    return await what

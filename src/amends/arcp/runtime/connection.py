@@ -197,46 +197,70 @@ async def _refuse(connection: Connection, error: FaultError) -> None:
 
 
 async def _converse(session: Session) -> None:
+    """Serve what is asked for until the connection is over, in tasks that take turns in reading."""
+    over: asyncio.Future[None] = session.node.loop.create_future()
+    session.node.begin(_read(session, over))
+    await over
+
+
+async def _read(session: Session, over: asyncio.Future[None]) -> None:
+    """
+    Read and serve. Whoever comes upon a submission serves it at once.
+
+    An agent that has to wait keeps this task for its job, and the next one reads on: most jobs cost no task of their
+    own, and none waits for another.
+    """
     node, receive = session.node, session.connection.receive
-    unconfirmed = session.row.previous is not None
-    while not session.closing:
-        frame = await receive()
-        if frame is None:
-            return
-        session.heard = node.loop.time()
-        message = read(frame)
-        if isinstance(message, Malformed):
-            await _end(session, InvalidRequestError(message.reason))
-            return
-        if message.session_id is not None and message.session_id != session.id:
-            await _end(session, InvalidRequestError("The frame belongs to another session"))
-            return
-        if unconfirmed:
-            unconfirmed = False
-            await node.sessions.confirmed(session)
-        if message.type == "job.submit":
-            # Its task goes on to be the job's.
-            session.starting += 1
-            node.begin(_submitted(session, message))
-        else:
-            handler = _HANDLERS.get(message.type)
-            if handler is not None:
-                await _answered(handler, session, message)
-        if session.full:
-            await session.room()
+    handed_on = False
+
+    def hand_on() -> None:
+        nonlocal handed_on
+        handed_on = True
+        session.go_on()
+        node.begin(_read(session, over))
+
+    try:
+        while not session.closing:
+            frame = await Noticing(receive(), session.go_on)
+            if frame is None:
+                break
+            session.hold()
+            session.heard = node.loop.time()
+            message = read(frame)
+            if isinstance(message, Malformed):
+                await _end(session, InvalidRequestError(message.reason))
+                break
+            if message.session_id is not None and message.session_id != session.id:
+                await _end(session, InvalidRequestError("The frame belongs to another session"))
+                break
+            if session.unconfirmed:
+                session.unconfirmed = False
+                await node.sessions.confirmed(session)
+            if message.type == "job.submit":
+                await Noticing(_submitted(session, message), hand_on, apart=True)
+                if handed_on:
+                    return
+            else:
+                handler = _HANDLERS.get(message.type)
+                if handler is not None:
+                    await Noticing(_answered(handler, session, message), session.go_on)
+            if session.full:
+                session.go_on()
+                await session.room()
+    finally:
+        if not handed_on and not over.done():
+            over.set_result(None)
+        node.finished()
 
 
 async def _submitted(session: Session, message: Envelope) -> None:
-    session.starting -= 1
-    session.hold()
     try:
-        await Noticing(_answered(submit, session, message), session.go_on)
+        await _answered(submit, session, message)
     except Exception:  # noqa: BLE001 - nobody waits for this task: whoever submitted is told
         _log.exception("a submission failed")
         session.say("job.error", _error(InternalError(), request_id=message.id), trace=message.trace_id)
     finally:
-        session.node.finished()
-    session.finished()
+        session.newborn = None
 
 
 async def _answered(

@@ -83,7 +83,7 @@ class Session:
         "row",
         "sending",
         "sent",
-        "starting",
+        "unconfirmed",
         "writer",
     )
 
@@ -107,8 +107,8 @@ class Session:
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
         self.closing = False
-        self.starting = 0
-        """Submissions that were read and have not been looked at."""
+        self.unconfirmed = False
+        """The client has not shown yet that it has its new token."""
         self.row: Any = None
         self.revision = 0
         self.heard = self.sent = self.pinged = node.loop.time()
@@ -280,31 +280,22 @@ class Session:
             await self.node.drop(self)
 
     def hold(self) -> None:
-        """A submission is looked at: what it has to say is put together until it has to wait."""
+        """A request is looked at: what it and those behind it have to say is put together until somebody waits."""
         self._held = self.node.prompt
 
     def go_on(self) -> None:
-        """It has to wait: what there is goes out, and a job that was begun is written down."""
+        """Whoever held it has to wait: what there is goes out, and a job that was begun is written down."""
         self._held = False
         job, self.newborn = self.newborn, None
         if job is not None:
             job.write_down()
         if self._queue:
-            self._ring()
-
-    def finished(self) -> None:
-        """A submission was served to its end. The last of those that came together sends for all of them."""
-        self._held = False
-        self.newborn = None
-        if not self.starting:
             self.flush()
-        elif self._queue:
-            self._ring()
 
     def flush(self) -> None:
         """Do the same at once, where neither store nor connection makes anybody wait; else leave it to the task."""
         self._soon = False
-        if not self._queue or self._wake is None or self._wake.done():
+        if not self._queue or self._wake is None or self._wake.done() or self._held:
             return
         if self.closing or not self.node.prompt or self._since_snapshot >= _SNAPSHOT_EVERY:
             self._wake_writer()

@@ -169,6 +169,7 @@ class Sessions:
                 log_end=place.log_end,
             )
             session.row, session.revision = rotated, revision
+            session.unconfirmed = True
             session.acked = wanted.last_event_seq
             for job_id, (start, mode) in place.feeds.items():
                 session.feeds[job_id] = Feed(session, job_id, "", start, mode)
