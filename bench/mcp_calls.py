@@ -18,7 +18,7 @@ from mcp.server.mcpserver import MCPServer
 
 from amends.bindings.mcp import Client, guard
 
-ROUNDS, CALLS = 150, 40
+ROUNDS, CALLS = 60, 200
 
 
 def server(*, guarded):
