@@ -5,7 +5,9 @@ What the agents do is written to tables of their own in the same file: once insi
 there must be one row each, and once outside (`begins`, `undos`), where a crash may leave several. A step that
 begins looks, in the same transaction, whether the task's log has it as finished already: that must never be.
 
-    python -m tests.tasks.chaos FILE          a worker, until it is killed
+    python -m tests.tasks.chaos FILE [URL]    a worker, until it is killed; the tasks on another store than the file's
+
+On another store the log cannot be looked at from here, and there is no transaction to share: then a step is keyed instead.
 """
 
 from __future__ import annotations
@@ -44,13 +46,28 @@ _BEGIN = """
 class Ledger:
     """A connection beside the store's."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, shared: bool = True) -> None:
+        self.shared = shared
+        """Whether the tasks are in the same file."""
         self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA synchronous = normal")
         self._connection.executescript(TABLES)
 
     def begin(self, ctx) -> None:
-        self._connection.execute(_BEGIN, {"task": ctx.task, "step": ctx.step})
+        statement = _BEGIN if self.shared else "INSERT INTO begins VALUES (:task, :step, 0)"
+        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step})
+
+    async def effect(self, ctx) -> None:
+        """One effect: in the store's transaction, or by a key."""
+        row = (ctx.task, ctx.step, int(ctx.undo))
+        if self.shared:
+            await ctx.once(lambda tx: bool(tx.sql("INSERT INTO effects VALUES (?, ?, ?)", row)))
+        else:
+            self._connection.execute(
+                "INSERT INTO effects SELECT ?, ?, ? WHERE NOT EXISTS "
+                "(SELECT 1 FROM effects WHERE task = ? AND step = ? AND undo = ?)",
+                (*row, *row),
+            )
 
     def undo(self, ctx) -> None:
         self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
@@ -85,19 +102,15 @@ def flaky_agent(ledger: Ledger) -> Agent:
     async def take_back(payload, result, ctx):
         ledger.undo(ctx)
         await trouble(0.2)
-        await ctx.once(lambda tx: _effect(tx, ctx))
+        await ledger.effect(ctx)
         await trouble(0.1)
-
-    def _effect(tx, ctx):
-        tx.sql("INSERT INTO effects VALUES (?, ?, ?)", (ctx.task, ctx.step, int(ctx.undo)))
-        return ctx.step
 
     @agent.capability(idempotent=True, undo=take_back)
     async def book(payload, ctx):
         """Its effect shares the store's transaction, so it may be repeated."""
         ledger.begin(ctx)
         await trouble()
-        await ctx.once(lambda tx: _effect(tx, ctx))
+        await ledger.effect(ctx)
         await trouble()
         return ctx.step
 
@@ -141,16 +154,15 @@ def plan(number: int):
     )[kind]
 
 
-async def work(path: str) -> None:
+def address(path: str) -> str:
+    return f"sqlite:///{path}?synchronous=normal"
+
+
+async def work(path: str, url: str | None = None) -> None:
     telemetry.set_hooks()
-    agent = flaky_agent(Ledger(path))
+    agent = flaky_agent(Ledger(path, shared=url is None))
     async with Orchestrator(
-        [agent],
-        store=f"sqlite:///{path}?synchronous=normal",
-        policy=POLICY,
-        lease=LEASE,
-        concurrency=8,
-        keep=None,
+        [agent], store=url or address(path), policy=POLICY, lease=LEASE, concurrency=8, keep=None
     ):
         await asyncio.sleep(3600)
 
@@ -159,4 +171,4 @@ if __name__ == "__main__":
     import logging
 
     logging.getLogger("amends").setLevel(logging.CRITICAL)
-    asyncio.run(work(sys.argv[1]))
+    asyncio.run(work(*sys.argv[1:]))

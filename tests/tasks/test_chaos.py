@@ -13,19 +13,19 @@ import pytest
 from amends.tasks import Orchestrator, entries
 from amends.tasks.documents import ENDED
 from amends.tasks.journal import log_name
-from tests.tasks.chaos import LEASE, POLICY, Ledger, plan
+from tests.tasks.chaos import LEASE, POLICY, Ledger, address, plan
 
 
 class Crew:
     """Real worker processes, killed and replaced."""
 
-    def __init__(self, path, size):
-        self.path, self.kills = path, 0
+    def __init__(self, arguments, size):
+        self.arguments, self.kills = arguments, 0
         self.workers = [self.hire() for _ in range(size)]
 
     def hire(self):
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.tasks.chaos", self.path],
+            [sys.executable, "-m", "tests.tasks.chaos", *self.arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -44,13 +44,14 @@ class Crew:
             worker.wait()
 
 
-async def run(path, count, crew_size, every):
+async def run(path, count, crew_size, every, url=None):
     """Submit, kill, answer what only a person can, until everything is over."""
     ledger, dice = Ledger(path), random.Random(7)
-    url = f"sqlite:///{path}?synchronous=normal"
-    async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
+    async with Orchestrator(
+        store=url or address(path), worker=False, policy=POLICY, lease=LEASE, keep=None
+    ) as client:
         ids = [f"task-{n}" for n in range(count)]
-        crew = Crew(path, crew_size)
+        crew = Crew([path] if url is None else [path, url], crew_size)
         try:
             for id in ids:
                 task = plan(int(id.partition("-")[2]))
@@ -95,7 +96,7 @@ async def judged(client, ledger, ids):
         assert len(finished) == len(set(finished)), f"{id} finished a step twice"
         booked = [step for step in finished if step in {"hotel", "flight", "car", "book"}]
         for step in booked:
-            assert effects[id, step, 0] == 1, "an effect in the transaction happens once"
+            assert effects[id, step, 0] == 1, "an effect in the transaction, or by its key, happens once"
             undone = undos[id, step, f"{id}/{step}/undo"]
             if ends[0].status == "failed":
                 assert undone >= 1, f"{id} left {step} behind"
@@ -125,3 +126,14 @@ async def test_a_thousand_tasks_and_killed_workers(tmp_path):
     assert outcomes["completed"] + outcomes["failed"] == 1000
     assert outcomes["taken over"] >= 10
     assert kills >= 10
+
+
+@pytest.mark.soak
+async def test_killed_workers_on_nats(tmp_path, nats_server):
+    """No transactions there: the log's compare-and-set alone keeps all the same promises but the shared effect."""
+    url = f"{nats_server.url}/chaos"
+    outcomes, kills = await run(f"{tmp_path}/ledger.db", 300, crew_size=3, every=0.6, url=url)
+    print(outcomes, kills)
+    assert outcomes["completed"] + outcomes["failed"] == 300
+    assert outcomes["taken over"] >= 5
+    assert kills >= 5
