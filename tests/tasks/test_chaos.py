@@ -111,9 +111,9 @@ async def judged(client, ledger, ids):
 
 async def test_killed_workers(tmp_path):
     """Every task ends exactly once, whoever dies when."""
-    outcomes, kills = await run(f"{tmp_path}/chaos.db", 60, crew_size=3, every=0.3)
-    assert outcomes["completed"] + outcomes["failed"] == 60
-    assert outcomes["failed"] >= 10
+    outcomes, kills = await run(f"{tmp_path}/chaos.db", 96, crew_size=3, every=0.45)
+    assert outcomes["completed"] + outcomes["failed"] == 96
+    assert outcomes["failed"] >= 16
     assert kills >= 3
     assert outcomes["taken over"] >= 1
 
