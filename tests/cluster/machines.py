@@ -72,6 +72,16 @@ class RuntimeProcess:
         return self.process.returncode
 
 
+def started(machines, *processes):
+    """Start them together; an exit stack ends them."""
+    for process in processes:
+        process.start(wait=False)
+        machines.callback(process.stop, 2)
+    for process in processes:
+        process.wait()
+    return processes
+
+
 def balancer(nodes, seed=0):
     """A dialler that takes any node that answers, as a load balancer does."""
     dice = random.Random(seed)

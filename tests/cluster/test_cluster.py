@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from contextlib import ExitStack
-
-import pytest
 
 from amends import stores
 from amends.arcp.runtime.ledger import Ledger
@@ -15,24 +12,8 @@ from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.status import look
 from tests.arcp.raw import Raw
 from tests.cluster.customer import Customer
-from tests.cluster.machines import RuntimeProcess, Wire, balancer
+from tests.cluster.machines import RuntimeProcess, Wire, balancer, started
 from tests.stores.servers import NatsCluster, NatsServer
-
-
-@pytest.fixture
-def machines():
-    """Whatever is pushed here is stopped in the end."""
-    with ExitStack() as stack:
-        yield stack
-
-
-def started(machines, *processes):
-    for process in processes:
-        process.start(wait=False)
-        machines.callback(process.stop, 2)
-    for process in processes:
-        process.wait()
-    return processes
 
 
 async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes=4):

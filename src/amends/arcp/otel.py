@@ -10,14 +10,16 @@ A runtime in OpenTelemetry: what it runs, who is connected, what waits, and what
   of the whole cluster, looked at three times per lease.
 - `amends.arcp.jobs.ended` counts by `error.code` (absent: success), `amends.arcp.jobs.taken_over` the jobs of dead nodes.
 
-Needs the API package alone; never configures a provider. Names and numbers, nothing of what a job was given or said.
+All carry `amends.node`, the runtime's name. Needs the API package alone; never configures a provider. Names and numbers, nothing of what a job was given or said.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 try:
     from opentelemetry import metrics
@@ -30,15 +32,30 @@ if TYPE_CHECKING:
     from amends.arcp.runtime import Runtime
     from amends.arcp.runtime.node import Node
 
-__all__ = ["instrument"]
+__all__ = ["instrument", "uninstrument"]
 
 _SCOPE = "amends.arcp"
 
 _Numbers = Iterable[tuple[float, dict[str, str]]]
 
 
+_watched: WeakSet[Runtime] = WeakSet()
+
+
 def instrument(runtime: Runtime) -> None:
-    """Report a runtime from now on, whenever metrics are collected while it runs."""
+    """Report a runtime from now on, whenever metrics are collected while it runs. Twice is as good as once."""
+    _watched.add(runtime)
+    _instruments()
+
+
+def uninstrument(runtime: Runtime) -> None:
+    """Stop reporting it."""
+    _watched.discard(runtime)
+
+
+@cache
+def _instruments() -> None:
+    """Once for all runtimes of a process: a second instrument of the same name would not be asked."""
     meter = metrics.get_meter(_SCOPE, __version__)
     for make, name, unit, words, read in (
         (meter.create_observable_gauge, "jobs.running", "{job}", "Jobs this node runs", _running),
@@ -49,13 +66,17 @@ def instrument(runtime: Runtime) -> None:
         (meter.create_observable_counter, "jobs.ended", "{job}", "Jobs that ended, by code", _ended),
         (meter.create_observable_counter, "jobs.taken_over", "{job}", "Jobs of dead nodes", _taken_over),
     ):
-        make(f"{_SCOPE}.{name}", callbacks=[_asking(runtime, read)], unit=unit, description=words)
+        make(f"{_SCOPE}.{name}", callbacks=[_asking(read)], unit=unit, description=words)
 
 
-def _asking(runtime: Runtime, read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
+def _asking(read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
     def observe(_: Any) -> list[metrics.Observation]:
-        node = runtime.node
-        return [] if node is None else [metrics.Observation(value, named) for value, named in read(node)]
+        return [
+            metrics.Observation(value, {"amends.node": node.name, **named})
+            for node in [runtime.node for runtime in list(_watched)]
+            if node is not None
+            for value, named in read(node)
+        ]
 
     return observe
 

@@ -1,0 +1,25 @@
+"""One real NATS server for tests of several nodes in one process or a few."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack
+
+import pytest
+
+from tests.arcp.conftest import begin
+from tests.stores.conftest import nats_server
+
+__all__ = ["begin", "nats_server"]
+
+
+@pytest.fixture
+def machines():
+    """Whatever is pushed here is stopped in the end."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def nats_url(nats_server):
+    return f"{nats_server.url}/c{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,250 @@
+"""Workers as processes of their own: jobs from connections elsewhere, drained and restarted without a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from amends import commands, stores
+from amends.arcp import Runtime, otel
+from amends.arcp.runtime.ledger import Ledger
+from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.status import look
+from tests.arcp.raw import Raw, connected
+from tests.cluster.customer import Customer
+from tests.cluster.machines import ROOT, RuntimeProcess, balancer, started
+
+
+async def test_rolling_restarts_without_a_failed_job(machines, nats_url):
+    """One front, workers replaced one after the other under load: everything succeeds, once, and nothing is in doubt."""
+    front = RuntimeProcess(nats_url, agents=())
+    # Not repeatable: whatever was not finished by its own worker would end in doubt.
+    workers = [RuntimeProcess(nats_url, "--drain", "20", worker=True) for _ in range(2)]
+    await asyncio.to_thread(started, machines, front, *workers)
+    customer = Customer(balancer([front]), "c", at_once=4, pause=0.02)
+    going = asyncio.ensure_future(customer.go())
+    for old in list(workers):
+        new = RuntimeProcess(nats_url, "--drain", "20", worker=True)
+        await asyncio.to_thread(started, machines, new)
+        assert await asyncio.to_thread(old.stop) == 0
+    customer.more = False
+    await asyncio.wait_for(going, 60)
+    async with await stores.open(nats_url) as store:
+        await customer.compare(Ledger(store, "test", Limits()))
+        standing = await look(store)
+    assert customer.wrong == []
+    assert len(customer.ends) > 4
+    assert len(standing.nodes) == 3
+    assert standing.errors == {}
+
+
+async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path):
+    """A repeatable job goes back into its queue at once, and the next worker has it; no lease has to run out."""
+    front = RuntimeProcess(nats_url, agents=(), lease=30.0)
+    options = ("--drain", "0.1", "--repeatable")
+    worker = RuntimeProcess(nats_url, *options, worker=True, lease=30.0)
+    await asyncio.to_thread(started, machines, front, worker)
+    raw = Raw(await balancer([front])())
+    await raw.hello()
+    go, done = tmp_path / "go", tmp_path / "done"
+    job = (await raw.submit("patient", {"go": str(go), "done": str(done)}))["payload"]["job_id"]
+    await raw.until("job.event")
+    assert await asyncio.to_thread(worker.stop) == 0
+    go.touch()
+    await asyncio.to_thread(started, machines, RuntimeProcess(nats_url, *options, worker=True, lease=30.0))
+    end = await raw.end(job, 20)
+    assert end["type"] == "job.result"
+    assert len(done.read_text().splitlines()) == 1
+    numbers = [message["event_seq"] for message in raw.seen if "event_seq" in message]
+    assert numbers == list(range(1, len(numbers) + 1))
+    await raw.close()
+
+
+async def test_what_is_spent_is_spent_on_every_node(begin, nats_url):
+    """A budget and a lease travel with the job: the node that takes it over goes on with what is left."""
+    begun = asyncio.Event()
+
+    async def spender(input, ctx):
+        await ctx.metric("cost.model", 0.4, unit="USD")
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        ctx.authorize("tool.call", "search")
+        return ctx.budget
+
+    first = await begin(nats_url, agents=False, limits={"node_lease": 0.5})
+    first.register_agent("spender", spender, repeatable=True)
+    second = await begin(nats_url, agents=False, limits={"node_lease": 0.5})
+    raw = await connected(first)
+    lease = {"tool.call": ["search"], "cost.budget": ["USD:1.00"]}
+    job = (await raw.submit("spender", lease_request=lease, idempotency_key="k"))["payload"]["job_id"]
+    await begun.wait()
+    await raw.until("job.event")
+    await first.abandon()
+    second.register_agent("spender", spender, repeatable=True)
+    watcher = await connected(second)
+    assert (await watcher.submit("spender", lease_request=lease, idempotency_key="k"))["payload"][
+        "job_id"
+    ] == job
+    end = await watcher.end(job, 20)
+    assert end["payload"]["result"] == {"USD": "0.20"}
+    await watcher.close()
+
+
+async def test_a_version_nobody_has_and_one_that_another_node_has(begin, nats_url):
+    """Versions are looked for on all nodes, and in what they have announced since."""
+    front, back = [await begin(nats_url, agents=False) for _ in range(2)]
+    raw = await connected(front)
+    assert (await raw.submit("late", 1))["payload"]["code"] == "AGENT_NOT_AVAILABLE"
+
+    async def late(input, ctx):
+        return input
+
+    back.register_agent("late", late, version="2")
+    await back.node.announce()
+    assert (await raw.run("late@2", 1))["payload"]["result"] == 1
+    assert (await raw.submit("late@3", 1))["payload"]["code"] == "AGENT_VERSION_NOT_AVAILABLE"
+    await raw.close()
+
+
+async def test_how_a_cluster_stands(begin, nats_url):
+    """Nodes with their leases and agents, queues with their lag, errors by code; a dead node shows by what it holds."""
+    front = await begin(nats_url, agents=False, name="front")
+    back = await begin(nats_url, name="back", limits={"running": 1})
+    raw = await connected(front)
+    await raw.run("echo", 1)
+    await raw.run("raising", {"code": "PERMISSION_DENIED"})
+    running = (await raw.submit("waiting"))["payload"]["job_id"]
+    await raw.until(lambda m: m["type"] == "job.event" and m["job_id"] == running)
+    await raw.submit("echo", 2)
+    dead = Ledger(front.node.store, "node_dead", Limits())
+    order = await front.node.ledger.order(running)
+    await dead.note_owner(order, dead.accepted(order, here=True))
+    await back.node.announce()
+    await front.node.announce()
+    found = await look(front.node.store)
+    by_name = {node.name: node for node in found.nodes}
+    assert set(by_name) == {"front", "back", None}
+    assert by_name["back"].running == by_name["back"].holds == by_name["back"].room == 1
+    assert 0 < by_name["back"].lease_left <= 30
+    assert by_name["front"].sessions == 1
+    assert by_name[None].lease_left == 0
+    queue = next(queue for queue in found.queues if queue.agent == "echo@1.0.0")
+    assert (queue.waiting, queue.nodes, queue.dead) == (1, 1, 0)
+    assert queue.lag > 0
+    assert (found.waiting, found.succeeded, found.errors) == (1, 1, {"PERMISSION_DENIED": 1})
+    await raw.close()
+
+
+def status(url, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "amends", "runtime", "status", "--store", url],
+        cwd=ROOT,
+        check=False,
+        **options,
+    )
+
+
+async def test_the_status_command(begin, nats_url, tmp_path):
+    """JSON in a pipe, lines on a terminal, and what is wrong with the address."""
+    runtime = await begin(nats_url, name="one")
+    raw = await connected(runtime)
+    await raw.run("raising", {"code": "PERMISSION_DENIED"})
+    await runtime.node.announce()
+    told = json.loads((await asyncio.to_thread(status, nats_url, capture_output=True)).stdout)
+    assert [node["name"] for node in told["nodes"]] == ["one"]
+    assert told["errors"] == {"PERMISSION_DENIED": 1}
+    dead = Ledger(runtime.node.store, "node_dead", Limits())
+    order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
+    await dead.note_owner(order, dead.accepted(order, here=True))
+    ours, theirs = pty.openpty()
+    await asyncio.to_thread(status, nats_url, stdout=theirs, stderr=theirs, stdin=theirs)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "2 nodes, 1 running" in shown
+    assert "PERMISSION_DENIED" in shown
+    assert "dead, its jobs wait to be taken over: 1" in shown
+    await raw.close()
+
+
+def test_addresses_that_lead_nowhere(capfd, tmp_path, monkeypatch):
+    """Said in words, with the exit code for it."""
+    monkeypatch.chdir(ROOT)
+    for words in (
+        ["runtime", "status", "--store", "ftp://x"],
+        ["runtime", "worker", "--agents", "tests.cluster.work:steps"],
+        ["runtime", "worker", "--agents", "tests.cluster.work:steps", "--store", "ftp://x"],
+        ["runtime", "worker", "--agents", "tests.cluster.work:steps", "--store", "memory:"],
+        ["runtime", "worker", "--agents", "tests.cluster.work:steps", "--store", "memory:x", "--lease", "0"],
+        ["runtime", "serve"],
+    ):
+        kept = os.dup(1)
+        try:
+            assert commands.main(words) != 0
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        answer = json.loads(capfd.readouterr().out)
+        assert answer["ok"] is False
+        assert answer["error"]["code"] in {"VALIDATION_ERROR", "USAGE_ERROR"}
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    reader = InMemoryMetricReader()
+    monkeypatch.setattr(metrics, "get_meter", MeterProvider([reader]).get_meter)
+    otel._instruments.cache_clear()
+    yield reader
+    otel._instruments.cache_clear()
+
+
+async def test_metrics(begin, nats_url, measured):
+    """Gauges of this node and of the queues, counters by code; nothing while it does not run."""
+    idle = Runtime(nats_url, tokens="t")
+    otel.instrument(idle)
+    assert not _numbers(measured)
+    runtime = await begin(nats_url, limits={"running": 1, "node_lease": 0.3})
+    otel.instrument(runtime)
+    raw = await connected(runtime)
+    await raw.run("raising", {"code": "PERMISSION_DENIED"})
+    await raw.run("echo", 1)
+    await raw.submit("waiting")
+    await raw.submit("echo", 2)
+    async with asyncio.timeout(10):
+        while not runtime.node.waiting:
+            await asyncio.sleep(0.02)
+    numbers = _numbers(measured)
+    assert numbers["amends.arcp.jobs.running", ""] == 1
+    assert numbers["amends.arcp.sessions", ""] == 1
+    assert numbers["amends.arcp.nodes", ""] == 1
+    assert numbers["amends.arcp.queue.waiting", "echo@1.0.0"] == 1
+    assert numbers["amends.arcp.queue.lag", "echo@1.0.0"] > 0
+    assert numbers["amends.arcp.jobs.ended", "PERMISSION_DENIED"] == 1
+    assert numbers["amends.arcp.jobs.ended", ""] == 1
+    assert numbers["amends.arcp.jobs.taken_over", ""] == 0
+    otel.uninstrument(runtime)
+    assert not _numbers(measured)
+    await raw.close()
+
+
+def _numbers(reader):
+    found = {}
+    data = reader.get_metrics_data()
+    for resource in data.resource_metrics if data is not None else ():
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                for point in metric.data.data_points:
+                    assert point.attributes["amends.node"] == "amends"
+                    name = [value for key, value in point.attributes.items() if key != "amends.node"]
+                    found[metric.name, "".join(name)] = point.value
+    return found
