@@ -50,7 +50,9 @@ async def _look(node: Node, session: Session, now: float) -> None:
         return
     if "heartbeat" not in session.features or session.writer is None:
         return
-    if now - session.heard > 2 * limits.heartbeat:
+    # Nobody is given up who was not asked: it may be this process that was held up.
+    asked = session.pinged > session.heard and now - session.pinged >= limits.heartbeat
+    if asked and now - session.heard > 2 * limits.heartbeat:
         # Jobs go on (6.4); the session can be resumed.
         _log.info("session %s is silent: its connection is closed", session.id)
         error = Error("HEARTBEAT_LOST", "Nothing was heard for two intervals", retryable=True)
