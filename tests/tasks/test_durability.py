@@ -561,3 +561,27 @@ async def test_two_writers_of_one_log(open_at, store):
         with pytest.raises(Fenced):
             await late.commit(lambda tx: tx.table("x").put("k", b"v"), lambda _: Doubted(at=5.0, step="work"))
         assert await store.table("x").get("k") is None
+
+
+async def test_waiting_for_what_is_closed(open_at):
+    """Whoever waits is told; nothing is remembered about those who are gone."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    @agent.capability(read_only=True)
+    async def slow(payload):
+        await asyncio.sleep(3600)
+
+    orchestrator = await open_at(agent)
+    asked = await orchestrator.submit("ask")
+    both = await asyncio.gather(asked.wait(), asked.wait())
+    assert both[0] == both[1]
+    assert orchestrator._waiting == {}
+    waiting = asyncio.ensure_future((await orchestrator.submit("slow")).wait())
+    await until(lambda: orchestrator._waiting)
+    await orchestrator.close()
+    with pytest.raises(stores.StoreClosedError):
+        await waiting

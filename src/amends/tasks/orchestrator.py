@@ -106,7 +106,7 @@ class Orchestrator:
         self._keep = None if keep is None else seconds_of(keep)
         self._works, self._grace = worker, seconds_of(grace)
         self._worker: Worker | None = None
-        self._waiting: dict[str, asyncio.Future[TaskState]] = {}
+        self._waiting: dict[str, set[asyncio.Future[TaskState]]] = {}
         self._following = 0
 
     def register(self, *agents: Agent) -> None:
@@ -151,9 +151,9 @@ class Orchestrator:
             await worker.stop(self._grace)
         for agent in self._house.agents.values():
             await agent.close()
-        for waiting in self._waiting.values():
-            waiting.cancel()
-        self._waiting.clear()
+        for waiting in [each for group in self._waiting.values() for each in group]:
+            if not waiting.done():
+                waiting.set_exception(stores.StoreClosedError("of this orchestrator"))
         if isinstance(self._given, str) and self._store is not None:
             await self._store.close()
             self._store = None
@@ -444,27 +444,38 @@ class Orchestrator:
     # Waiting ----------------------------------------------------------------------------------------------------
 
     def _ended(self, state: TaskState) -> None:
-        waiting = self._waiting.pop(state.head.id, None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(state)
+        for waiting in self._waiting.get(state.head.id, ()):
+            if not waiting.done():
+                waiting.set_result(state)
 
     async def wait(self, id: str) -> TaskState:
-        """A task's state when it is over or needs an answer, whoever works on it."""
+        """
+        A task's state when it is over or needs an answer, whoever works on it.
+
+        Raises:
+            TaskNotFoundError: there is no such task.
+            StoreClosedError: the orchestrator was closed meanwhile; the task goes on.
+        """
         state = await self.state(id) if self._worker is None or id not in self._worker.fresh else None
+        waits = iter((_LOCAL[len(self._waiting) > _FOLLOWED],))
         pause = _LOOK[0]
-        wait = local = _LOCAL[len(self._waiting) > _FOLLOWED]
         while state is None or not _at_rest(state):
-            future = self._waiting.get(id)
-            if future is None:
-                future = self._waiting[id] = asyncio.get_running_loop().create_future()
-            if self._works and (wait == local or self._following >= _FOLLOWED):
-                try:
-                    return await asyncio.wait_for(asyncio.shield(future), wait)
-                except TimeoutError:
-                    state = await self.state(id)
-                    wait, pause = pause, min(pause * 2, _LOOK[1])
-            else:
-                state = await self._either(future, id)
+            future: asyncio.Future[TaskState] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(id, set()).add(future)
+            try:
+                local = next(waits, None) if self._works else None
+                if local is None and (not self._works or self._following < _FOLLOWED):
+                    state = await self._either(future, id)
+                else:
+                    # At first because this process does it most likely; then because too many are followed already.
+                    await asyncio.wait([future], timeout=local or pause)
+                    if local is None:
+                        pause = min(pause * 2, _LOOK[1])
+                    state = future.result() if future.done() else await self.state(id)
+            finally:
+                self._waiting[id].discard(future)
+                if not self._waiting[id]:
+                    del self._waiting[id]
         return state
 
     async def _either(self, future: asyncio.Future[TaskState], id: str) -> TaskState:
