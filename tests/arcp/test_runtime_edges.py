@@ -317,3 +317,21 @@ async def test_noticing_is_transparent():
 
 async def _awaiting(what):
     return await what
+
+
+async def test_what_comes_late_over_a_connection_that_was_given_up(begin):
+    """Found by the simulation: a submission that arrives after its connection was dropped begins nothing."""
+    runtime = await begin()
+    raw = await connected(runtime)
+    session = runtime._node.sessions.attached[raw.session_id]
+    close = session.connection.close
+
+    async def slowly(code=1000, reason=""):
+        """As a transport whose goodbye is on its way."""
+
+    session.connection.close = slowly
+    await runtime._node.drop(session)
+    await raw.send("job.submit", {"agent": "echo", "input": 1, "idempotency_key": "k"})
+    await asyncio.wait_for(raw.serving, 5)
+    assert [row async for row in runtime._node.store.table("arcp.keys").scan()] == []
+    await close()

@@ -222,7 +222,8 @@ async def _read(session: Session, over: asyncio.Future[None]) -> None:
     try:
         while not session.closing:
             frame = await Noticing(receive(), session.go_on)
-            if frame is None:
+            if frame is None or session.closing:
+                # What comes late over a connection that was given up is asked again over the next one.
                 break
             session.hold()
             session.heard = node.loop.time()
