@@ -166,6 +166,16 @@ def test_what_other_writers_let_through(written, read):
     assert wire.payload_of(message) == {"result": read}
 
 
+def test_a_payload_that_is_no_document():
+    """What was not looked at while reading may still be nothing: said when it is."""
+    broken = Envelope("1", "x", "job.submit", payload=msgspec.Raw(b'{"agent":'))
+    assert wire.payload_of(broken) is None
+    assert wire.read_payload(broken).reason == "the payload of job.submit cannot be read"
+    # Skipped over, an escape that does not exist goes unnoticed; the many brackets are looked at, and do not matter.
+    odd = wire.read(frame(payload={"a": 1}).replace('{"a": 1}', '{"a": "\\q", "b": [' + "[]," * 300 + "[]]}"))
+    assert isinstance(odd, Malformed) or wire.payload_of(odd) is None
+
+
 def test_bytes_that_are_no_utf8_inside_a_text():
     """Half of a character, in bytes."""
     data = frame(type="job.result", payload={"result": "@"}).encode().replace(b"@", b"\xff")
