@@ -23,6 +23,7 @@ SECTIONS = {
     "mcp_calls": "MCP tool calls, guarded and with recovery",
     "arcp": "ARCP: an echo job over WebSocket",
     "arcp_durable": "ARCP: durable jobs on SQLite",
+    "cluster": "ARCP: nodes on NATS",
     "a2a": "A2A",
     "a2a_interop": "A2A with adcp 9.2",
     "cli_startup": "Starting a command line",

@@ -205,3 +205,13 @@ async def test_tables_are_apart_and_can_be_dropped(store):
     await one.put("k", b"3")
     assert (await one.get("k")).value == b"3"
     assert revision
+
+
+async def test_discarding_needs_no_look(store):
+    table = store.table("t")
+    await table.discard("never there")
+    await table.put("k", b"1")
+    await table.discard("k")
+    assert await table.get("k") is None
+    assert await table.create("k", b"2") > 0
+    assert (await table.get("k")).value == b"2"

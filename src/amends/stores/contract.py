@@ -159,6 +159,10 @@ class Table(Protocol):
         """
         ...
 
+    async def discard(self, key: str) -> None:
+        """Remove the key, whether or not it is there; for those who need not know, which saves looking."""
+        ...
+
     def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         """
         The rows whose key begins with `prefix`, in no promised order.

@@ -239,7 +239,7 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
         if row is None:
             _must_begin(order)
             return False
-        first, tail = await ledger.order(row.job_id), await ledger.tail(row.job_id)
+        first, tail = await ledger.standing(row.job_id)
         if first is None or tail is None:
             # Forgotten before its key; or whoever had the key did not come to begin it.
             annulled = await ledger.annul(str(order.key))

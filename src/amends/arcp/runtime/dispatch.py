@@ -97,7 +97,6 @@ async def _wait_at(node: Node, agent: Agent) -> None:
             elif node.running >= node.limits.running:
                 await lease.give_back()
             else:
-                node.backlog.add(agent.ref)
                 with suppress(LeaseLostError):
                     await _take(node, agent, lease)
         except StoreError:
@@ -130,12 +129,13 @@ async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
 
 async def _take(node: Node, agent: Agent, lease: Lease) -> None:
     job_id = lease.value.decode()
-    order, tail = await node.ledger.order(job_id), await node.ledger.tail(job_id)
+    order, tail = await node.ledger.standing(job_id)
     if order is None or tail is None or tail[1].ended or tail[1].node:
         # It has ended, or somebody has it: the keeper sees to it if that one is dead.
         await lease.done()
         return
-    if await node.ledger.cancelled(job_id):
+    # One that was never begun is cancelled in its log.
+    if tail[1].again and await node.ledger.cancelled(job_id):
         if await end_waiting(node, order, tail, cancellation(None)):
             await lease.done()
         return

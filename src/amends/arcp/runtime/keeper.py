@@ -53,8 +53,12 @@ async def tend(node: Node) -> None:
             await node.sessions.expire()
             await evict(node)
             if not node.alone:
+                before = set(node.peers)
                 await node.meet()
                 await _bury(node)
+                if any(_looks(node, gone) for gone in before - set(node.peers)):
+                    # Nobody else would forget what it has ended.
+                    await inherit(node)
             if node.credentials is not None:
                 await node.credentials.settle()
         except StoreError:
@@ -114,7 +118,7 @@ async def _given_up(node: Node, row: Summary) -> None:
 
 
 async def _take_over(node: Node, owner: str, row: Summary) -> None:
-    order, tail = await node.ledger.order(row.job_id), await node.ledger.tail(row.job_id)
+    order, tail = await node.ledger.standing(row.job_id)
     stale = f"{owner or '-'}/{row.job_id}"
     if order is None or tail is None:
         await node.store.table(ACTIVE).delete(stale)

@@ -98,6 +98,15 @@ class Ledger:
         newest = await self.store.log(job_log(job_id)).tail()
         return None if newest is None else (newest.seq, _read_mark(newest.value))
 
+    async def standing(self, job_id: str) -> tuple[Order | None, tuple[int, Mark] | None]:
+        """What was asked for, and the newest entry; where that is the first too, one look is enough."""
+        tail = await self.tail(job_id)
+        if tail is None:
+            return None, None
+        if tail[0] == 1 and tail[1].kind == "accepted":
+            return _read_order(tail[1].payload), tail
+        return await self.order(job_id), tail
+
     async def forgotten(self, job_id: str) -> bool:
         """Whether nothing is kept of a job."""
         return await self.store.log(job_log(job_id)).tail() is None

@@ -78,7 +78,7 @@ class Steps:
             elif what == _PUT:
                 await store.table(name).put(first, second, expires_in=third)
             elif what == _DELETE:
-                await store.table(name).delete(first)
+                await store.table(name).discard(first)
             elif what == _CREATE:
                 await store.table(name).create(first, second, expires_in=third)
             else:

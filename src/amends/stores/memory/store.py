@@ -186,6 +186,9 @@ class MemoryTable:
         self._store.changed()
         return found
 
+    async def discard(self, key: str) -> None:
+        await self.delete(key)
+
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
         state = self._store.state().tables.get(self.name)

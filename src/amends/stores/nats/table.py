@@ -23,8 +23,8 @@ __all__ = ["NatsTable"]
 
 _ID, _LAST, _TTL = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence", "Nats-TTL"
 _KEY, _EXPIRES, _DELETED = "Amends-Key", "Amends-Expires-Ms", "Amends-Deleted"
-# How long a deletion is remembered: only as long as an old value could come back from a server that crashed.
-_DELETION_KEPT = "1h"
+# How long a deletion is remembered: as long as a copy of the value could be on its way from a server that was away.
+_DELETION_KEPT = "300s"
 
 
 class NatsTable:
@@ -81,6 +81,10 @@ class NatsTable:
                     raise
                 continue  # changed since we looked: look again
             return True
+
+    async def discard(self, key: str) -> None:
+        headers = {_KEY: as_header(check_key(key)), _DELETED: "1", _TTL: _DELETION_KEPT}
+        await self._write(key, b"", headers, None)
 
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         check_key(prefix, "prefix")

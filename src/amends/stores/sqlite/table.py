@@ -180,6 +180,9 @@ class SqliteTable:
         check_key(key)
         return await self._access.write(self._rows, lambda rows: rows.delete(key, revision=revision))
 
+    async def discard(self, key: str) -> None:
+        await self.delete(key)
+
     async def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         check_key(prefix, "prefix")
         after: str | None = None
