@@ -5,11 +5,9 @@ import pytest
 
 from amends import FaultError, Operation, Policy, arecover
 from amends.bindings.aiohttp import recovering
-from amends.bindings.asgi import Problems
 from amends.errors import RateLimitedError
-from amends.http.doubt import EffectUnknownError
 from amends.testing import FakeClock
-from tests.http.flaky import Flaky, keyed, lost
+from tests.http.flaky import Flaky, broken_off, doubtful, keyed, lost
 from tests.http.serving import serve
 
 
@@ -102,13 +100,6 @@ async def test_large_bodies_and_deadlines(flaky):
 
 async def test_a_key_in_doubt_is_verified(flaky):
     """Design 8: `verify` decides: not happened, a result, or nobody can tell."""
-
-    async def doubtful(flaky, request):
-        async def app(scope, receive, send):
-            raise EffectUnknownError
-
-        return Problems(app)
-
     flaky.script["/a"] = [doubtful, keyed]
     await call("POST", f"{flaky.url}/a", options={"verify": lambda fault: False})
     first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"])
@@ -118,3 +109,28 @@ async def test_a_key_in_doubt_is_verified(flaky):
         await call("POST", f"{flaky.url}/b", options={"verify": lambda fault: None})
     assert caught.value.decision.action == "verify"
     assert len(flaky.calls["/b"]) == 1
+
+    async def look(fault):
+        return None
+
+    with pytest.raises(FaultError):
+        await call("POST", f"{flaky.url}/b", options={"verify": look})
+
+
+async def test_what_verify_found_is_the_answer(flaky):
+    """A response of the caller's own stands for the one that was lost."""
+    async with aiohttp.ClientSession() as plain:
+        mine = await plain.get(flaky.url)
+        flaky.script["/a"] = [doubtful]
+        options = {"verify": lambda fault: mine}
+        async with aiohttp.ClientSession(middlewares=[recovering(**options)]) as session:
+            assert await session.post(f"{flaky.url}/a") is mine
+
+
+async def test_a_body_that_breaks_off(flaky):
+    """The status was said before; what came of the body is nobody's error document."""
+    flaky.script["/a"] = [broken_off]
+    with pytest.raises(FaultError) as caught:
+        await call("GET", f"{flaky.url}/a")
+    assert (caught.value.code, caught.value.fault.status) == ("CONFLICT", 409)
+    assert len(flaky.calls["/a"]) == 1

@@ -63,6 +63,9 @@ async def application(scope, receive, send):
     if path == "/large":
         await start(send, 400, (b"content-type", b"text/plain"), body=b"x" * 70000, more=True)
         return await send({"type": "http.response.body", "body": b"y"})
+    if path == "/pieces":
+        await start(send, 404, (b"content-type", b"text/plain"), body=b"No such ", more=True)
+        return await send({"type": "http.response.body", "body": b"order"})
     if path == "/page":
         return await start(send, 404, (b"content-type", b"text/html"), body=b"<h1>Lost</h1>")
     if path == "/ok":
@@ -150,6 +153,7 @@ async def test_plain_error_responses_are_said_better():
     assert busy.headers["retry-after"] == "7"
     assert busy.headers["set-cookie"] == "a=b"
     assert (await get("/detail")).json()["detail"] == "Ask Ann"
+    assert (await get("/pieces")).json()["detail"] == "No such order"
 
 
 async def test_what_an_application_says_on_purpose_stays():
@@ -214,6 +218,42 @@ async def test_response_log_and_span_have_one_id(caplog):
     assert span.attributes["error.code"] == span.attributes["error.type"] == "INTERNAL_ERROR"
     assert not span.status.is_ok
     assert "hunter2" not in str(span.attributes)
+
+
+async def test_spans_of_refusals_and_of_nobody():
+    """A refusal is no failure of the server's span; a trace that is not sampled still gives its id."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    inner = Problems(application)
+    spans = []
+
+    def traced(**options):
+        tracer = TracerProvider(**options).get_tracer("test")
+
+        async def app(scope, receive, send):
+            with tracer.start_as_current_span("request") as span:
+                spans.append(span)
+                await inner(scope, receive, send)
+
+        return app
+
+    refused = (await get("/limited", app=traced())).json()
+    assert refused["trace_id"] == f"{spans[-1].get_span_context().trace_id:032x}"
+    assert spans[-1].status.status_code is trace.StatusCode.UNSET
+    assert spans[-1].attributes["error.code"] == "RATE_LIMITED"
+    unsampled = (await get("/broken", app=traced(sampler=ALWAYS_OFF))).json()
+    assert unsampled["trace_id"] == f"{spans[-1].get_span_context().trace_id:032x}"
+    assert not spans[-1].is_recording()
+
+
+async def test_the_index_for_a_person():
+    """The list of codes is a table whose rows lead to the pages."""
+    page = await get("/errors/", accept="text/html")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "<table>" in page.text
+    assert 'href="rate-limited"' in page.text
 
 
 async def test_every_page_equals_explain_and_shows_what_is_answered():

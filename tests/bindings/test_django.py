@@ -29,7 +29,10 @@ def client():
         ("/orders?kind=throttled", 429, "RATE_LIMITED"),
         ("/orders?kind=broken", 500, "INTERNAL_ERROR"),
         ("/orders?kind=busy", 503, "SERVICE_UNAVAILABLE"),
+        ("/orders?kind=lost", 404, "NOT_FOUND"),
+        ("/orders?kind=forbidden", 403, "PERMISSION_DENIED"),
         ("/orders", 403, "PERMISSION_DENIED"),
+        ("/account", 401, "UNAUTHENTICATED"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::Warning")
@@ -74,6 +77,49 @@ def test_a_persons_browser_keeps_djangos_pages(client):
     lost = client.get("/nowhere", headers={"accept": "text/html"})
     assert lost["content-type"].startswith("text/html")
     assert b"Not Found" in lost.content
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+async def test_the_async_way(client):
+    """Under ASGI the middleware is async where what it stands around is; the answers are the same."""
+    from django.test import AsyncClient
+
+    session = AsyncClient(raise_request_exception=False)
+    assert (await session.get("/ok")).json() == {"fine": True}
+    for path in ("/busy", "/abusy"):
+        response = await session.get(path)
+        assert (response.json()["code"], response["retry-after"]) == ("SERVICE_UNAVAILABLE", "1")
+    assert (await session.get("/nowhere")).json()["code"] == "NOT_FOUND"
+    refused = await session.get("/ok", headers={"x-refuse": "1"})
+    assert refused.json()["code"] == "INTERNAL_ERROR"
+    assert b"s3cr3t" not in refused.content
+
+
+def test_who_develops_keeps_djangos_page(client):
+    """With DEBUG a browser gets Django's page of an unexpected failure; expected ones and programs get ours."""
+    from django.test import override_settings
+
+    with override_settings(DEBUG=True):
+        page = client.get("/broken", headers={"accept": "text/html"})
+        assert b"Traceback" in page.content
+        assert b"Back in a moment" in client.get("/busy", headers={"accept": "text/html"}).content
+        assert client.get("/broken").json()["code"] == "INTERNAL_ERROR"
+
+
+def test_a_host_nobody_knows_names_no_page(client):
+    """ALLOWED_HOSTS: what a stranger calls us is in no address we give."""
+    from django.test import override_settings
+
+    with override_settings(ALLOWED_HOSTS=["testserver"]):
+        body = client.get("/busy", headers={"host": "evil.example"}).json()
+        assert body["code"] == "SERVICE_UNAVAILABLE"
+        assert "doc_uri" not in body
+        assert "evil" not in str(body)
+
+
+def test_challenges(client):
+    """A 401 keeps the challenge of the view's own authentication."""
+    assert client.get("/account")["www-authenticate"] == 'Basic realm="shop"'
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import httpx2
 import pytest
+from werkzeug.exceptions import Forbidden, HTTPException
 
 from amends import extract
 from amends.errors import ConflictError
@@ -69,6 +70,41 @@ def test_a_users_handlers_stay():
     install(own)
     assert own.test_client().get("/").status_code == 299
     assert own.test_client().get("/conflict").status_code == 409
+
+    other = Flask("other")
+    other.register_error_handler(HTTPException, lambda exc: ("mine", 298))
+    other.add_url_rule("/conflict", view_func=conflict)
+    install(other)
+    assert other.test_client().get("/nowhere").status_code == 298
+    assert other.test_client().get("/conflict").get_json(force=True)["code"] == "CONFLICT"
+
+
+def test_what_an_exception_brings_along_stays():
+    """Redirects that are raised, and responses that an author hung on an exception."""
+    from flask import Flask, Response
+
+    from amends.bindings.flask import install
+
+    class Moved(HTTPException):
+        code = 303
+
+        def get_headers(self, *args):
+            return [("Location", "/there")]
+
+    own = Flask("own")
+
+    @own.get("/moved")
+    def moved():
+        raise Moved
+
+    @own.get("/forbidden")
+    def forbidden():
+        raise Forbidden(response=Response("by hand", 403))
+
+    install(own)
+    client = own.test_client()
+    assert (client.get("/moved").status_code, client.get("/moved").headers["location"]) == (303, "/there")
+    assert client.get("/forbidden").text == "by hand"
 
 
 def test_behind_gunicorn():

@@ -12,7 +12,7 @@ from amends.bindings.httpx import AsyncTransport, Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.calls import accepting
 from amends.testing import FakeClock
-from tests.http.flaky import Flaky, keyed, lost
+from tests.http.flaky import Flaky, doubtful, keyed, lost
 from tests.http.serving import serve
 
 
@@ -251,15 +251,6 @@ def test_the_operation_around_gives_key_and_deadline(flaky):
 
 def test_a_key_in_doubt_is_verified(caller, flaky, clock):
     """Design 8: a server that cannot tell answers so; nobody repeats blindly, `verify` decides."""
-    from amends.bindings.asgi import Problems
-    from amends.http.doubt import EffectUnknownError
-
-    async def doubtful(flaky, request):
-        async def app(scope, receive, send):
-            raise EffectUnknownError
-
-        return Problems(app)
-
     flaky.script["/a"] = [doubtful]
     with pytest.raises(FaultError) as caught:
         caller.call("POST", f"{flaky.url}/a")
@@ -272,6 +263,54 @@ def test_a_key_in_doubt_is_verified(caller, flaky, clock):
     assert first != second
     mine = caller.module.Response(200, content=b"it was there")
     assert caller.call("POST", f"{flaky.url}/a", verify=lambda fault: mine).content == b"it was there"
+    with pytest.raises(FaultError) as caught:
+        caller.call("POST", f"{flaky.url}/a", verify=lambda fault: None)
+    assert caught.value.code == "EFFECT_UNKNOWN"
+    if isinstance(caller, Async):
+
+        async def look(fault):
+            return mine
+
+        assert caller.call("POST", f"{flaky.url}/a", verify=look).content == b"it was there"
+
+
+def test_a_post_that_only_reads_is_repeated(flaky, clock):
+    """Whoever calls knows better than the method: without a key, what only reads is sent again after a lost answer."""
+    flaky.script["/search"] = [(500, {}, None), 200]
+    search = Operation(name="search", read_only=True)
+    with httpx2.Client(transport=Transport(keys=False)) as session:
+        found = recover(lambda: session.post(f"{flaky.url}/search"), operation=search)
+        assert found.status_code == 200
+        flaky.script["/buy"] = [(500, {}, None), 200]
+        with pytest.raises(FaultError):
+            session.post(f"{flaky.url}/buy")
+    assert [len(flaky.calls[path]) for path in ("/search", "/buy")] == [2, 1]
+    assert "idempotency-key" not in flaky.calls["/search"][0][1]
+
+
+async def test_what_is_not_given_is_not_closed(flaky):
+    """A transport opens what it sends with; one that is given is closed with it, also without a client."""
+    with Transport() as bare:
+        assert httpx2.Client(transport=bare).get(flaky.url).status_code == 200
+    async with AsyncTransport() as bare:
+        assert (await httpx2.AsyncClient(transport=bare).get(flaky.url)).status_code == 200
+    closed = []
+
+    class Inner(httpx2.HTTPTransport):
+        def close(self):
+            closed.append("sync")
+            super().close()
+
+    class AsyncInner(httpx2.AsyncHTTPTransport):
+        async def aclose(self):
+            closed.append("async")
+            await super().aclose()
+
+    Transport().close()
+    Transport(Inner()).close()
+    await AsyncTransport().aclose()
+    await AsyncTransport(AsyncInner()).aclose()
+    assert closed == ["sync", "async"]
 
 
 def test_options_are_checked():

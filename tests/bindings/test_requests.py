@@ -4,12 +4,10 @@ import pytest
 import requests
 
 from amends import FaultError, Operation, Policy, recover
-from amends.bindings.asgi import Problems
 from amends.bindings.requests import Adapter
 from amends.errors import RateLimitedError
-from amends.http.doubt import EffectUnknownError
 from amends.testing import FakeClock
-from tests.http.flaky import Flaky, keyed, lost
+from tests.http.flaky import Flaky, broken_off, doubtful, keyed, lost
 from tests.http.serving import serve
 
 
@@ -99,13 +97,6 @@ def test_large_bodies_and_deadlines(flaky, call):
 
 def test_a_key_in_doubt_is_verified(flaky, call):
     """Design 8: `verify` decides: not happened, a result, or nobody can tell."""
-
-    async def doubtful(flaky, request):
-        async def app(scope, receive, send):
-            raise EffectUnknownError
-
-        return Problems(app)
-
     flaky.script["/a"] = [doubtful, keyed]
     call("POST", f"{flaky.url}/a", options={"verify": lambda fault: False})
     first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"])
@@ -115,3 +106,14 @@ def test_a_key_in_doubt_is_verified(flaky, call):
         call("POST", f"{flaky.url}/b", options={"verify": lambda fault: None})
     assert caught.value.decision.action == "verify"
     assert len(flaky.calls["/b"]) == 1
+    mine = requests.Response()
+    assert call("POST", f"{flaky.url}/b", options={"verify": lambda fault: mine}) is mine
+
+
+def test_a_body_that_breaks_off(flaky, call):
+    """The status was said before; what came of the body is nobody's error document."""
+    flaky.script["/a"] = [broken_off]
+    with pytest.raises(FaultError) as caught:
+        call("GET", f"{flaky.url}/a")
+    assert (caught.value.code, caught.value.fault.status) == ("CONFLICT", 409)
+    assert len(flaky.calls["/a"]) == 1

@@ -1,5 +1,7 @@
 """A Django project with REST framework in one file; it fails in every way."""
 
+from inspect import iscoroutinefunction
+
 import django
 from django.conf import settings
 
@@ -33,22 +35,26 @@ from django.core.exceptions import PermissionDenied
 from django.core.wsgi import get_wsgi_application
 from django.http import Http404, HttpResponseNotAllowed, JsonResponse
 from django.urls import path
-from rest_framework import exceptions, serializers, views
+from django.utils.decorators import sync_and_async_middleware
+from rest_framework import authentication, exceptions, permissions, serializers, views
 from rest_framework.response import Response
 
 from amends.errors import ServiceUnavailableError
 
 
+@sync_and_async_middleware
 def refusing(get_response):
     """Middleware that fails by itself."""
-    from django.utils.decorators import sync_and_async_middleware  # noqa: F401
 
-    def middleware(request):
+    def checked(request):
         if "x-refuse" in request.headers:
             raise ValueError("s3cr3t of a middleware")
         return get_response(request)
 
-    return middleware
+    async def achecked(request):
+        return await checked(request)
+
+    return achecked if iscoroutinefunction(get_response) else checked
 
 
 def ok(request):
@@ -103,7 +109,24 @@ class Orders(views.APIView):
             raise RuntimeError("s3cr3t of a view")
         if kind == "busy":
             raise ServiceUnavailableError("Back in a moment", retry_after=2)
+        if kind == "lost":
+            raise Http404("s3cr3t row")
+        if kind == "forbidden":
+            raise PermissionDenied("s3cr3t rule")
         raise exceptions.PermissionDenied("Ask Ann for access")
+
+
+class Basic(authentication.BaseAuthentication):
+    def authenticate(self, request):
+        return None
+
+    def authenticate_header(self, request):
+        return 'Basic realm="shop"'
+
+
+class Account(views.APIView):
+    authentication_classes = (Basic,)
+    permission_classes = (permissions.IsAuthenticated,)
 
 
 urlpatterns = [
@@ -115,6 +138,7 @@ urlpatterns = [
     path("forbidden", forbidden),
     path("only-post", only_post),
     path("orders", Orders.as_view()),
+    path("account", Account.as_view()),
 ]
 
 wsgi = get_wsgi_application()

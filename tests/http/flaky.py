@@ -9,6 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amends.bindings.asgi import Problems
+from amends.http.doubt import EffectUnknownError
+
 
 class Flaky:
     """ASGI application. `script[path]` is a list of answers; the last one stays."""
@@ -62,3 +65,25 @@ async def keyed(flaky, request):
     if not flaky.effects[key]:
         flaky.effects[key] += 1
     return Response(b'{"done":true}', 201, {"content-type": "application/json"})
+
+
+async def doubtful(flaky, request):
+    """The server cannot tell whether the effect happened."""
+
+    async def app(scope, receive, send):
+        raise EffectUnknownError
+
+    return Problems(app)
+
+
+async def broken_off(flaky, request):
+    """An answer whose body ends before it is whole."""
+
+    async def app(scope, receive, send):
+        headers = [(b"content-type", b"application/problem+json"), (b"content-length", b"5000")]
+        await send({"type": "http.response.start", "status": 409, "headers": headers})
+        await send(
+            {"type": "http.response.body", "body": b'{"code": "MINE", "detail": "', "more_body": False}
+        )
+
+    return app

@@ -8,11 +8,11 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from amends import FaultError, Operation, Policy, extract
+from amends import Fault, FaultError, Operation, Policy, extract
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
 from amends.errors import ServiceUnavailableError, ValidationError
-from amends.http.batch import aresend, read, resend, run, run_sync
+from amends.http.batch import Batch, Item, aresend, read, resend, run, run_sync
 from amends.testing import FakeClock
 
 
@@ -126,6 +126,53 @@ def test_the_sync_way_and_its_bounds():
         resend([1], send, policy=Policy(max_wait=0.5), operation=Operation(idempotent=True))
         assert answers == [1]
     assert resend([], send).items == ()
+
+
+async def test_a_batch_that_fails_whole_is_every_items_failure():
+    """What `send` raises is about all of them; they are sent again together. Nothing is sent for nothing."""
+    tries = []
+
+    def send(items):
+        tries.append(list(items))
+        if len(tries) == 1:
+            raise ServiceUnavailableError("busy", retry_after=1, executed="no")
+        return {"status": 200, "headers": {}, "body": [item.upper() for item in items]}
+
+    async def asend(items):
+        return send(items)
+
+    with FakeClock() as clock:
+        found = resend(["a", "b"], send)
+        assert [item.value for item in found.items] == ["A", "B"]
+        assert (tries, clock.waits) == ([["a", "b"]] * 2, [1.0])
+        tries.clear()
+        found = await aresend(["a", "b"], asend)
+        assert [item.value for item in found.items] == ["A", "B"]
+        assert tries == [["a", "b"]] * 2
+    assert (await aresend([], asend)).items == ()
+
+
+def test_the_whole_is_as_final_as_its_worst_part():
+    """M1: transient only together; terminal if any part is."""
+    busy = Fault(code="RATE_LIMITED", vocabulary="http")
+    wrong = Fault(code="VALIDATION_ERROR", vocabulary="http")
+    final = Fault(code="ACCOUNT_CLOSED", recovery="terminal")
+
+    def whole(*faults):
+        return Batch(Item(place, None, fault) for place, fault in enumerate(faults)).fault().recovery
+
+    assert [whole(busy, busy), whole(busy, wrong), whole(busy, final)] == [
+        "transient",
+        "correctable",
+        "terminal",
+    ]
+
+
+def test_places_that_are_none():
+    """An index that is no place in the batch says nothing about any item."""
+    odd = [{"index": -1, "value": 1}, {"index": "0", "value": 2}, {"index": 1, "value": 3}]
+    items = read({"status": 200, "headers": {}, "body": {"results": odd}}, 2).items
+    assert [(item.value, item.fault is None) for item in items] == [(None, False), (3, True)]
 
 
 def test_reading_answers_of_others():

@@ -156,6 +156,93 @@ async def test_a_thread_cannot_be_stopped(store):
         assert (await session.get("/operations/t")).json()["outcome"] == "unknown"
 
 
+async def test_other_scopes_pass_untouched(store):
+    """Websockets and lifespans are not ours."""
+    seen = []
+
+    async def app(*given):
+        seen.append(given)
+
+    given = ({"type": "lifespan"}, object(), object())
+    await Cancellable(app, store)(*given)
+    assert seen == [given]
+
+
+class Exchange:
+    """One request without a server: what the client sends, and what it gets."""
+
+    def __init__(self, *messages):
+        self.messages, self.sent, self.done = list(messages), [], asyncio.Event()
+
+    async def receive(self):
+        if self.messages:
+            return self.messages.pop(0)
+        await self.done.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message):
+        self.sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self.done.set()
+
+
+SCOPE = {"type": "http", "method": "POST", "path": "/x", "headers": [(b"idempotency-key", b"k")]}
+
+
+async def test_work_after_the_response_is_left_alone(store):
+    """A client that goes away satisfied stops nothing; what runs on is background work."""
+    done = []
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        await asyncio.sleep(0)
+        done.append(1)
+
+    exchange = Exchange({"type": "http.request", "body": b""})
+    await Cancellable(app, store)(SCOPE, exchange.receive, exchange.send)
+    assert done == [1]
+    assert [message.get("status") for message in exchange.sent] == [202, None]
+
+
+async def test_a_server_that_shuts_down_takes_the_handler_with_it(store):
+    """Cancelled from outside, the handler is cancelled as well, and has ended when we have."""
+    began, ended = asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        began.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append(1)
+
+    exchange = Exchange()
+    serving = asyncio.ensure_future(Cancellable(app, store)(SCOPE, exchange.receive, exchange.send))
+    await began.wait()
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert ended == [1]
+    assert exchange.sent == []
+
+
+async def test_a_store_that_fails_does_not_keep_the_answer(tmp_path, caplog):
+    """An outcome that cannot be written down is the operator's business; the caller hears of the deadline."""
+    shop = Shop()
+    async with client(shop.app(f"sqlite:///{tmp_path}/no/such/folder/x.db")) as session:
+        response = await session.post("/invoice", headers={"Request-Timeout": "0.1"})
+    assert response.status_code == 408
+    assert any("could not be recorded" in record.getMessage() for record in caplog.records)
+
+
+def test_declaring_outside_of_a_request():
+    """Code that is also run elsewhere may say what it does; nobody listens, and nothing breaks."""
+    declare(operation="create_invoice", state="started")
+    reached("the end")
+
+
 async def test_below_a_key_the_effect_is_in_doubt(store):
     """Cancelled in the middle of a keyed request: the same key answers that nobody knows."""
     shop = Shop()

@@ -16,7 +16,9 @@ from starlette.routing import Route
 from amends import Operation, decide, extract, stores
 from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
-from amends.http.idempotency import Idempotent
+from amends.http.idempotency import Idempotent, commit
+from amends.http.keys import LEASES, RECORDS
+from amends.stores.errors import StoreError
 from tests.http import paying
 from tests.http.serving import ROOT, free_port, process
 from tests.stores.servers import NatsServer
@@ -201,6 +203,140 @@ async def test_plain_responses_are_judged_by_their_status(store):
     await post(app, path="/plain")
     assert (await post(app, path="/plain")).json()["code"] == "EFFECT_UNKNOWN"
     assert len(shop.runs) == 1
+
+
+async def bare(answer, store, messages=({"type": "http.request", "body": b"{}"},), key=b"k", **options):
+    """One request to an application without anything else around it: what is sent."""
+    sent, left = [], list(messages)
+
+    async def receive():
+        return left.pop(0) if left else {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [] if key is None else [(b"idempotency-key", key)]
+    scope = {"type": "http", "method": "POST", "path": "/x", "query_string": b"", "headers": headers}
+    await Idempotent(answer, store, **options)(scope, receive, send)
+    return sent
+
+
+async def test_an_application_without_problems_is_judged_by_its_status(store):
+    """No fault is known: a bare 503 may have happened, a bare 404 is the answer, and what is no body passes by."""
+    runs = []
+
+    def answering(status):
+        async def app(scope, receive, send):
+            runs.append(status)
+            await send({"type": "http.response.debug", "info": {}})
+            await send({"type": "http.response.start", "status": status, "headers": []})
+            await send({"type": "http.response.body", "body": b"bare"})
+
+        return app
+
+    for status, again in ((503, b"EFFECT_UNKNOWN"), (404, b"bare")):
+        key = str(status).encode()
+        first = await bare(answering(status), store, key=key)
+        second = await bare(answering(status), store, key=key)
+        assert first[0]["status"] == status
+        assert again in second[1]["body"]
+    assert runs == [503, 404]
+
+
+async def test_a_client_that_leaves_within_its_body(store):
+    """A request that never came whole is not run, and its key stays free."""
+    shop = Shop()
+    half = ({"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"})
+    sent = await bare(shop.app(store).app, store, half)
+    assert sent[0]["status"] == 400
+    assert not shop.runs
+
+
+async def test_the_first_two_requests_open_one_store(tmp_path):
+    """Whoever comes second waits for the store that the first opens."""
+    shop = Shop()
+    app = shop.app(f"sqlite:///{tmp_path}/keys.db")
+    answers = await asyncio.gather(post(app, "a"), post(app, "b"))
+    assert [each.status_code for each in answers] == [201, 201]
+    await app._keys.store.close()
+
+
+class Failing:
+    """A store of which one table stops writing when told."""
+
+    def __init__(self, store, table):
+        self._store, self._table, self.broken = store, table, False
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def table(self, name):
+        inner, outer = self._store.table(name), self
+        if name != self._table:
+            return inner
+
+        class Table:
+            def __getattr__(self, name):
+                return getattr(inner, name)
+
+            async def put(self, *args, **kwargs):
+                if outer.broken:
+                    raise StoreError("the disk is full")
+                return await inner.put(*args, **kwargs)
+
+        return Table()
+
+
+async def test_a_record_that_cannot_be_written(store, caplog):
+    """The response is sent all the same, the operator hears of it, and the key never runs twice."""
+    shop = Shop()
+    failing = Failing(store, RECORDS)
+    app = shop.app(failing, lease=0.3)
+    failing.broken = True
+    assert (await post(app)).status_code == 201
+    assert any("could not be written" in record.getMessage() for record in caplog.records)
+    failing.broken = False
+    await asyncio.sleep(0.5)
+    assert (await post(app)).json()["code"] == "EFFECT_UNKNOWN"
+    assert len(shop.runs) == 1
+
+
+async def test_a_lease_that_cannot_be_renewed(store):
+    """The request goes on and is answered; its key is settled by its own record."""
+    shop = Shop()
+    shop.gate = asyncio.Event()
+    failing = Failing(store, LEASES)
+    app = shop.app(failing, lease=0.3)
+    failing.broken = True
+    first = asyncio.ensure_future(post(app))
+    await asyncio.sleep(0.25)
+    shop.gate.set()
+    assert (await first).status_code == 201
+    assert (await post(app)).json() == {"run": 1}
+
+
+async def test_a_failure_after_the_commit():
+    """The effect and its answer are kept together; what breaks after that does not undo them."""
+    runs = []
+    async with await stores.open("memory:") as store:
+
+        async def app(scope, receive, send):
+            await commit(scope, lambda tx: runs.append(1) or {"paid": True}, status=201)
+            raise RuntimeError("while answering")
+
+        with pytest.raises(RuntimeError):
+            await bare(app, store, transactional=True)
+        again = await bare(app, store, transactional=True)
+        assert (again[0]["status"], again[1]["body"]) == (201, b'{"paid":true}')
+        assert runs == [1]
+
+        async def answered(scope, receive, send):
+            status, body = await commit(scope, lambda tx: {"plain": True})
+            await send({"type": "http.response.start", "status": status, "headers": []})
+            await send({"type": "http.response.body", "body": body})
+
+        # Without a key there is nothing to keep; the work is done as it always is.
+        assert [(await bare(answered, store, key=None))[1]["body"] for _ in "ab"] == [b'{"plain":true}'] * 2
 
 
 async def test_keys_expire(store):

@@ -7,12 +7,17 @@ import sys
 import httpx2
 import pytest
 
-from amends import Fault, FaultError, stores
+from amends import Fault, FaultError, extract, stores
 from amends.bindings.asgi import Problems
 from amends.bindings.httpx import AsyncTransport, Transport
-from amends.http.answers import Asked, Settings, answer
+from amends.core.fault import Origin
+from amends.core.vocabulary import vocabulary
+from amends.errors import ConflictError
+from amends.http.answers import Asked, Settings, answer, problem
+from amends.http.asgi import asked, encoded
 from amends.http.bodies import improved
-from amends.http.failures import of_status, of_validation
+from amends.http.calls import ended
+from amends.http.failures import fault_for, of_status, of_validation
 from amends.http.keys import Keys
 from amends.http.negotiation import wanted
 from amends.http.openapi import described, problems
@@ -244,3 +249,106 @@ def test_the_asgi_middleware_and_httpx_alone_need_nothing_more():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "httpx"
+
+
+ASKED = Asked(path="/orders", host="shop.example", traceparent=None)
+
+
+def test_what_an_author_said_is_not_said_again():
+    """Pages and types of the author's own stay; a code without a page names none."""
+    own = Fault(
+        code="NOT_FOUND", vocabulary="http", doc_uri="https://docs.shop.example/lost", type="urn:shop:lost"
+    )
+    told = problem(own, ASKED, Settings())
+    assert (told.doc_uri, told.type, told.instance) == (own.doc_uri, own.type, "/orders")
+    unknown = problem(Fault(code="NEVER_REGISTERED", recovery="terminal", status=418), ASKED, Settings())
+    assert (unknown.doc_uri, unknown.type) == (None, None)
+
+
+def test_a_fault_that_came_from_elsewhere_keeps_its_origin():
+    """P5: the trace id is ours; the words were looked over where it was read."""
+    received = Fault(
+        code="RATE_LIMITED", message="slow", vocabulary="task", trace_id="theirs", origin=Origin("task")
+    )
+    told = problem(received, ASKED, Settings(), "ours")
+    assert (told.trace_id, told.origin, told.suggestions) == ("ours", Origin("task"), ())
+    again = problem(problem(of_status(404), ASKED, Settings(), "a"), ASKED, Settings(), "b")
+    assert (again.trace_id, again.origin.dialect) == ("b", "problem")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("Accept", "Accept"), ("", "Accept"), ("Origin", "Accept, Origin")]
+)
+def test_what_an_answer_varies_with(given, said):
+    """Once each, whoever says it."""
+    headers = dict(answer(of_status(404), ASKED, Settings(), headers=[("Vary", given)]).headers)
+    assert headers["vary"] == said
+
+
+def test_hosts_and_lines():
+    """HTTP/1.0 names no host: the server's address does; a header stays one line."""
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    assert asked({**scope, "server": ("127.0.0.1", 8000)}).host == "127.0.0.1:8000"
+    assert asked({**scope, "server": ("/run/app.sock", None)}).host == "/run/app.sock"
+    assert asked(scope).host == ""
+    assert encoded([("X-A", "a\r\nb: c")]) == [(b"x-a", b"a  b: c")]
+
+
+def test_a_success_is_never_said_better():
+    """Whatever it looks like."""
+    assert better(200, [("content-type", "text/plain")], b"", ASKED, Settings()) is None
+
+
+def test_many_mistakes_are_bounded():
+    """A body with a thousand wrong fields is answered with a few of them, each step once."""
+    found = of_validation((("body", place), "missing") for place in [*range(1000), 0])
+    assert 1 < len(found.errors) <= 100
+    assert len(found.errors[0].suggestions) == 1
+
+
+def test_an_upstreams_own_words_for_money_stay_in_its_vocabulary():
+    """What HTTP has no word for is told in AdCP's."""
+    error = {"adcp_error": {"code": "BUDGET_TOO_LOW", "message": "At least 500", "recovery": "correctable"}}
+    received = extract({"isError": True, "structuredContent": error}, "mcp")
+    told = fault_for(FaultError.from_fault(received))
+    assert (told.code, told.vocabulary) == ("BUDGET_TOO_LOW", "adcp")
+    assert "BUDGET_TOO_LOW" not in vocabulary("http").rows
+
+
+class SeatSold(FaultError):
+    """Somebody else has the seat"""
+
+    code = "HTTP_TEST_SEAT_SOLD"
+    recovery = "correctable"
+    status = 409
+
+
+def test_errors_of_one_status_share_a_response():
+    """OpenAPI has one response per status: it says both, with an example of each."""
+    (response,) = problems(ConflictError, SeatSold).values()
+    assert ";" in response["description"]
+    assert len(response["content"]["application/problem+json"]["examples"]) == 2
+
+
+def test_an_error_without_an_answer_is_raised():
+    """Where responses are returned instead, what never had one is raised: its cause, or itself."""
+    alone = FaultError(code="CONFLICT")
+    with pytest.raises(FaultError) as caught:
+        ended(alone, "return")
+    assert caught.value is alone
+    alone.__cause__ = cause = TimeoutError()
+    with pytest.raises(TimeoutError) as late:
+        ended(alone, "return")
+    assert late.value is cause
+
+
+async def test_a_holder_that_wakes_up_too_late_changes_nothing():
+    """Its record was settled by somebody else, or is gone: it stays so."""
+    async with await stores.open("memory:") as store:
+        first, second = Keys(store, expires_in=60, lease=0.1), Keys(store, expires_in=60, lease=60)
+        slept = await first.claim("n", "f", transactional=True)
+        await asyncio.sleep(0.3)
+        taken = await second.claim("n", "f", transactional=True)
+        await second.done(taken, 201, (), b"theirs")
+        await first.done(slept, 200, (), b"ours")
+        assert (await second.claim("n", "f", transactional=True)).body == b"theirs"

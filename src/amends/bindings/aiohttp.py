@@ -95,15 +95,18 @@ async def _checked(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
     if response.status < 400:
         return response
     # aiohttp unpacks while it reads, so the bound is that of the unpacked body.
-    raw = bytearray()
-    async for part in response.content.iter_chunked(65536):
-        raw += part
-        if len(raw) > LIMIT:
-            response.close()
-            break
+    raw, body = bytearray(), None
+    try:
+        async for part in response.content.iter_chunked(65536):
+            raw += part
+            if len(raw) > LIMIT:
+                response.close()
+                break
+        else:
+            body = bytes(raw)
+    except aiohttp.ClientError:
+        # It broke off; the status was said before.
+        pass
     # What was read is the body from here on: a larger one is cut off, and says nothing structured.
     response._body = bytes(raw)  # noqa: SLF001
-    body = None if len(raw) > LIMIT else bytes(raw)
-    error = failure(response.status, response.headers, body, response)
-    assert error is not None
-    raise error
+    raise failure(response.status, response.headers, body, response)

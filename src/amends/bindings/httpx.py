@@ -279,9 +279,7 @@ def _rebuilt(response: Any, content: Any) -> Any:
 
 def _error(response: Any) -> FaultError:
     body = response.content if hasattr(response, "_content") else None
-    error = failure(response.status_code, response.headers, body, response)
-    assert error is not None
-    return error
+    return failure(response.status_code, response.headers, body, response)
 
 
 def _joined(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:

@@ -140,6 +140,4 @@ def _checked(response: requests.Response, *, keep: bool) -> requests.Response:
         # What was read is the body from here on: a larger one is cut off, and says nothing structured.
         response._content = bytes(raw)  # noqa: SLF001
         response.close()
-    error = failure(response.status_code, response.headers, body, response)
-    assert error is not None
-    raise error
+    raise failure(response.status_code, response.headers, body, response)

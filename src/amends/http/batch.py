@@ -272,6 +272,4 @@ def _rounds(
                     again.append(index)
                     delays.append(decision.delay or 0.0)
         waiting, delay = again, max(delays)
-        if policy.max_wait is not None and state.waited + delay > policy.max_wait:
-            break
     return Batch(outcome.values())

@@ -120,10 +120,8 @@ def accepting(given: str | None) -> str:
     return f"{given}, {MEDIA_TYPE};q=0.9"
 
 
-def failure(status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError | None:
-    """The typed error of an answer that failed, with the answer as its `response`; None for one that did not."""
-    if status < 400:
-        return None
+def failure(status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
+    """The typed error of an answer that failed, with the answer as its `response`."""
     fault = extract({"status": status, "headers": dict(headers), "body": body}, "http")
     error = FaultError.from_fault(fault or Fault(code="INTERNAL_ERROR", status=status))
     error.response = response  # type: ignore[attr-defined]
