@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from amends import stores
 from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
-from amends.tasks import Agent, Orchestrator, Step, entries, sequence
+from amends.tasks import Agent, Orchestrator, Step, entries, fan_out, sequence
 from amends.tasks.entries import Doubted, Started, Submitted, Taken
 from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal, Listing, log_name, read
@@ -585,3 +585,60 @@ async def test_waiting_for_what_is_closed(open_at):
     await orchestrator.close()
     with pytest.raises(stores.StoreClosedError):
         await waiting
+
+
+async def test_an_answer_that_comes_while_the_run_lets_go(still, clock):
+    """What is said between the question and the letting go is heard: the run goes on instead of letting go."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    still.register(agent)
+    await still.submit("ask", id="t")
+    lease = await still.store.queue("tasks", lease=30).take()
+    state, last = await read(still.store, "tasks", "t")
+    journal = Journal(still.store, "tasks", "t", state, last, lease)
+    run = Run(still._house, journal, lease)
+    plain = journal.write
+
+    async def slowly(records, **how):
+        if isinstance(records[-1], entries.Released):
+            answer = entries.encode([entries.Answered(at=clock.now, step="ask", answer="now")])
+            now = (await read(still.store, "tasks", "t"))[1]
+            if now == 2:
+                await still.store.log(log_name("tasks", "t")).append(answer, last=now)
+        return await plain(records, **how)
+
+    journal.write = slowly
+    await run.go(takeover=False)
+    assert run.state.response().result == "now"
+    assert not await run.listen()
+
+
+async def test_an_answer_while_other_steps_run(open_at):
+    """The step that asked goes on at once, not when another one ends."""
+    free = asyncio.Event()
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        answer = ctx.ask("?")
+        free.set()
+        return answer
+
+    @agent.capability(read_only=True)
+    async def hold(payload):
+        await free.wait()
+        return "held"
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit(fan_out(Step(name="a", type="ask"), Step(name="h", type="hold")))
+
+    async def asking():
+        return (await orchestrator.state(handle.id)).steps["a"].state == "asking"
+
+    await until(asking)
+    await handle.answer("yes", step="a")
+    assert (await asyncio.wait_for(handle.wait(), 20)).result == {"a": "yes", "h": "held"}

@@ -91,28 +91,33 @@ class Journal:
         self.heard: Callable[[], None] | None = None
         """Called when somebody outside has said something."""
 
-    async def write(self, records: Sequence[Record], *, in_passing: bool = False) -> None:
+    async def write(
+        self, records: Sequence[Record], *, in_passing: bool = False, as_seen: bool = False
+    ) -> bool:
         """
-        Append records and fold them in; durable when this returns.
+        Append records and fold them in; durable when this returns. Whether it was done.
 
         Args:
             records: what happened.
             in_passing: only while the task is held: this does not come from its run, which may have let go meanwhile.
+            as_seen: only if nothing has come in since this was called: what is said then follows from all that is known.
 
         Raises:
             Fenced: another worker has the task.
             StoreError: it may or may not be written; whoever takes the task next will see.
         """
         if not records:
-            return
+            return False
+        seen = self.last
         async with self._lock:
-            while not (in_passing and self.let_go):
+            while not ((in_passing and self.let_go) or (as_seen and self.last != seen)):
                 try:
                     await self._append(records)
                 except ConflictError:
                     await self._catch_up()
                 else:
-                    return
+                    return True
+        return False
 
     async def _append(self, records: Sequence[Record]) -> None:
         entry = entries.encode(records)

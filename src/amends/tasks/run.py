@@ -82,6 +82,7 @@ class Run:
         self._lease = lease
         self._calls: dict[asyncio.Task[list[Record]], str] = {}
         self._inline: asyncio.Task[Any] | None = None
+        self._wake: asyncio.Future[None] | None = None
         self._stopped = False
         self._progress = Progress(journal.state)
         journal.heard = self._heard
@@ -128,11 +129,14 @@ class Run:
         """Say that nobody is at it, unless that is said already."""
         await self._journal.write([self._released(self._now)], in_passing=True)
 
-    async def listen(self) -> None:
-        """Hear what was said from outside. Raises Fenced when another worker has it."""
+    async def listen(self) -> bool:
+        """Hear what was said from outside; whether it was heard in time. Raises Fenced when another worker has it."""
         await self._journal.catch_up()
+        return not self._journal.let_go
 
     def _heard(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
         if self.state.cancelled and not self.state.undoing and not self._stopped:
             self._stopped = True
             for call in self._calls:
@@ -207,8 +211,10 @@ class Run:
         due = min(waiting.values(), default=None)
         wait = None if due is None else max(0.0, due - now)
         if self._calls:
-            done, _ = await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED, timeout=wait)
-            await self._settle(list(done))
+            self._wake = asyncio.get_running_loop().create_future()
+            awaited: list[asyncio.Future[Any]] = [*self._calls, self._wake]
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED, timeout=wait)
+            await self._settle([call for call in self._calls if call.done()])
         elif wait is not None and wait <= _SHORT:
             await asyncio.sleep(wait)
         else:
@@ -272,8 +278,8 @@ class Run:
 
     async def _release(self, due: float | None) -> bool:
         """Let go of it: until the next step is due, or until somebody says what is wanted."""
-        await self._journal.write([self._released(due)])
-        return True
+        # An answer may come in between: then there is something to do, and nobody would ring again.
+        return await self._journal.write([self._released(due)], as_seen=True)
 
     def _released(self, due: float | None) -> Released:
         return Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)

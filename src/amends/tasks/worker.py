@@ -118,8 +118,7 @@ class Worker:
         for run in list(self._runs.values()):
             if run is not None and run.state.head.id == id:
                 with contextlib.suppress(Fenced, StoreError):
-                    await run.listen()
-                return True
+                    return await run.listen()
         return False
 
     # Taking -----------------------------------------------------------------------------------------------------
