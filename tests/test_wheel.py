@@ -1,0 +1,99 @@
+"""The built wheel in empty environments: without extras, with each alone, with all."""
+
+import json
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# A line that needs each extra, and nothing of another.
+EXTRAS = {
+    "http": "from amends.bindings.httpx import Transport",
+    "server": "from amends.bindings.starlette import install",
+    "mcp": "from amends.bindings.mcp import guard",
+    "fastmcp": "from amends.bindings.fastmcp import guard",
+    "a2a": "from amends.bindings.a2a import Client, guard",
+    "arcp": "from amends.arcp.transports.websocket import serve",
+    "nats": "from amends.stores.nats.link import Link; import nats",
+    "otel": "from amends.bindings.otel import instrument; instrument()",
+    "limits": "from amends.bindings.limits import Limited",
+}
+# NATS is asked for by its address.
+WITHOUT = EXTRAS | {
+    "nats": "import asyncio; from amends.stores import open; asyncio.run(open('nats://127.0.0.1:4/x'))"
+}
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """As a release is built."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", build, folder], cwd=ROOT, capture_output=True, check=True)
+    return next(folder.glob("*.whl"))
+
+
+def environment(folder, wheel, extra=""):
+    """A new environment with the wheel, and its python."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    what = f"{wheel}[{extra}]" if extra else str(wheel)
+    subprocess.run([python, "-m", "pip", "install", "-q", what], capture_output=True, check=True)
+    return python
+
+
+def ran(python, *words, **options):
+    return subprocess.run(
+        [python, *words], capture_output=True, text=True, check=False, timeout=120, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def bare(wheel, tmp_path_factory):
+    return environment(tmp_path_factory.mktemp("bare") / "env", wheel)
+
+
+def test_without_extras_the_command_works(bare):
+    """msgspec alone: everything that needs no library works, and the show says what it needs."""
+    assert "amends" in ran(bare, "-m", "amends", "--version").stdout
+    listed = json.loads(ran(bare, "-m", "pip", "list", "--format", "json").stdout)
+    assert {each["name"] for each in listed} <= {"amends", "msgspec", "pip", "setuptools"}
+    decoded = ran(bare, "-m", "amends", "decode", input='{"code": "RATE_LIMITED", "retry_after": 5}')
+    assert json.loads(decoded.stdout)["decision"]["delay"] == 5
+    show = ran(bare, "-m", "amends", "try")
+    assert show.returncode == 0
+    assert len(json.loads(show.stdout)) == 5
+    assert "pip install 'amends[try]'" in show.stderr
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_without_it_the_install_line_is_named(bare, extra):
+    """A missing extra is an ImportError that says what to type."""
+    done = ran(bare, "-c", WITHOUT[extra])
+    assert done.returncode == 1
+    said = done.stderr.strip().splitlines()[-1]
+    assert re.search(r"ImportError: .*pip install '?(amends\[|starlette|fast)", said), said
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_alone_is_enough(wheel, tmp_path, extra):
+    """With it the module is there; nothing of another extra is needed."""
+    python = environment(tmp_path / "env", wheel, extra)
+    done = ran(python, "-c", EXTRAS[extra])
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_show_with_everything(wheel, tmp_path):
+    """`pip install 'amends[try]'`, then the whole show."""
+    python = environment(tmp_path / "env", wheel, "try")
+    done = ran(python, "-m", "amends", "try")
+    assert done.returncode == 0, done.stderr
+    ours = json.loads(done.stdout)["agents"][-1]
+    assert (ours["finished"], ours["wasted"], ours["duplicates"]) == (6, 0, 0)
