@@ -285,11 +285,17 @@ class Sessions:
     async def expire(self) -> None:
         """Erase what nobody came back for."""
         now = self._node.loop.time()
-        for session_id, (_, until) in list(self._left.items()):
+        for session_id, (principal, until) in list(self._left.items()):
             if until <= now:
+                found = await self._rows.get(session_id)
+                if found is not None and _read_row(found.value).node == self._node.id:
+                    # By the store's clock there is some time left: look again then.
+                    if session_id in self._left:
+                        self._left[session_id] = (principal, now + (found.expires_in or 0.0))
+                    continue
                 self._forget(session_id)
                 # Another node may have it by now; then the row is not ours to judge.
-                if await self._rows.get(session_id) is None:
+                if found is None:
                     await self._erase(session_id)
 
     async def _erase(self, session_id: str) -> None:
