@@ -28,7 +28,7 @@ from amends.stores.signal import Signal
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["evict", "in_doubt", "inherit", "listen", "tend", "waiting"]
+__all__ = ["evict", "in_doubt", "inherit", "listen", "tend", "vouch", "waiting"]
 
 _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
@@ -41,15 +41,25 @@ def in_doubt(why: str) -> InternalError:
     return InternalError(why, details={"in_doubt": True, "executed": "maybe"})
 
 
-async def tend(node: Node) -> None:
-    """See to everything, three times per lease."""
+async def vouch(node: Node) -> None:
+    """Say that this node is alive, three times per lease, whatever else there is to do."""
     said = node.loop.time()
     while True:
+        begun = node.loop.time()
         try:
             await node.announce()
             late, said = node.loop.time() - said > node.limits.node_lease, node.loop.time()
             if late:
                 await _still_mine(node)
+        except StoreError:
+            _log.warning("the store does not answer")
+        await asyncio.sleep(max(0.0, node.limits.node_lease / 3 - (node.loop.time() - begun)))
+
+
+async def tend(node: Node) -> None:
+    """See to everything else, three times per lease where that does not take longer."""
+    while True:
+        try:
             await node.sessions.expire()
             await evict(node)
             if not node.alone:

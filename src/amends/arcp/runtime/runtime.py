@@ -17,7 +17,7 @@ from amends.arcp.runtime.credentials import CredentialProvider, Issued
 from amends.arcp.runtime.dispatch import dispatch, rest
 from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import beat
-from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend
+from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend, vouch
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.node import Node
 from amends.arcp.transports import Connection
@@ -170,7 +170,7 @@ class Runtime:
             raise
         self._node = node
         every = None if alone else _LOOK.get(store.url.partition(":")[0], _LOOK_ELSEWHERE)
-        duties = [dispatch(node, every), beat(node), tend(node)]
+        duties = [dispatch(node, every), beat(node), vouch(node), tend(node)]
         if every is not None:
             duties.append(listen(node, every))
         self._duties = [node.spawn(duty) for duty in duties]
