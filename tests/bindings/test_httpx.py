@@ -148,7 +148,8 @@ def test_a_lost_response_is_repeated_with_its_key_and_never_without(caller, flak
     with FakeClock(), pytest.raises(FaultError) as caught:
         caller.call("POST", f"{flaky.url}/b", client={"json": {}, "timeout": 0.3}, keys=False)
     assert caught.value.decision.action == "verify"
-    assert len(flaky.calls["/b"]) == 1
+    # On a busy machine it may not even have arrived in time, which nobody on this side can know.
+    assert len(flaky.calls["/b"]) <= 1
 
 
 def test_a_stream_is_sent_once(caller, flaky, clock):
@@ -279,7 +280,9 @@ def test_a_post_that_only_reads_is_repeated(flaky, clock):
     flaky.script["/search"] = [(500, {}, None), 200]
     search = Operation(name="search", read_only=True)
     with httpx2.Client(transport=Transport(keys=False)) as session:
-        found = recover(lambda: session.post(f"{flaky.url}/search"), operation=search)
+        # One attempt around, so that it is the transport that repeats.
+        once = Policy(attempts=1, deadline=30)
+        found = recover(lambda: session.post(f"{flaky.url}/search"), operation=search, policy=once)
         assert found.status_code == 200
         flaky.script["/buy"] = [(500, {}, None), 200]
         with pytest.raises(FaultError):
@@ -290,6 +293,10 @@ def test_a_post_that_only_reads_is_repeated(flaky, clock):
 
 async def test_what_is_not_given_is_not_closed(flaky):
     """A transport opens what it sends with; one that is given is closed with it, also without a client."""
+    with Transport():
+        pass
+    async with AsyncTransport():
+        pass
     with Transport() as bare:
         assert httpx2.Client(transport=bare).get(flaky.url).status_code == 200
     async with AsyncTransport() as bare:

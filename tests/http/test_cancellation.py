@@ -198,7 +198,7 @@ async def test_work_after_the_response_is_left_alone(store):
         await send({"type": "http.response.body", "body": b""})
         while (await receive())["type"] != "http.disconnect":
             pass
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
         done.append(1)
 
     exchange = Exchange({"type": "http.request", "body": b""})

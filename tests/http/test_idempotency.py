@@ -252,10 +252,10 @@ async def test_a_client_that_leaves_within_its_body(store):
     assert not shop.runs
 
 
-async def test_the_first_two_requests_open_one_store(tmp_path):
+async def test_the_first_two_requests_open_one_store(nats_server):
     """Whoever comes second waits for the store that the first opens."""
     shop = Shop()
-    app = shop.app(f"sqlite:///{tmp_path}/keys.db")
+    app = shop.app(f"{nats_server.url}/k{uuid.uuid4().hex[:16]}")
     answers = await asyncio.gather(post(app, "a"), post(app, "b"))
     assert [each.status_code for each in answers] == [201, 201]
     await app._keys.store.close()
