@@ -197,10 +197,11 @@ async def test_a_queue_that_names_what_is_done(node):
 
 
 async def test_cancelled_in_the_queue_by_a_word_only(node):
-    """The word stands in the table: whoever takes the job ends it."""
+    """It was at work when it was cancelled, and its node died: the word stands, and whoever takes the job ends it."""
     given = order()
-    await node.ledger.accept(given, here=False)
+    await node.ledger.accept(given, here=True)
     await node.store.table("arcp.cancels").put(given.job_id, b"")
+    await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
     node.wanted.set()
     async with asyncio.timeout(5):
         while not (await node.ledger.tail(given.job_id))[1].ended:
