@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 
@@ -19,6 +21,10 @@ from amends.arcp import Runtime, otel
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.status import look
+from amends.commands.runtime import standing, working
+from amends.errors.cli import ServiceUnavailableError
+from amends.stores.nats.queue import NatsQueue
+from tests.arcp.agents import echo
 from tests.arcp.raw import Raw, connected
 from tests.cluster.customer import Customer
 from tests.cluster.machines import ROOT, RuntimeProcess, balancer, started
@@ -248,3 +254,92 @@ def _numbers(reader):
                     name = [value for key, value in point.attributes.items() if key != "amends.node"]
                     found[metric.name, "".join(name)] = point.value
     return found
+
+
+def said(output, **more):
+    return argparse.Namespace(output=output, json=output == "json", **more)
+
+
+async def test_the_words_of_the_status(begin, nats_url, capsys):
+    """The same in this process, in both shapes."""
+    runtime = await begin(nats_url, name="one")
+    raw = await connected(runtime)
+    await raw.run("raising", {"code": "PERMISSION_DENIED"})
+    await runtime.node.announce()
+    dead = Ledger(runtime.node.store, "node_dead", Limits())
+    order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
+    await dead.note_owner(order, dead.accepted(order, here=True))
+    assert await standing.work(said("json", store=nats_url)) == 0
+    assert json.loads(capsys.readouterr().out)["errors"] == {"PERMISSION_DENIED": 1}
+    assert await standing.work(said("text", store=nats_url)) == 0
+    shown = capsys.readouterr().out
+    assert "one" in shown
+    assert "PERMISSION_DENIED" in shown
+    assert "echo@1.0.0" in shown
+    with pytest.raises(ServiceUnavailableError):
+        await standing.work(said("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
+    await raw.close()
+
+
+@pytest.mark.parametrize("output", ["json", "text"])
+async def test_a_worker_in_this_process(nats_url, capsys, monkeypatch, output):
+    """It says that it is there, works until it is told to stop, and stops."""
+    monkeypatch.chdir(ROOT)
+    agents = ["steps=tests.cluster.work:steps"]
+    bounds = {"name": None, "repeatable": False, "jobs": 2, "lease": 5.0, "drain": 1.0}
+    args = said(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
+    working_ = asyncio.ensure_future(working.work(args))
+    async with await stores.open(nats_url) as store, asyncio.timeout(20):
+        while not (await look(store)).nodes:
+            await asyncio.sleep(0.02)
+        while "steps@1.0.0" not in (told := capsys.readouterr().out):
+            await asyncio.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await working_ == 0
+        assert not (await look(store)).nodes
+    assert "working" in told
+
+
+async def test_what_lies_in_a_queue_and_is_no_job(begin, nats_url):
+    """Ended, forgotten, taken by somebody else, cancelled behind a dead node: each is cleared away, and work goes on."""
+    runtime = await begin(nats_url, limits={"running": 2})
+    node = runtime.node
+    raw = await connected(runtime)
+    ended = (await raw.run("echo", 1))["job_id"]
+    for job in (ended, "job_nobody"):
+        await node.store.queue("arcp.run.echo@1.0.0").put(job.encode(), key=job)
+    held = (await raw.submit("waiting"))["payload"]["job_id"]
+    await raw.until("job.event")
+    order, tail = await node.ledger.order(held), await node.ledger.tail(held)
+    await node.store.table("arcp.cancels").put(held, b"", expires_in=60)
+    await node.ledger.requeue(order, tail)
+    node.jobs[held].lost()
+    assert (await raw.end(held))["payload"]["code"] == "CANCELLED"
+    assert (await raw.run("echo", 2))["payload"]["result"] == 2
+    async with asyncio.timeout(10):
+        while (await node.store.queue("arcp.run.echo@1.0.0").size()).ready:
+            await asyncio.sleep(0.02)
+    await raw.close()
+
+
+async def test_a_queue_that_cannot_be_asked(begin, nats_url, monkeypatch, caplog):
+    """The store fails for a moment: said once, and asked again."""
+    runtime = await begin(nats_url, agents=False)
+    take, failed = NatsQueue.take, asyncio.Event()
+
+    async def failing(self, *, wait=0.0):
+        if not failed.is_set():
+            failed.set()
+            raise stores.StoreUnavailableError("no")
+        return await take(self, wait=wait)
+
+    monkeypatch.setattr(NatsQueue, "take", failing)
+    runtime.register_agent("echo", echo)
+    async with asyncio.timeout(10):
+        await failed.wait()
+    front = await begin(nats_url, agents=False)
+    await runtime.node.announce()
+    raw = await connected(front)
+    assert (await raw.run("echo", 1))["payload"]["result"] == 1
+    assert "the store fails" in caplog.text
+    await raw.close()

@@ -84,6 +84,8 @@ class SharedLog:
         while True:
             expected = place.number
             if last is not None and expected != last:
+                if _DEDUPE in headers and await self._is(last + 1, headers):
+                    return last + 1
                 raise ConflictError(f"log {self.name!r}", last, expected)
             try:
                 stored = await self._store(place, value, headers, tries)
@@ -115,8 +117,9 @@ class SharedLog:
         return True
 
     async def _is(self, number: int, headers: dict[str, str]) -> bool:
+        same = _DEDUPE if _DEDUPE in headers else _ID
         found = await self._from(number, 1)
-        return bool(found) and _number(found[0]) == number and found[0].headers.get(_ID) == headers[_ID]
+        return bool(found) and _number(found[0]) == number and found[0].headers.get(same) == headers[same]
 
     async def _number_of(self, headers: dict[str, str]) -> int | None:
         """The entry with a dedupe id, searched for from the end: it is at most as old as the window."""

@@ -1,0 +1,122 @@
+"""Logs that share a stream on NATS: what the common suite does not reach."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from amends import stores
+from amends.stores import Bounds, ConflictError
+from amends.stores.copying import copy
+from amends.stores.nats import places
+from tests.stores.servers import NatsServer
+
+pytestmark = pytest.mark.parametrize("backend", ["nats"], indirect=True)
+
+
+async def test_one_stream_for_all(store):
+    """However many logs there are; and one that is named otherwise has its own."""
+    for number in range(20):
+        await store.log(f"job/{number}").append(b"x")
+    await store.log("job").append(b"y")
+    found = await store._streams.names()
+    assert found == {"logs": ["job"], "log": ["job"]}
+    assert len((await store.names())["logs"]) == 21
+    assert await store.check() == []
+
+
+async def test_names_of_any_length(store):
+    """A long one is a hash in its subject, and is listed by its name."""
+    long, odd = "job/" + "ü" * 200, "job//*.> "
+    for name in (long, odd, "job/", "/"):
+        await store.log(name).append(b"x")
+        await store.log(name).trim(5)
+        assert await store.log(name).append(b"y") == 2
+    assert sorted((await store.names())["logs"]) == sorted([long, odd, "job/", "/"])
+    assert await store.check() == []
+
+
+async def test_a_log_that_lost_entries_is_found(store):
+    """What does not add up is said."""
+    log = store.log("job/1")
+    for _ in range(5):
+        await log.append(b"x")
+    streams = store._streams
+    await streams.link.api(f"STREAM.MSG.DELETE.{streams.stream('logs', 'job')}", {"seq": 3})
+    assert await store.check() == ["log 'job/1' should hold 5 entries and holds 4"]
+
+
+async def test_copied_with_their_numbers(store):
+    """A log whose front was trimmed, and one that was trimmed whole, begin where they did."""
+    async with await stores.open("memory:") as source:
+        for name, before in (("job/1", 3), ("job/2", 100)):
+            for number in range(5):
+                await source.log(name).append(b"%d" % number, dedupe=str(number))
+            await source.log(name).trim(before)
+        copied = await copy(source, store)
+        assert copied.differences == []
+        assert await store.log("job/1").bounds() == Bounds(3, 5)
+        assert await store.log("job/2").bounds() == Bounds(6, 5)
+        assert (await copy(source, store)).differences == []
+        assert await store.log("job/2").append(b"next", last=5) == 6
+        # Begun already: there is nothing to begin.
+        await store.log("job/1").start_at(9)
+        assert await store.log("job/1").bounds() == Bounds(3, 5)
+
+
+async def test_a_dedupe_id_far_back(store, other):
+    """The entry is found wherever it lies, also by somebody who has read nothing of the log."""
+    log = store.log("job/1")
+    for number in range(300):
+        await log.append(b"x", dedupe=str(number))
+    assert await other.log("job/1").append(b"x", dedupe="280") == 281
+    assert await log.append(b"x", dedupe="280", last=280) == 281
+    with pytest.raises(ConflictError):
+        await other.log("job/1").append(b"y", dedupe="new", last=7)
+
+
+async def test_what_is_forgotten_is_asked_for_again(store, monkeypatch):
+    """A process remembers the places of the logs it used last; of the others it asks."""
+    monkeypatch.setattr(places, "_MOST", 2)
+    logs = [store.log(f"job/{number}") for number in range(5)]
+    for turn in range(3):
+        for log in logs:
+            assert await log.append(b"x", last=turn) == turn + 1
+
+
+async def test_a_bell_rings_when_a_connection_was_made_anew(backend, tmp_path):
+    """Words may have been lost meanwhile: whoever listens looks."""
+    server = NatsServer(tmp_path)
+    server.start()
+    try:
+        async with await stores.open(f"{server.url}/bells") as store:
+            log = store.log("job/1")
+            await log.append(b"x")
+            async with log.watched() as bell, log.watched() as same:
+                assert bell is same
+                seen = bell.count
+                server.kill()
+                server.start()
+                await asyncio.wait_for(bell.wait(seen), 20)
+            assert await log.append(b"y", last=1) == 2
+    finally:
+        server.stop()
+
+
+async def test_a_trim_that_loses_its_race(store, other, monkeypatch):
+    """An append between looking and marking: what was to go is gone, the newcomer stays."""
+    log = store.log("job/1")
+    await log.append(b"1")
+    mark, first = log._mark, True
+
+    async def late(number):
+        nonlocal first
+        if first:
+            first = False
+            await other.log("job/1").append(b"2")
+        return await mark(number)
+
+    monkeypatch.setattr(log, "_mark", late)
+    assert await log.trim(2) == 2
+    assert await log.bounds() == Bounds(2, 2)
