@@ -215,3 +215,56 @@ async def _ended(runtime, job_id):
             if kinds and kinds[-1] in {"result", "error"}:
                 return kinds
             await asyncio.sleep(0.05)
+
+
+async def test_a_session_whose_row_lives_a_moment_longer(store_url, begin):
+    """By the store's clock it has not run out yet: it is looked at again, and erased then."""
+    runtime = await begin(store_url, limits={"resume_window": 2.0})
+    node = runtime.node
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    await raw.close()
+    async with asyncio.timeout(10):
+        while raw.session_id not in node.sessions._left:
+            await asyncio.sleep(0.01)
+    node.sessions._left[raw.session_id] = ("alice", node.loop.time())
+    await node.sessions.expire()
+    assert raw.session_id in node.sessions._left
+    async with asyncio.timeout(20):
+        while [name for name in (await node.store.names())["logs"] if "session" in name]:
+            await node.sessions.expire()
+            await asyncio.sleep(0.1)
+    assert raw.session_id not in node.sessions._left
+
+
+async def test_somebody_forgets_what_a_node_that_left_has_ended(store_url, begin):
+    """Its ended jobs are inherited by one of those that stay."""
+    first = await begin(store_url, limits={"node_lease": 0.5})
+    second = await begin(store_url, limits={"node_lease": 0.5})
+    raw = await connected(first)
+    job_id = (await raw.run("echo", 1))["job_id"]
+    await second.node.meet()
+    await first.stop()
+    async with asyncio.timeout(20):
+        while job_id not in {ended.job_id for ended in second.node.ended}:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_node_vouches_for_itself_while_it_is_busy(store_url, begin, monkeypatch):
+    """Forgetting takes longer than a lease: the node is alive all the same."""
+    busy = asyncio.Event()
+
+    async def long(node):
+        busy.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(keeper, "evict", long)
+    runtime = await begin(store_url, limits={"node_lease": 1.0})
+    await busy.wait()
+    nodes, revisions = runtime.node.store.table("arcp.nodes"), set()
+    async with asyncio.timeout(20):
+        while len(revisions) < 3:
+            row = await nodes.get(runtime.node.id)
+            if row is not None:
+                revisions.add(row.revision)
+            await asyncio.sleep(0.05)
