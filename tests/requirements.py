@@ -692,6 +692,8 @@ ALL = (
         "R9",
         "An idempotency key collapses retries to one job",
         "tests/arcp/test_idempotency.py::*",
+        "tests/arcp/test_interrupted.py::*",
+        "tests/cluster/test_cluster.py::*",
         "tests/arcp/test_model.py::test_whatever_happens",
         f"{_CLIENT}test_a_refusal_is_for_that_request_alone",
         f"{_CLIENT}test_the_loop_of_s5",
