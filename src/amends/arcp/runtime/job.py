@@ -181,6 +181,10 @@ class Job:
         if self._flushing:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
+        if self.node.joins and any(feed.session.speaking for feed in self.feeds):
+            # A turn for those who have something to say (that the job was accepted, usually): once they are quiet,
+            # this end is numbered in its own transaction instead of one more.
+            await asyncio.sleep(0)
         if self.phase is ENDED:
             return False
         marks = [*self.outbox, self.mark(kind, payload)]

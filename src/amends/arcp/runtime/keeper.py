@@ -34,6 +34,7 @@ _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
 _AT_ONCE = 64
 _WORDS_KEPT = 1_000
+_BREATH = 0.02
 
 
 def in_doubt(why: str) -> InternalError:
@@ -207,6 +208,8 @@ async def _hear(node: Node, log: Log, bell: Signal, every: float) -> None:
             _log.warning("other nodes cannot be heard: the store fails")
             await asyncio.sleep(1.0)
         await bell.wait(seen, every)
+        # A file's bell rings for every commit of every job: a look now and then is soon enough for a cancellation.
+        await asyncio.sleep(_BREATH)
 
 
 # -- forgetting

@@ -387,6 +387,11 @@ class Session:
 
     # -- numbering in somebody else's transaction
 
+    @property
+    def speaking(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._queue)
+
     def claim(self) -> bool:
         """
         Take the right to number, for a job that writes its entries and their numbers in one transaction.

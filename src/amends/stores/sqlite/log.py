@@ -34,6 +34,10 @@ _APPEND = f"""
     INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + {_LAST} + 1, ?, ? FROM amends_logs AS log WHERE log.name = ?
     RETURNING id & {SEQ_MASK}
 """
+_APPEND_BEHIND = f"""
+    INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + ? + 1, ?, NULL FROM amends_logs AS log
+    WHERE log.name = ? AND {_LAST} = ?
+"""
 _PAGE = """
     SELECT id, CASE WHEN length(value) <= ? THEN value END, dedupe FROM amends_entries
     WHERE id BETWEEN ? AND ? ORDER BY id
@@ -55,6 +59,11 @@ class LogRows:
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         if len(value := check_value(value)) > self._room:
             raise Elsewhere
+        if last and dedupe is None:
+            # The usual append of whoever owns a log: one statement, and a look only where it finds nothing to do.
+            behind = self._connection.execute(_APPEND_BEHIND, (last, value, self._name, last))
+            if behind.rowcount:
+                return last + 1
         if dedupe is not None or last is not None:
             found = self._known(dedupe, last)
             if found is not None:
