@@ -42,6 +42,8 @@ class Customer:
         """Job → what was said of it, as it was written down."""
         self.ends = {}
         self.resumed = 0
+        self.restarted = 0
+        """How often a job was begun anew after its node was gone."""
         self.wrong = []
         self.more = True
 
@@ -120,6 +122,7 @@ class Customer:
         elif number is not None:
             job = message["job_id"]
             self.heard[job].append(payload)
+            self.restarted += (payload.get("body") or {}).get("phase") == "restarted"
             if message["type"] in {"job.result", "job.error"}:
                 if job in self.ends:
                     self.wrong.append(f"{job} ended twice")

@@ -63,6 +63,7 @@ async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes
         "jobs": sum(len(customer.ends) for customer in crowd),
         "events": sum(customer.last for customer in crowd),
         "resumed": sum(customer.resumed for customer in crowd),
+        "restarted": sum(customer.restarted for customer in crowd),
         "settled_in": round(time.monotonic() - begun, 1),
         "wrong": wrong,
         "errors": standing.errors,
@@ -71,7 +72,7 @@ async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes
 
 async def test_any_process_may_be_killed(machines, tmp_path):
     """No accepted job lost, no event lost or doubled for who resumes, one end each; short, the long one is in soak."""
-    seen = await storm(machines, tmp_path, seconds=7.0, every=2.0, customers=2)
+    seen = await storm(machines, tmp_path, seconds=6.0, every=2.0, customers=2)
     assert seen["wrong"] == []
     assert seen["kills"]["runtime"] >= 1
     assert seen["jobs"] > 0

@@ -27,6 +27,8 @@ async def test_a_long_storm(machines, tmp_path):
     seen = await storm(machines, tmp_path, seconds=300.0, every=4.0, customers=6, seed=7)
     print(json.dumps(seen))
     assert seen["wrong"] == []
+    assert seen["resumed"] > 0
+    assert seen["restarted"] > 0
     assert seen["kills"]["nats"] > 10
     assert seen["kills"]["runtime"] > 10
 

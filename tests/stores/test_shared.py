@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from amends import stores
-from amends.stores import Bounds, ConflictError
+from amends.stores import Bounds, ConflictError, StoreUnavailableError, TrimmedError
 from amends.stores.copying import copy
-from amends.stores.nats import places
+from amends.stores.nats import places, shared
 from tests.stores.servers import NatsServer
 
 pytestmark = pytest.mark.parametrize("backend", ["nats"], indirect=True)
@@ -120,3 +120,51 @@ async def test_a_trim_that_loses_its_race(store, other, monkeypatch):
     monkeypatch.setattr(log, "_mark", late)
     assert await log.trim(2) == 2
     assert await log.bounds() == Bounds(2, 2)
+
+
+async def test_a_replica_that_lags(store, other, monkeypatch):
+    """The leader says how far to read; a page that is not there yet is asked for again, for as long as a request may take."""
+    log = other.log("job/1")
+    for number in range(3):
+        await store.log("job/1").append(b"%d" % number)
+    pages, asked = shared.page, []
+
+    async def lagging(*given):
+        asked.append(1)
+        return await pages(*given) if len(asked) > 2 else []
+
+    monkeypatch.setattr(shared, "page", lagging)
+    assert [entry.seq for entry in await log.read(1)] == [1, 2, 3]
+    monkeypatch.setattr(other._streams.link, "timeout", 0.1)
+
+    async def absent(*given):
+        return []
+
+    monkeypatch.setattr(shared, "page", absent)
+    with pytest.raises(StoreUnavailableError):
+        await log.read(1)
+    # The newest alone needs no page.
+    assert [entry.seq for entry in await log.read(3)] == [3]
+
+
+async def test_trimmed_while_it_is_read(store, other, monkeypatch):
+    """What was got is given; the next page says what is gone."""
+    log = store.log("job/1")
+    for _ in range(400):
+        await log.append(b"x")
+    pages, first = shared.page, True
+
+    async def trimming(*given):
+        nonlocal first
+        found = await pages(*given)
+        if first:
+            first = False
+            await other.log("job/1").trim(390)
+        return found
+
+    monkeypatch.setattr(shared, "page", trimming)
+    entries = await log.read(1, limit=400)
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    assert len(entries) < 390
+    with pytest.raises(TrimmedError):
+        await log.read(len(entries) + 1)
