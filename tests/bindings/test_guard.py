@@ -149,3 +149,18 @@ def test_a_stderr_that_is_full():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([sys.executable, "-c", program], stderr=full, env=ENV, timeout=60)
     assert done.returncode == 4
+
+
+def test_signals_are_as_before_afterwards():
+    """A program that calls a command of its own goes on, and can be interrupted."""
+    program = (
+        "import signal\nfrom amends.bindings.guard import guard\n"
+        "def now(): return [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"
+        "before = now()\n"
+        "for work in (lambda: None, lambda: 1 / 0):\n"
+        "    try: guard(work)()\n"
+        "    except SystemExit: pass\n"
+        "assert now() == before, now()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -67,3 +67,25 @@ def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, i
         idempotent,
         destructive,
     )
+
+
+def test_an_sdks_object_is_asked_by_its_own_names():
+    """Old names that only warn are left alone where the new ones are there."""
+
+    class Annotations:
+        read_only_hint = None
+        idempotent_hint = True
+        destructive_hint = None
+
+        @property
+        def readOnlyHint(self):  # noqa: N802
+            raise AssertionError("deprecated")
+
+    class Old:
+        readOnlyHint = True
+
+    assert (Operation.of_tool(Annotations()).read_only, Operation.of_tool(Annotations()).idempotent) == (
+        False,
+        True,
+    )
+    assert Operation.of_tool(Old()).read_only

@@ -106,7 +106,7 @@ async def _checked(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
             body = bytes(raw)
     except aiohttp.ClientError:
         # It broke off; the status was said before.
-        pass
+        response.close()
     # What was read is the body from here on: a larger one is cut off, and says nothing structured.
     response._body = bytes(raw)  # noqa: SLF001
     raise failure(response.status, response.headers, body, response)

@@ -12,7 +12,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from amends.cli.answers import tell
@@ -67,36 +68,36 @@ def conduct(
     answer = None
     if asked.for_program and success == "envelope":
         answer = Answer(keep_words=_informs(asked.rest))
-    _listen()
-    data = None
-    ended: BaseException | None = None
-    try:
-        if asked.mistakes:
-            raise _own_mistakes(asked)  # noqa: TRY301
-        data = work(tries)
-        if answer is None and sys.stdout is not None:
-            sys.stdout.flush()
-    except BaseException as exc:  # noqa: BLE001 - the last line of defence: every end gets its answer
-        ended = exc
-    _ignore()
-    if isinstance(ended, BrokenPipeError) and answer is None and reader_left():
-        silence()
-        return BROKEN_PIPE
-    fault, code = (None, 0) if ended is None else _verdict(ended, reading, profile)
-    if ended is not None and (asked.debug and fault is not None):
-        _trace(ended)
-    words = answer.words() if answer is not None else ""
-    if fault is None:
-        if success == "own":
-            return data if isinstance(data, int) else 0
-        if data is None and words:
-            data = {"text": words}
-        return _succeed(answer, data, _meta(tries, started, None))
-    if words:
-        tell(words)
-    if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
-        return code
-    return _fail(answer, fault, code, asked, _meta(tries, started, fault))
+    with _signals():
+        data = None
+        ended: BaseException | None = None
+        try:
+            if asked.mistakes:
+                raise _own_mistakes(asked)  # noqa: TRY301
+            data = work(tries)
+            if answer is None and sys.stdout is not None:
+                sys.stdout.flush()
+        except BaseException as exc:  # noqa: BLE001 - the last line of defence: every end gets its answer
+            ended = exc
+        _ignore()
+        if isinstance(ended, BrokenPipeError) and answer is None and reader_left():
+            silence()
+            return BROKEN_PIPE
+        fault, code = (None, 0) if ended is None else _verdict(ended, reading, profile)
+        if ended is not None and (asked.debug and fault is not None):
+            _trace(ended)
+        words = answer.words() if answer is not None else ""
+        if fault is None:
+            if success == "own":
+                return data if isinstance(data, int) else 0
+            if data is None and words:
+                data = {"text": words}
+            return _succeed(answer, data, _meta(tries, started, None))
+        if words:
+            tell(words)
+        if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
+            return code
+        return _fail(answer, fault, code, asked, _meta(tries, started, fault))
 
 
 def _verdict(ended: BaseException, reading: Reading | None, profile: str) -> Verdict:
@@ -184,12 +185,25 @@ def _trace(exc: BaseException) -> None:
     traceback.print_exception(exc)
 
 
-def _listen() -> None:
-    """Have SIGTERM end the command the way SIGINT does, unless the application listens itself."""
+@contextmanager
+def _signals() -> Iterator[None]:
+    """
+    Have SIGTERM end the command the way SIGINT does, unless the application listens itself.
+
+    Afterwards everything is as before: a program that calls a command of its own goes on, and can be interrupted.
+    """
     if threading.current_thread() is not threading.main_thread():
+        yield
         return
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if before[signal.SIGTERM] == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None and signal.getsignal(number) in {_terminate, signal.SIG_IGN}:
+                signal.signal(number, handler)
 
 
 def _terminate(number: int, frame: Any) -> None:

@@ -75,12 +75,11 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 
 
-def _said(annotations: Any, *names: str) -> Any:
-    """One hint, under its wire name or the SDK's."""
-    for name in names:
-        value = (
-            annotations.get(name) if isinstance(annotations, Mapping) else getattr(annotations, name, None)
-        )
-        if value is not None:
-            return value
-    return None
+def _said(annotations: Any, wire: str, attribute: str) -> Any:
+    """One hint, under its wire name or the SDK's; an object that has the SDK's is not asked for the other."""
+    if isinstance(annotations, Mapping):
+        found = annotations.get(wire)
+        return annotations.get(attribute) if found is None else found
+    if hasattr(annotations, attribute):
+        return getattr(annotations, attribute)
+    return getattr(annotations, wire, None)
