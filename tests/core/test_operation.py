@@ -82,7 +82,7 @@ def test_an_sdks_object_is_asked_by_its_own_names():
             raise AssertionError("deprecated")
 
     class Old:
-        readOnlyHint = True
+        readOnlyHint = True  # noqa: N815
 
     assert (Operation.of_tool(Annotations()).read_only, Operation.of_tool(Annotations()).idempotent) == (
         False,

@@ -54,16 +54,21 @@ def _content(value: Any) -> Any:
 _BODIES = ("content", "body", "_body", "data", "text")
 
 
+def _either(value: Any, name: str, older: str) -> Any:
+    """An attribute by its present name; the older one is not touched where there is one, because it may warn."""
+    return getattr(value, name) if hasattr(value, name) else getattr(value, older, None)
+
+
 def _tool_result(value: Any) -> Any:
     """A CallToolResult of the MCP SDK (1.x and 2.x spellings) or of FastMCP's client."""
-    failed = getattr(value, "is_error", getattr(value, "isError", None))
+    failed = _either(value, "is_error", "isError")
     if type(failed) is not bool:
         # Before anything else is looked at: the content of a streamed response would be fetched.
         return None
     content = getattr(value, "content", None)
     if not isinstance(content, list | tuple):
         return None
-    structured = getattr(value, "structured_content", getattr(value, "structuredContent", None))
+    structured = _either(value, "structured_content", "structuredContent")
     items = [
         item
         if isinstance(item, dict)

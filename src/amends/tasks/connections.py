@@ -101,9 +101,7 @@ class Connection:
             if any(_unreachable(part) for part in _parts(fault)):
                 self._broken()
             raise FaultError.from_fault(_said(fault, self._told)) from exc
-        failed = (
-            failed_answer(answer) if getattr(answer, "is_error", getattr(answer, "isError", False)) else None
-        )
+        failed = failed_answer(answer) if getattr(answer, "is_error", False) else None
         if failed is not None:
             raise FaultError.from_fault(_said(failed, self._told))
         return answer

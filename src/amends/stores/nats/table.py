@@ -8,6 +8,7 @@ to be rid of the message; and in milliseconds for readers, who count it from the
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 
@@ -25,6 +26,8 @@ _ID, _LAST, _TTL = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence", "Nats-T
 _KEY, _EXPIRES, _DELETED = "Amends-Key", "Amends-Expires-Ms", "Amends-Deleted"
 # How long a deletion is remembered: as long as a copy of the value could be on its way from a server that was away.
 _DELETION_KEPT = "300s"
+_STALE, _PAUSE = 40, 0.05
+"""Looks at a copy that is behind, and seconds between them."""
 
 
 class NatsTable:
@@ -103,6 +106,7 @@ class NatsTable:
             return await self._streams.publish("table", self.name, subject, value, headers)
         headers[_LAST] = str(revision)
         tries: list[int] = []
+        stale = 0
         while True:
             try:
                 return await self._streams.publish("table", self.name, subject, value, headers, tries)
@@ -115,6 +119,11 @@ class NatsTable:
             row = await self._row(stored)
             actual = 0 if row is None else row.revision
             expected = str(0 if stored is None else stored.seq)
+            if actual == revision and expected == headers[_LAST] and stale < _STALE:
+                # The leader knows of a newer write than the copy that was read: that copy has still to hear of it.
+                stale += 1
+                await asyncio.sleep(_PAUSE)
+                continue
             if actual != revision or expected == headers[_LAST]:
                 raise ConflictError(self._what(key), revision, actual)
             # Absent to a reader, and yet a message lies there: a deletion, or a value past its time.
