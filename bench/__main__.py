@@ -1,13 +1,15 @@
 """
-Every measurement in one run.
+Every measurement, each section in one run.
 
-    python -m bench                 all of them, printed and written to docs/benchmarks.md
-    python -m bench extraction      some of them, printed only
+    python -m bench                       all of them, printed and written to docs/benchmarks.md
+    python -m bench extraction            some of them, printed only
+    python -m bench --write extraction    some of them, in place of their sections in docs/benchmarks.md
 """
 
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,7 @@ SECTIONS = {
     "tasks": "Durable tasks",
 }
 HERE = Path(__file__).resolve().parent.parent
+PAGE = HERE / "docs" / "benchmarks.md"
 
 
 def machine() -> str:
@@ -55,20 +58,34 @@ def section(name: str) -> list[str]:
     return done.stdout.rstrip().splitlines()
 
 
-def main() -> int:
-    chosen = [name for name in sys.argv[1:] if name in SECTIONS] or list(SECTIONS)
+def written(measured: dict[str, list[str]]) -> str:
+    """The page with these sections made anew, and the others as they are."""
+    page = PAGE.read_text() if PAGE.exists() else ""
+    kept = dict(re.findall(r"^## (.*)\n\n((?:(?!^## ).*\n)*)", page, re.MULTILINE))
+    for name, lines in measured.items():
+        kept[SECTIONS[name]] = "\n".join(lines) + "\n"
     parts = [
         "# Benchmarks",
         "",
-        f"One run on: {machine()}. CPU time, interleaved, medians; ratios are what counts.",
+        f"Each section is one run on: {machine()}. CPU time, interleaved, medians, unless it says otherwise; ratios are",
+        "what counts.",
+        "",
     ]
+    parts += [f"## {title}\n\n{kept[title].rstrip()}\n" for title in SECTIONS.values() if title in kept]
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Measure what was asked for."""
+    asked = sys.argv[1:]
+    chosen = [name for name in asked if name in SECTIONS] or list(SECTIONS)
+    measured = {}
     for name in chosen:
         print(f"\n## {SECTIONS[name]}\n", flush=True)
-        lines = section(name)
-        print("\n".join(lines), flush=True)
-        parts += ["", f"## {SECTIONS[name]}", "", *lines]
-    if len(chosen) == len(SECTIONS):
-        (HERE / "docs" / "benchmarks.md").write_text("\n".join(parts) + "\n")
+        measured[name] = section(name)
+        print("\n".join(measured[name]), flush=True)
+        if "--write" in asked or len(chosen) == len(SECTIONS):
+            PAGE.write_text(written(measured))
     return 0
 
 
