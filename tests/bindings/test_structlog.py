@@ -14,11 +14,14 @@ from amends.testing import FakeClock, Script
 
 @pytest.fixture
 def records():
-    """What structlog got."""
+    """What structlog got, whatever somebody else has configured in this process."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
     binding.install()
     with FakeClock(), structlog.testing.capture_logs() as captured:
         yield captured
     binding.remove()
+    structlog.configure(**before)
 
 
 def test_one_record_per_event(records):

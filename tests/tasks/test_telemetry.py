@@ -109,7 +109,9 @@ async def test_the_log_record_of_s3(still, agent, caplog):
 
 
 async def test_structlog(still, agent):
-    """The same record."""
+    """The same record, whatever somebody else has configured in this process."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
     set_hooks(structlog_event)
     try:
         still.register(agent)
@@ -121,6 +123,7 @@ async def test_structlog(still, agent):
         assert said["error"]["code"] == "MCP_NOT_CONNECTED"
     finally:
         telemetry._hooks = None
+        structlog.configure(**before)
 
 
 async def test_the_events_of_a_life(still, clock, agent, events):
