@@ -1,12 +1,18 @@
 """What the whole suite needs: interrupts that work, and reports that can travel between its workers."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever is started in the background of a shell inherits deafness, and all its children do.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+HERE = Path(__file__).parent
+REAL = {"arcp", "audit", "bindings", "chain", "cluster", "demo", "http", "process", "stores", "tasks"}
+"""Where servers, processes and networks are real."""
 
 
 def pytest_collection_modifyitems(items):
@@ -17,7 +23,7 @@ def pytest_collection_modifyitems(items):
     twice fails.
     """
     for item in items:
-        if "nats" in item.nodeid or item.path.parent.name in {"cluster", "demo"}:
+        if item.path.relative_to(HERE).parts[0] in REAL:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
