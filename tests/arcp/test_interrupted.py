@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from amends import stores
+from amends.arcp import Limits
 from amends.arcp.runtime import keeper
 from amends.arcp.runtime.entries import ACTIVE, KEYS, KeyRow, Order, encode, key_name
+from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.steps import Steps
 from amends.arcp.wire import new_id
 from amends.errors.arcp import InternalError
@@ -17,6 +21,8 @@ from tests.arcp.raw import connected
 
 pytestmark = pytest.mark.parametrize("store_url", ["nats"], indirect=True)
 PRINCIPAL = "alice"
+LONG = 100
+"""Seconds after which something is lost; what is waited for takes a few leases, and a busy machine's time."""
 
 
 class Crash(Exception):
@@ -28,8 +34,11 @@ def crash_after(monkeypatch):
     """Lets so many steps of a commit happen."""
     whole = Steps._one_by_one
 
-    def set(count, error=Crash):
+    def set(ledger, count, error=Crash):
         async def some(self, store):
+            if store is not ledger.store:
+                # Somebody else's.
+                return await whole(self, store)
             monkeypatch.setattr(Steps, "_one_by_one", whole)
             self._steps = self._steps[:count]
             await whole(self, store)
@@ -38,6 +47,13 @@ def crash_after(monkeypatch):
         monkeypatch.setattr(Steps, "_one_by_one", some)
 
     return set
+
+
+@pytest.fixture
+async def gone(store_url):
+    """The ledger of a node that nobody vouches for: it writes what the test lets it write, and looks after nothing."""
+    async with await stores.open(store_url) as store:
+        yield Ledger(store, new_id("node"), Limits())
 
 
 def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
@@ -58,15 +74,13 @@ def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
 @pytest.mark.parametrize(
     ("here", "steps"), [(True, 1), (True, 2), (True, 3), (False, 2), (False, 3), (False, 4)]
 )
-async def test_accepting_is_interrupted(store_url, begin, crash_after, steps, here):
+async def test_accepting_is_interrupted(store_url, begin, gone, crash_after, steps, here):
     """The same key submitted again leads to one job that ends, wherever the first try stopped."""
-    dying = await begin(store_url, agents=False, limits={"node_lease": 0.6, "running": 0})
     living = await begin(store_url, limits={"node_lease": 0.6})
     first = order()
-    crash_after(steps)
+    crash_after(gone, steps)
     with pytest.raises(Crash):
-        await dying._node.ledger.accept(first, here=here)
-    await dying.abandon()
+        await gone.accept(first, here=here)
     raw = await connected(living)
     fingerprint = await _same_fingerprint(living, raw)
     row = await living._node.ledger.key(first.key)
@@ -83,7 +97,7 @@ async def test_accepting_is_interrupted(store_url, begin, crash_after, steps, he
         assert end["job_id"] != first.job_id
         assert end["payload"]["result"] == 1
         assert kinds in ([], ["annulled"])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG):
         while [row async for row in living._node.store.table(ACTIVE).scan()]:
             await asyncio.sleep(0.05)
     await raw.close()
@@ -103,7 +117,7 @@ async def test_who_was_slow_with_its_key_begins_nothing(store_url, begin, crash_
     """Taken over before the log was begun: the slow one is refused by the log, and leaves no row."""
     node = (await begin(store_url))._node
     slow = order()
-    crash_after(1)
+    crash_after(node.ledger, 1)
     with pytest.raises(Crash):
         await node.ledger.accept(slow, here=True)
     assert await node.ledger.annul(slow.key) == slow.job_id
@@ -136,16 +150,13 @@ async def test_a_buried_id_is_not_begun(store_url, begin):
 
 @pytest.mark.parametrize("repeatable", [True, False])
 @pytest.mark.parametrize("steps", [1, 2])
-async def test_starting_is_interrupted(store_url, begin, crash_after, steps, repeatable):
+async def test_starting_is_interrupted(store_url, begin, gone, crash_after, steps, repeatable):
     """A node dies between saying that it has a job and everything else: the job has one end all the same."""
-    dying = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
     first = order(key=None, repeatable=repeatable)
-    ledger = dying._node.ledger
-    await ledger.accept(first, here=False)
-    crash_after(steps)
+    await gone.accept(first, here=False)
+    crash_after(gone, steps)
     with pytest.raises(Crash):
-        await ledger.start(first, await ledger.tail(first.job_id))
-    await dying.abandon()
+        await gone.start(first, await gone.tail(first.job_id))
     living = await begin(store_url, limits={"node_lease": 0.5})
     kinds = await _ended(living, first.job_id)
     assert kinds[-1] == ("result" if repeatable else "error")
@@ -153,33 +164,27 @@ async def test_starting_is_interrupted(store_url, begin, crash_after, steps, rep
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-async def test_putting_back_is_interrupted(store_url, begin, crash_after, steps):
+async def test_putting_back_is_interrupted(store_url, begin, gone, crash_after, steps):
     """A keeper dies while it puts a dead node's job back: the next one goes on with it."""
-    dead = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
     first = order(key=None, repeatable=True)
-    await dead._node.ledger.accept(first, here=True)
-    ledger = dead._node.ledger
-    crash_after(steps)
+    await gone.accept(first, here=True)
+    crash_after(gone, steps)
     with pytest.raises(Crash):
-        await ledger.requeue(first, await ledger.tail(first.job_id))
-    await dead.abandon()
+        await gone.requeue(first, await gone.tail(first.job_id))
     living = await begin(store_url, limits={"node_lease": 0.5})
     assert (await _ended(living, first.job_id)).count("result") == 1
 
 
-async def test_running_again_is_interrupted(store_url, begin, crash_after):
+async def test_running_again_is_interrupted(store_url, begin, gone, crash_after):
     """Between the log and its row: the next submission with the key has the row written, and the keeper sees to it."""
-    dying = await begin(store_url, agents=False, limits={"node_lease": 0.5, "running": 0})
     living = await begin(store_url, limits={"node_lease": 0.5})
     raw = await connected(living)
     end = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
     assert end["type"] == "job.error"
-    ledger = dying._node.ledger
     job_id = end["job_id"]
-    crash_after(1)
+    crash_after(gone, 1)
     with pytest.raises(Crash):
-        await ledger.again(await ledger.order(job_id), await ledger.tail(job_id), here=True)
-    await dying.abandon()
+        await gone.again(await gone.order(job_id), await gone.tail(job_id), here=True)
     again = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
     assert again["job_id"] == job_id
     assert again["payload"]["details"]["in_doubt"] is True
@@ -199,6 +204,55 @@ async def test_a_node_ends_what_it_gave_up(store_url, begin):
     await raw.close()
 
 
+@pytest.mark.parametrize("beginning", ["start", "again"])
+async def test_a_job_that_is_being_begun_is_not_given_up(store_url, begin, monkeypatch, beginning):
+    """The store takes longer than a lease to write that a job begins here: its own keeper leaves it alone."""
+    runtime = await begin(store_url)
+    node = runtime.node
+    raw = await connected(runtime)
+    write, looked = getattr(node.ledger, beginning), []
+
+    async def slow(*args, **options):
+        mark = await write(*args, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(keeper, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+            await keeper._bury(node)
+        looked.append(mark)
+        return mark
+
+    if beginning == "start":
+        first = order(key=None)
+        monkeypatch.setattr(node.ledger, "start", slow)
+        await node.ledger.accept(first, here=False)
+        assert await _ended(runtime, first.job_id) == ["accepted", "started", "result"]
+    else:
+        await raw.run("flaky", {"fails": 1}, idempotency_key="k")
+        monkeypatch.setattr(node.ledger, "again", slow)
+        assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
+    assert len(looked) == 1
+    assert (node.taken_over, node.placing) == (0, set())
+    await raw.close()
+
+
+async def test_running_again_fails_in_the_store(store_url, begin, monkeypatch):
+    """Nobody knows whether it was written: the place that was kept for it is free again."""
+    runtime = await begin(store_url)
+    node = runtime.node
+    raw = await connected(runtime)
+    await raw.run("flaky", {"fails": 1}, idempotency_key="k")
+
+    async def failing(*args, **options):
+        raise stores.StoreUnavailableError("gone", "maybe")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.ledger, "again", failing)
+        answer = await raw.submit("flaky", {"fails": 1}, idempotency_key="k")
+        assert answer["type"] == "job.error"
+    assert (node.running, node.placing) == (0, set())
+    assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
+    await raw.close()
+
+
 async def test_only_one_node_looks_at_a_job_that_waits(store_url, begin):
     """Each node has its share of the queue's jobs to look at; together they look at all."""
     nodes = [(await begin(store_url, agents=False))._node for _ in range(3)]
@@ -209,7 +263,7 @@ async def test_only_one_node_looks_at_a_job_that_waits(store_url, begin):
 
 
 async def _ended(runtime, job_id):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG):
         while True:
             kinds = await _kinds(runtime, job_id)
             if kinds and kinds[-1] in {"result", "error"}:
@@ -224,13 +278,13 @@ async def test_a_session_whose_row_lives_a_moment_longer(store_url, begin):
     raw = await connected(runtime)
     await raw.run("echo", 1)
     await raw.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LONG):
         while raw.session_id not in node.sessions._left:
             await asyncio.sleep(0.01)
     node.sessions._left[raw.session_id] = ("alice", node.loop.time())
     await node.sessions.expire()
     assert raw.session_id in node.sessions._left
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG):
         while [name for name in (await node.store.names())["logs"] if "session" in name]:
             await node.sessions.expire()
             await asyncio.sleep(0.1)
@@ -245,7 +299,7 @@ async def test_somebody_forgets_what_a_node_that_left_has_ended(store_url, begin
     job_id = (await raw.run("echo", 1))["job_id"]
     await second.node.meet()
     await first.stop()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG):
         while job_id not in {ended.job_id for ended in second.node.ended}:
             await asyncio.sleep(0.05)
 
@@ -262,7 +316,7 @@ async def test_a_node_vouches_for_itself_while_it_is_busy(store_url, begin, monk
     runtime = await begin(store_url, limits={"node_lease": 1.0})
     await busy.wait()
     nodes, revisions = runtime.node.store.table("arcp.nodes"), set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LONG):
         while len(revisions) < 3:
             row = await nodes.get(runtime.node.id)
             if row is not None:

@@ -275,12 +275,17 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
         here = agent is not None and node.has_room(first.agent)
         if here:
             node.reserve()
+        node.placing.add(row.job_id)
         try:
             mark = await ledger.again(first, tail, here=here)
-        except ConflictError:
+        except BaseException as error:
             if here:
                 node.release()
-            continue
+            if isinstance(error, ConflictError):
+                continue
+            raise
+        finally:
+            node.placing.discard(row.job_id)
         feed = Feed(session, row.job_id, first.trace, last + 2, SUBMITTED)
         if here and agent is not None:
             node.accepted(first.principal)

@@ -140,6 +140,8 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
             await lease.done()
         return
     node.reserve()
+    # However long the store takes: until the job runs here, the keeper is not to think it was given up.
+    node.placing.add(job_id)
     try:
         mark = await node.ledger.start(order, tail)
     except ConflictError:
@@ -149,6 +151,8 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
     except BaseException:
         node.release()
         raise
+    finally:
+        node.placing.discard(job_id)
     job = begin(node, order, agent, mark, tail[0] + 1)
     node.accepted(order.principal)
     if mark.run > 1 or mark.epoch > 1:
