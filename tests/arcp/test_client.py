@@ -1085,7 +1085,7 @@ async def test_a_result_too_large_to_be_read():
 
 async def test_a_connection_that_lasted_is_no_failed_try(monkeypatch):
     """However quiet it was: tries are counted anew."""
-    monkeypatch.setattr("amends.arcp.client.link._LASTED", -1.0)
+    monkeypatch.setattr("amends.arcp.client.comeback._LASTED", -1.0)
     lost_often = [welcomes_and_leaves] * 10
 
     async def last(peer):
@@ -1651,7 +1651,7 @@ async def test_events_of_a_job_whose_acceptance_was_lost():
         assert await handle.done == "fine"
         assert [event.seq async for event in handle.events()] == [1, 4]
         await asyncio.sleep(0)
-        assert client._unclaimed == {}
+        assert client._inbox._unclaimed == {}
 
 
 # -- this process

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from asyncio import Future, Lock
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from amends.arcp.client.failures import lost, received
+from amends.arcp.client.failures import lost
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Dial, Ticket
+from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
 from amends.arcp.client.link import Link
-from amends.arcp.client.requests import Requests
 from amends.arcp.client.settings import Settings
 from amends.arcp.client.tracing import current_trace_id
-from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload, text_of
 from amends.arcp.wire import messages as m
-from amends.core.fault import Fault
+from amends.arcp.wire import text_of
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 
@@ -24,7 +24,6 @@ __all__ = ["Client"]
 
 _ENDED = frozenset({"success", "error", "cancelled", "timed_out"})
 _PAGE = 100
-_UNCLAIMED = 64
 
 
 class Client:
@@ -34,11 +33,9 @@ class Client:
         self._dial = dial
         self._token = token
         self._settings = settings
-        self._jobs: dict[str, Job] = {}
-        self._unclaimed: dict[str, Job] = {}
-        """Jobs heard of while a submission waits for its answer: the answer may have been lost with a connection."""
-        self._requests = Requests(settings.request_timeout)
-        self._link = Link(dial, token, settings, self)
+        self._inbox = Inbox(settings, partial(Handle, self))
+        self._jobs, self._requests = self._inbox.jobs, self._inbox.requests
+        self._link = Link(dial, token, settings, self._inbox)
         self._renewing = Lock()
         self._closed = False
 
@@ -292,135 +289,13 @@ class Client:
         async with self._renewing:
             if self._link.fault is None or self._closed:
                 return
-            old, self._link = self._link, Link(self._dial, self._token, self._settings, self)
+            old, self._link = self._link, Link(self._dial, self._token, self._settings, self._inbox)
             await old.close()
             try:
                 await self._link.open()
             except FaultError as error:
                 self._link.fault = error.fault
                 raise
-
-    # -- what the link tells us
-
-    def arrived(self, message: Envelope, size: int) -> Any:
-        """A message that is about jobs or answers a request."""
-        type = message.type
-        if type == "job.event":
-            job = self._jobs.get(message.job_id or "") or self._unclaimed_job(message.job_id)
-            if job is None or not job.take(message):
-                return None
-            wait = job.events.room(self._settings.patience) if job.events.crowded else None
-            if wait is None:
-                job.event(message, size)
-                return None
-            return self._later(job, message, size, wait)
-        if type == "job.result" or type == "job.error":  # noqa: PLR1714 - the hot path
-            return self._terminal(message)
-        if type == "job.accepted":
-            return self._accepted(message)
-        answers = _ANSWERS.get(type)
-        if answers is not None:
-            self._answered(message, answers)
-        return None
-
-    def _unclaimed_job(self, job_id: str | None) -> Job | None:
-        """
-        A job nobody here knows (yet).
-
-        After a resumption the events of a job can come before the answer to its submission: that was lost, and is
-        asked for again. They are kept for whoever gets that answer. An end is not: the new answer brings its own.
-        """
-        if not job_id or not self._requests.any("job.submit"):
-            self._unclaimed.clear()
-            return None
-        job = self._unclaimed.get(job_id)
-        if job is None and len(self._unclaimed) < _UNCLAIMED:
-            job = self._unclaimed[job_id] = Job(job_id, None, self._settings)
-        return job
-
-    @staticmethod
-    async def _later(job: Job, message: Envelope, size: int, wait: Any) -> None:
-        await wait
-        job.event(message, size)
-
-    def _accepted(self, message: Envelope) -> None:
-        accepted = read_payload(message)
-        if isinstance(accepted, Malformed):
-            payload = payload_of(message) or {}
-            job_id = payload.get("job_id", message.job_id)
-            if not isinstance(job_id, str):
-                return
-            accepted = m.Accepted(job_id, request_id=_named(payload))
-        if accepted.request_id is None and accepted.delegate_id is not None:
-            # A child of one of our jobs (10.1): nobody here asked for it.
-            return
-        job = self._jobs.get(accepted.job_id) or self._unclaimed.pop(accepted.job_id, None)
-        if job is None:
-            job = Job(accepted.job_id, None, self._settings)
-        job.trace_id = job.trace_id or accepted.trace_id or message.trace_id
-        if self._requests.answer(Handle(self, job, accepted), "job.submit", accepted.request_id):
-            # Known from now on: its events may be right behind.
-            job.submitted = True
-            self._jobs[accepted.job_id] = job
-
-    def _terminal(self, message: Envelope) -> None:
-        job = self._jobs.get(message.job_id or "")
-        if message.type == "job.error" and (message.event_seq is None or job is None):
-            payload = payload_of(message) or {}
-            named = _named(payload)
-            fault = received("job.error", payload, message.trace_id)
-            if named is not None or job is None:
-                # Refused before there was a job, or a request about one was.
-                if message.event_seq is None:
-                    self._requests.refuse(
-                        fault, named, None if message.job_id else "job.submit", message.job_id
-                    )
-                return
-        if job is None or not job.take(message):
-            return
-        # In this order: whatever goes wrong, a job that is listed is told of the session's end.
-        job.finish(message)
-        del self._jobs[job.job_id]
-        self._requests.settle("job.cancel", job.job_id, None)
-
-    def _answered(self, message: Envelope, request: str) -> None:
-        payload = read_payload(message)
-        if isinstance(payload, Malformed):
-            fault = received(message.type, None, message.trace_id)
-            self._requests.refuse(fault, _named(payload_of(message) or {}), request, message.job_id)
-            return
-        job_id = getattr(payload, "job_id", None) or message.job_id
-        self._requests.answer(payload, request, payload.request_id, job_id)
-
-    def refused(self, fault: Fault, payload: dict[str, Any]) -> None:
-        """A session.error: for the request it names, or the oldest that waits (published runtimes answer in order)."""
-        self._requests.refuse(fault, _named(payload))
-
-    def resumed(self) -> None:
-        """Ask again what may be asked again."""
-        for message in self._requests.again():
-            message.session_id = self._link.session_id
-            self._link.post(message)
-
-    def ended(self, fault: Fault) -> None:
-        """Tell everybody who waits."""
-        jobs, self._jobs = self._jobs, {}
-        for job in jobs.values():
-            job.fail(fault)
-        self._requests.fail_all(fault)
-
-
-# Answer → the request it answers.
-_ANSWERS = {
-    "session.jobs": "session.list_jobs",
-    "job.subscribed": "job.subscribe",
-    "job.cancelled": "job.cancel",
-}
-
-
-def _named(payload: dict[str, Any]) -> str | None:
-    request = payload.get("request_id")
-    return request if isinstance(request, str) else None
 
 
 def _whole(seconds: float | None) -> float | None:

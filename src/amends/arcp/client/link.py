@@ -9,10 +9,10 @@ cannot be, everything that waits is told why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from random import random
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from amends.arcp.client.comeback import Comeback
 from amends.arcp.client.failures import error_of, lost, received, window_over
 from amends.arcp.client.handshake import Dial, Opened, Ticket, open_session
 from amends.arcp.client.outbox import Outbox
@@ -29,18 +29,13 @@ from amends.arcp.wire import (
 )
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
-from amends.errors.base import FaultError
 
 __all__ = ["Link", "Receiver"]
 
-_WINDOW = 600.0
-"""Seconds, where the welcome names no window: v1.0's example."""
 _INTERVAL = 30.0
 _GARBAGE = 16
 """Frames in a row that are no messages, before the connection counts as broken."""
 _GOODBYE = 2.0
-_LASTED = 10.0
-"""Seconds after which a connection was worth its while, however quiet it was."""
 _OVER: Any = object()
 _TURN = 64
 """Messages taken before others on the loop get their turn."""
@@ -55,8 +50,8 @@ class Receiver(Protocol):
     def refused(self, fault: Fault, payload: dict[str, Any]) -> None:
         """A `session.error`: some request may be meant."""
 
-    def resumed(self) -> None:
-        """The session goes on, on another connection: ask again what was not answered."""
+    def unanswered(self) -> Iterable[Envelope]:
+        """The session goes on, on another connection: what is to be asked again there."""
 
     def ended(self, fault: Fault) -> None:
         """Nothing more will come."""
@@ -74,18 +69,14 @@ class Link:
         self._outbox = Outbox()
         self._pulse = Pulse(self._say, lambda: self._outbox.spoke, self._fell_silent)
         self._task: asyncio.Task[None] | None = None
+        self._comeback = Comeback(dial, token, settings)
         self._open = asyncio.Event()
-        self._hurry = asyncio.Event()
         self._closing = False
         self._said_goodbye = asyncio.Event()
         self._session_error: Fault | None = None
         self._silent = False
         self._gap_at = -1
-        self._fruitful = True
-        self._away_since = self._opened_at = 0.0
-        self._tries = 0
         self._resume_token: str | None = None
-        self._window = _WINDOW
         self.fault: Fault | None = None
         """Why the session is over, once it is."""
         self.session_id = ""
@@ -180,8 +171,8 @@ class Link:
         if self._open.is_set():
             # The reading task has to see that this connection is over before anybody waits for the next.
             self._drop()
-        self._hurry.set()
-        await self.ready(self._window + self._settings.connect_timeout)
+        self._comeback.hurry()
+        await self.ready(self._comeback.window + self._settings.connect_timeout)
 
     # -- sending
 
@@ -219,7 +210,7 @@ class Link:
 
     async def _read(self) -> None:
         """Hand on what comes, until the connection is over."""
-        outbox, pulse, now = self._outbox, self._pulse, self._loop.time
+        outbox, pulse, comeback, now = self._outbox, self._pulse, self._comeback, self._loop.time
         connection = outbox.connection
         garbage = in_a_row = 0
         while connection is not None and connection is outbox.connection:
@@ -234,7 +225,7 @@ class Link:
                     break
                 continue
             garbage = 0
-            self._fruitful = True
+            comeback.fruitful = True
             more = self._take(message, len(frame))
             if more is not None:
                 if more is _OVER:
@@ -328,70 +319,29 @@ class Link:
         reason = "silent" if self._silent else "gap" if self._gap_at == self.last_seq else "disconnected"
         if self._resume_token is None:
             return lost(reason)
-        policy = self._settings.resuming
-        now = self._loop.time()
-        if self._fruitful or now - self._opened_at > _LASTED:
-            self._away_since, self._tries = now, 0
-        # Else the last resumption brought nothing before it was lost: it counts as one more failed try, so that a
-        # peer that welcomes and hangs up, or replays a frame too large to be read, is not gone back to for ever.
-        self._fruitful = False
-        patience = self._window
-        if policy.max_wait is not None and self._settings.auto_resume:
-            patience = min(patience, policy.max_wait)
-        last = lost(reason)
-        while True:
-            self._tries += 1
-            left = patience - (self._loop.time() - self._away_since)
-            if left <= 0:
-                return window_over(reason=reason) if patience >= self._window else last
-            if policy.attempts is not None and self._tries > policy.attempts:
-                return last
-            wait = policy.backoff.jitter(policy.backoff.wait(self._tries), random())  # noqa: S311 - jitter
-            called = await self._pause(min(left, wait) if self._settings.auto_resume else left)
-            if not called and not self._settings.auto_resume:
-                return window_over(reason=reason)
-            resume = m.Resume(self.session_id, self._resume_token, self.last_seq)
-            try:
-                opened = await open_session(self._dial, self._token, self._settings, resume)
-            except FaultError as error:
-                # Nobody there: try again. Refused: that is final.
-                if error.fault.origin is None or error.fault.origin.path != "connection":
-                    return error.fault
-                last = error.fault
-                continue
-            if opened.session_id != self.session_id:
-                # It opened another session instead: what we wait for is not in it.
-                await opened.connection.close()
-                return window_over(reason="forgotten")
-            self._adopt(opened)
-            # At once: what is asked from now on is not in doubt.
-            self._receiver.resumed()
-            await self._take_early(opened)
-            return None
-
-    async def _pause(self, delay: float) -> bool:
-        """Wait before a try; whether somebody called `resume`, which ends the wait."""
-        try:
-            async with asyncio.timeout(delay):
-                await self._hurry.wait()
-        except TimeoutError:
-            return False
-        self._hurry.clear()
-        return True
+        resume = m.Resume(self.session_id, self._resume_token, self.last_seq)
+        opened = await self._comeback.back(resume, reason)
+        if isinstance(opened, Fault):
+            return opened
+        self._adopt(opened)
+        # At once: what is asked from now on is not in doubt.
+        for message in self._receiver.unanswered():
+            message.session_id = self.session_id
+            self.post(message)
+        await self._take_early(opened)
+        return None
 
     def _adopt(self, opened: Opened) -> None:
         welcome = opened.welcome
         self._outbox.attach(opened.connection)
         self._resume_token = welcome.resume_token or None
-        if welcome.resume_window_sec is not None and welcome.resume_window_sec >= 0:
-            self._window = welcome.resume_window_sec
         capabilities = welcome.capabilities or m.Capabilities()
         self.welcome = welcome
         self.session_id = opened.session_id
         self.features = negotiated(self._settings.features, capabilities.features or ())
         self._silent = False
         self._session_error = None
-        self._opened_at = self._loop.time()
+        self._comeback.opened(welcome)
         self._open.set()
         self._pulse.start(self._interval, acks="ack" in self.features)
 
