@@ -138,6 +138,9 @@ class Customer:
                 if mark.kind in {"event", "result", "error"}
             ]
             ends = [mark for mark in marks if mark.ended]
+            turns = [turn for turn, _ in itertools.groupby((mark.epoch, mark.node) for mark in marks)]
+            if [epoch for epoch, _ in turns] != sorted({epoch for epoch, _ in turns}):
+                self.wrong.append(f"{key} ({job}) was written by a node that no longer had it: {turns}")
             runs = [mark.run for mark in ends]
             if len(runs) != len(set(runs)) or len(runs) != 1:
                 self.wrong.append(f"{key} ({job}) has ends of runs {runs}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from amends import stores
 from amends.arcp.runtime.ledger import Ledger
@@ -15,31 +16,59 @@ from tests.cluster.customer import Customer
 from tests.cluster.machines import RuntimeProcess, Wire, balancer, started
 from tests.stores.servers import NatsCluster, NatsServer
 
+_LEASE = 3.0
 
-async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes=4):
-    """Load on a cluster while one process after the other is killed; what was seen."""
+
+@asynccontextmanager
+async def behind_wires(servers, name):
+    """The same cluster by another way, one that can be cut."""
+    async with AsyncExitStack() as stack:
+        wires = [await stack.enter_async_context(Wire(node.port)) for node in servers.nodes]
+        hosts = ",".join(f"127.0.0.1:{wire.port}" for wire in wires)
+        yield wires, f"nats://{hosts}/{name}?replicas=3&timeout=20"
+
+
+async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes=4, cut=False):
+    """Load on a cluster while one process after the other is killed, or cut off for a while; what was seen."""
     servers = NatsCluster(directory)
     servers.start()
     machines.callback(servers.stop)
-    url = servers.url("storm")
-    runtimes = [RuntimeProcess(url, "--repeatable", "--drain", "0", lease=3.0) for _ in range(nodes)]
-    await asyncio.to_thread(started, machines, *runtimes)
-    crowd = [Customer(balancer(runtimes, seed + n), f"c{n}") for n in range(customers)]
-    dice = random.Random(seed)
-    kills = {"nats": 0, "runtime": 0}
-    going = [asyncio.ensure_future(customer.go()) for customer in crowd]
+    async with behind_wires(servers, "storm") as (wires, detour):
+        urls = [servers.url("storm")] * (nodes - cut) + [detour] * cut
+        runtimes = [RuntimeProcess(url, "--repeatable", "--drain", "0", lease=_LEASE) for url in urls]
+        await asyncio.to_thread(started, machines, *runtimes)
+        crowd = [Customer(balancer(runtimes, seed + n), f"c{n}") for n in range(customers)]
+        going = [asyncio.ensure_future(customer.go()) for customer in crowd]
+        troubles = {"runtime": runtimes, "nats": servers.nodes} | ({"cut": [wires]} if cut else {})
+        counts = await trouble(troubles, seconds, every, random.Random(seed))
+        return await settled(servers, crowd, going) | {"kills": counts}
+
+
+async def trouble(troubles, seconds, every, dice):
+    """One thing at a time, of each kind in turn: three servers bear the loss of one."""
+    counts = dict.fromkeys(troubles, 0)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        await asyncio.sleep(min(every, max(0.0, end - time.monotonic())))
-        if time.monotonic() >= end:
-            break
-        # One at a time: three servers bear the loss of one.
-        kind = "nats" if kills["runtime"] > kills["nats"] else "runtime"
-        kills[kind] += 1
-        victim = dice.choice(servers.nodes if kind == "nats" else runtimes)
-        await asyncio.to_thread(victim.kill)
-        await asyncio.sleep(every / 4)
-        await asyncio.to_thread(victim.start)
+    while time.monotonic() + every < end:
+        await asyncio.sleep(every)
+        kind = min(counts, key=counts.__getitem__)
+        counts[kind] += 1
+        victim = dice.choice(troubles[kind])
+        if kind == "cut":
+            for wire in victim:
+                wire.cut()
+            # Long enough for the others to take its jobs over, while it goes on with them.
+            await asyncio.sleep(_LEASE * 1.5)
+            for wire in victim:
+                wire.mend()
+        else:
+            await asyncio.to_thread(victim.kill)
+            await asyncio.sleep(every / 4)
+            await asyncio.to_thread(victim.start)
+    return counts
+
+
+async def settled(servers, crowd, going):
+    """Everything comes to its end; then what was heard is held against what was written."""
     for customer in crowd:
         customer.more = False
     begun = time.monotonic()
@@ -52,14 +81,13 @@ async def storm(machines, directory, *, seconds, every, customers, seed=0, nodes
         for customer in crowd
         if customer.open or customer.waiting
     ]
-    async with await stores.open(url) as store:
+    async with await stores.open(servers.url("storm")) as store:
         ledger = Ledger(store, "test", Limits())
         for customer in crowd:
             await customer.compare(ledger)
             wrong += customer.wrong
         standing = await look(store)
     return {
-        "kills": kills,
         "jobs": sum(len(customer.ends) for customer in crowd),
         "events": sum(customer.last for customer in crowd),
         "resumed": sum(customer.resumed for customer in crowd),

@@ -23,14 +23,13 @@ pytestmark = pytest.mark.soak
 
 
 async def test_a_long_storm(machines, tmp_path):
-    """Five minutes of load, a process killed every four seconds."""
-    seen = await storm(machines, tmp_path, seconds=300.0, every=4.0, customers=6, seed=7)
+    """Three minutes of load; every three seconds a process is killed, or a node cut off until its jobs are taken over."""
+    seen = await storm(machines, tmp_path, seconds=180.0, every=3.0, customers=6, seed=7, cut=True)
     print(json.dumps(seen))
     assert seen["wrong"] == []
     assert seen["resumed"] > 0
     assert seen["restarted"] > 0
-    assert seen["kills"]["nats"] > 10
-    assert seen["kills"]["runtime"] > 10
+    assert min(seen["kills"].values()) >= 5
 
 
 HOUR = 1.0

@@ -50,6 +50,8 @@ class NatsServer:
         if self._cluster:
             command += ["--cluster_name", self._cluster, "--cluster", f"nats://127.0.0.1:{self.cluster_port}"]
             command += ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in self.routes)]
+            # Whoever comes through a wire that can be cut must not be told of a way around it.
+            command += ["--no_advertise"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if wait:
             self.wait()

@@ -5,9 +5,12 @@ What the agents do is written to tables of their own in the same file: once insi
 there must be one row each, and once outside (`begins`, `undos`), where a crash may leave several. A step that
 begins looks, in the same transaction, whether the task's log has it as finished already: that must never be.
 
-    python -m tests.tasks.chaos FILE [URL]    a worker, until it is killed; the tasks on another store than the file's
+    python -m tests.tasks.chaos FILE                    a worker, until it is killed
+    python -m tests.tasks.chaos FILE URL                the same, the tasks on another store than the file's
+    python -m tests.tasks.chaos submit URL FROM TO      whoever wants them done, until all are accepted, or it is killed
 
-On another store the log cannot be looked at from here, and there is no transaction to share: then a step is keyed instead.
+On another store the log cannot be looked at from here, and there is no transaction to share: then a step is keyed instead, and
+the time tells whether it began after it was finished.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import asyncio
 import random
 import sqlite3
 import sys
+import time
 
 from msgspec.structs import replace
 
@@ -27,13 +31,13 @@ from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
 LEASE = 1.5
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
 TABLES = """
-    CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, again INTEGER);
+    CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, at REAL, again INTEGER);
     CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
     CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
     CREATE TABLE IF NOT EXISTS deeds (task TEXT, step TEXT);
 """
 _BEGIN = """
-    INSERT INTO begins SELECT :task, :step, EXISTS (
+    INSERT INTO begins SELECT :task, :step, :at, EXISTS (
         SELECT 1 FROM amends_logs AS log
         JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
         JOIN json_each(CAST(entry.value AS TEXT)) AS record
@@ -54,8 +58,8 @@ class Ledger:
         self._connection.executescript(TABLES)
 
     def begin(self, ctx) -> None:
-        statement = _BEGIN if self.shared else "INSERT INTO begins VALUES (:task, :step, 0)"
-        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step})
+        statement = _BEGIN if self.shared else "INSERT INTO begins VALUES (:task, :step, :at, 0)"
+        self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "at": time.time()})
 
     async def effect(self, ctx) -> None:
         """One effect: in the store's transaction, or by a key."""
@@ -167,8 +171,21 @@ async def work(path: str, url: str | None = None) -> None:
         await asyncio.sleep(3600)
 
 
+async def submit(url: str, first: str, last: str) -> None:
+    """Every task under its id: whoever begins again after a crash says the same once more."""
+    async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
+        for number in range(int(first), int(last)):
+            task = plan(number)
+            await client.submit(
+                task,
+                agent="flaky" if isinstance(task, str) else None,
+                id=f"task-{number}",
+                key=f"key-{number}",
+            )
+
+
 if __name__ == "__main__":
     import logging
 
     logging.getLogger("amends").setLevel(logging.CRITICAL)
-    asyncio.run(work(*sys.argv[1:]))
+    asyncio.run(submit(*sys.argv[2:]) if sys.argv[1] == "submit" else work(*sys.argv[1:]))

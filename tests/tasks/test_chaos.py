@@ -15,6 +15,8 @@ from amends.tasks.documents import ENDED
 from amends.tasks.journal import log_name
 from tests.tasks.chaos import LEASE, POLICY, Ledger, address, plan
 
+_LAST_BEGINS = "SELECT task, step, max(at) FROM begins GROUP BY 1, 2"
+
 
 class Crew:
     """Real worker processes, killed and replaced."""
@@ -61,20 +63,26 @@ async def run(path, count, crew_size, every, url=None):
                 await asyncio.sleep(every * (0.5 + dice.random()))
                 if len(open_ones) > count // 10:
                     crew.kill_one(dice)
-                async for listed in client.list():
-                    if listed.status in ENDED:
-                        open_ones.discard(listed.id)
-                    elif listed.status == "input_required":
-                        state = await client.state(listed.id)
-                        wanted = state.wanted()
-                        if wanted is not None:
-                            did = ledger.did(listed.id, wanted["step"])
-                            await client.verify(
-                                listed.id, happened=did, result="seen" if did else None, step=wanted["step"]
-                            )
+                open_ones -= await over(client, ledger)
         finally:
             crew.dismiss()
         return await judged(client, ledger, ids), crew.kills
+
+
+async def over(client, ledger):
+    """The tasks that have ended; those that wait for a person who can look are answered."""
+    found = set()
+    async for listed in client.list():
+        if listed.status in ENDED:
+            found.add(listed.id)
+        elif listed.status == "input_required":
+            state = await client.state(listed.id)
+            wanted = state.wanted()
+            if wanted is not None:
+                did = ledger.did(listed.id, wanted["step"])
+                result = "seen" if did else None
+                await client.verify(listed.id, happened=did, result=result, step=wanted["step"])
+    return found
 
 
 async def judged(client, ledger, ids):
@@ -83,6 +91,7 @@ async def judged(client, ledger, ids):
     undos = Counter((task, step, key) for task, step, key in ledger.rows("SELECT * FROM undos"))
     effects = Counter(ledger.rows("SELECT * FROM effects"))
     assert ledger.rows("SELECT * FROM begins WHERE again") == [], "a finished step ran again"
+    begun = {(task, step): at for task, step, at in ledger.rows(_LAST_BEGINS)}
     for id in ids:
         records = []
         for entry in await client.store.log(log_name("tasks", id)).read(limit=10_000):
@@ -92,8 +101,11 @@ async def judged(client, ledger, ids):
         assert records[-1] is ends[0]
         outcomes[ends[0].status] += 1
         outcomes["taken over"] += sum(isinstance(r, entries.Taken) and r.takeover for r in records)
-        finished = [r.step for r in records if isinstance(r, entries.Finished) and not r.undo]
+        done = [r for r in records if isinstance(r, entries.Finished) and not r.undo]
+        finished = [r.step for r in done]
         assert len(finished) == len(set(finished)), f"{id} finished a step twice"
+        again = [r.step for r in done if begun.get((id, r.step), 0.0) > r.at]
+        assert again == [], f"{id} ran what was finished"
         booked = [step for step in finished if step in {"hotel", "flight", "car", "book"}]
         for step in booked:
             assert effects[id, step, 0] == 1, "an effect in the transaction, or by its key, happens once"

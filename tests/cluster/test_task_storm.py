@@ -1,0 +1,94 @@
+"""Agent tasks on three NATS servers: whoever submits, whoever works and whoever stores is killed, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from amends.stores import StoreUnavailableError
+from amends.tasks import Orchestrator
+from tests.cluster.machines import ROOT
+from tests.stores.servers import NatsCluster
+from tests.tasks.chaos import LEASE, POLICY, Ledger
+from tests.tasks.test_chaos import judged, over
+
+
+class Role:
+    """A process of the storm; killed, it begins anew with the same words."""
+
+    def __init__(self, *words):
+        self._words = words
+        self.process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "tests.tasks.chaos", *self._words]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    stop = kill
+
+
+async def storm(machines, directory, *, count, workers, every, kills):
+    """So many tasks through so many kills, then in peace to their ends; what became of them."""
+    servers = NatsCluster(directory)
+    servers.start()
+    machines.callback(servers.stop)
+    url, path = servers.url("tasks"), f"{directory}/ledger.db"
+    ledger, dice = Ledger(path, shared=False), random.Random(11)
+    submitter = Role("submit", url, "0", str(count))
+    crew = [Role(path, url) for _ in range(workers)]
+    for role in (submitter, *crew):
+        role.start()
+        machines.callback(role.stop)
+    for number in range(kills):
+        await asyncio.sleep(every * (0.5 + dice.random()))
+        # Of each kind in turn: a server, whoever submits, a worker.
+        victim = (dice.choice(servers.nodes), submitter, dice.choice(crew))[number % 3]
+        await asyncio.to_thread(victim.kill)
+        await asyncio.sleep(every / 4)
+        await asyncio.to_thread(victim.start)
+    ids = {f"task-{number}" for number in range(count)}
+    async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
+        begun = time.monotonic()
+        while (left := ids - await patiently(client, ledger)) and time.monotonic() - begun < 240:
+            await asyncio.sleep(0.2)
+        assert not left, f"no end after four minutes: {sorted(left)[:10]}"
+        assert await asyncio.to_thread(submitter.process.wait, 60) == 0, "all submissions are answered"
+        outcomes = await judged(client, ledger, sorted(ids))
+    return dict(outcomes) | {"kills": kills, "settled_in": round(time.monotonic() - begun, 1)}
+
+
+async def patiently(client, ledger):
+    """Look once; a server that was killed a moment ago is no reason to stop looking."""
+    try:
+        return await over(client, ledger)
+    except StoreUnavailableError:
+        return set()
+
+
+async def test_killed_servers_submitters_and_workers(machines, tmp_path):
+    """One of each: every task has one end, nothing finished runs again, what is undone is undone by its key."""
+    seen = await storm(machines, tmp_path, count=18, workers=2, every=0.6, kills=3)
+    assert seen["completed"] + seen["failed"] == 18
+    assert seen["failed"] >= 3
+
+
+@pytest.mark.soak
+async def test_a_long_storm_of_tasks(machines, tmp_path):
+    """The same for hundreds of tasks and dozens of kills."""
+    seen = await storm(machines, tmp_path, count=600, workers=4, every=1.5, kills=45)
+    print(json.dumps(seen))
+    assert seen["completed"] + seen["failed"] == 600
+    assert seen["failed"] >= 100
+    assert seen["taken over"] >= 10
