@@ -9,7 +9,7 @@ import pytest
 
 from amends.arcp import Runtime, errors
 from amends.arcp.wire import text_of
-from tests.arcp.raw import connected
+from tests.arcp.raw import connected, dial
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -114,6 +114,75 @@ async def test_results_in_chunks(store_url, begin):
             assert "".join(chunk["data"] for chunk in chunks) == "".join(pieces)
             assert len(chunks) > 4
     await raw.close()
+
+
+@pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
+async def test_who_takes_no_chunks_gets_the_result_whole(store_url, begin):
+    """8.4 with 6.2: a session without `result_chunk` is sent what was streamed in one piece, numbers without a gap."""
+    from base64 import b64decode
+
+    runtime = await begin(store_url, limits={"chunk_bytes": 40})
+    raw = await connected(runtime, features=["ack", "progress"])
+    pieces = ["first ", 'x"' * 20, "", "ü" * 9]
+    for agent, binary in (("streaming", False), ("streaming", True), ("yielding", False)):
+        end = await raw.run(agent, {"pieces": pieces, "binary": binary})
+        assert raw.events(end["job_id"], "result_chunk") == []
+        assert not {"result_id", "result_size"} & set(end["payload"])
+        result = end["payload"]["result"]
+        if binary:
+            assert result["encoding"] == "base64"
+            result = b64decode(result["data"]).decode()
+        assert result == "".join(pieces)
+        assert end["payload"].get("summary") == ("a summary" if agent == "streaming" else None)
+    assert (await raw.run("yielding", {"pieces": []}))["payload"]["result"] == ""
+    numbers = [m["event_seq"] for m in raw.seen if "event_seq" in m]
+    assert numbers == list(range(1, len(numbers) + 1))
+    await raw.close()
+
+
+async def test_it_is_whole_after_a_resumption_and_under_its_key_too(store_url, begin):
+    """Whatever brings the end: a replay after a lost connection, a repeated key, or listening from elsewhere."""
+    runtime = await begin(store_url)
+    work = {"pieces": ["a", "b"], "binary": False}
+    chunked = await connected(runtime)
+    job_id = (await chunked.run("streaming", work, idempotency_key="k"))["job_id"]
+    raw = await connected(runtime, features=["subscribe"])
+    assert (await raw.run("streaming", work, idempotency_key="k"))["payload"]["result"] == "ab"
+    again = dial(runtime)
+    welcome = await again.hello(resume=raw.resume_block(0), features=["subscribe"])
+    assert welcome["type"] == "session.welcome"
+    assert (await again.end(job_id))["payload"]["result"] == "ab"
+    await again.send("job.subscribe", {"job_id": job_id, "history": True})
+    assert (await again.end(job_id))["payload"]["result"] == "ab"
+    assert again.events(job_id, "result_chunk") == []
+    for one in (chunked, raw, again):
+        await one.close()
+
+
+@pytest.mark.parametrize("piece", ["x" * 300, "\x00" * 60])
+async def test_a_result_too_large_to_be_whole_is_said_to_be(store_url, begin, piece):
+    """Its size as it is, or as JSON has to write it: the session is told why, the job has succeeded all the same."""
+    runtime = await begin(store_url, limits={"result_bytes": 200})
+    raw = await connected(runtime, features=["list_jobs"])
+    end = await raw.run("yielding", {"pieces": [piece]}, idempotency_key="k")
+    assert (end["type"], end["payload"]["code"], end["payload"]["retryable"]) == (
+        "job.error",
+        "INTERNAL_ERROR",
+        False,
+    )
+    assert end["payload"]["details"] == {
+        "limit": "result_bytes",
+        "value": 200,
+        "result_size": len(piece),
+        "feature": "result_chunk",
+        "executed": "yes",
+    }
+    listed = await raw.answer(await raw.send("session.list_jobs", {}))
+    assert [job["status"] for job in listed["payload"]["jobs"]] == ["success"]
+    chunked = await connected(runtime)
+    assert (await chunked.run("yielding", {"pieces": [piece]}, idempotency_key="k"))["payload"]["result_id"]
+    await raw.close()
+    await chunked.close()
 
 
 async def test_a_streamed_result_has_an_end(begin):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.admission import accepted_payload, place, spent
 from amends.arcp.runtime.agents import resolve
+from amends.arcp.runtime.assembling import assembled
 from amends.arcp.runtime.entries import Mark, Order, encode
 from amends.arcp.runtime.runner import run
 from amends.arcp.wire import new_id
@@ -138,15 +138,7 @@ async def _outcome(node: Node, order: Order, end: Mark) -> Any:
         raise InternalError() if fault is None else FaultError.from_fault(fault)
     if "result_id" not in payload:
         return payload.get("result")
-    pieces: list[str | bytes] = []
-    async for _, mark in node.ledger.history(order.job_id):
-        event = msgspec.json.decode(mark.payload) if mark.kind == "event" and mark.run == end.run else {}
-        if event.get("kind") == "result_chunk":
-            body = event["body"]
-            pieces.append(body["data"] if body["encoding"] == "utf8" else b64decode(body["data"]))
-    if all(isinstance(piece, str) for piece in pieces):
-        return "".join(piece for piece in pieces if isinstance(piece, str))
-    return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+    return await assembled(node.ledger, order.job_id, end.run)
 
 
 def _changed(budget: Budget, other: Budget, sign: int) -> Budget:

@@ -61,7 +61,9 @@ class Feed:
 
     def claimed(self, first: int, marks: Sequence[Mark]) -> tuple[list[tuple[int, Mark]], Batch] | None:
         """Take a job's last entries into its own transaction: what is to be sent, and how that is written down."""
-        if any(mark.kind == "child" for mark in marks) or not self.session.claim():
+        if any(mark.kind == "child" for mark in marks) or self.session.parted(marks[-1]):
+            return None
+        if not self.session.claim():
             return None
         told = [
             (number, mark)

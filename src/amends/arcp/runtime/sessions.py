@@ -1,12 +1,11 @@
 """
-Opening and resuming sessions: who may, with which token, and where the session goes on.
+Opening and resuming sessions: who may, with which token, and how many.
 
 A resume token has 256 random bits and is kept as a digest. Every welcome carries a new one. The one before works until
 the client has sent anything on the new connection: a welcome that was lost on the way must not lock its client out.
 After that the old one is worth nothing.
 
-Resuming is one compare-and-set on the session's row (who), then an entry in its log (where): from that entry on the
-node that had the session before cannot number anything, and what it numbered until then is replayed as it was.
+Resuming is one compare-and-set on the session's row (who), then an entry in its log (where): see `resumption`.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from amends.arcp.runtime.entries import SESSIONS, Batch, SessionRow, encode, job_log, session_log
+from amends.arcp.runtime.entries import SESSIONS, SessionRow, encode, session_log
 from amends.arcp.runtime.feeds import Feed
-from amends.arcp.runtime.ledger import read_mark
+from amends.arcp.runtime.resumption import check, fence, find
 from amends.arcp.runtime.session import Session
 from amends.arcp.transports import Connection
 from amends.arcp.wire import new_id
@@ -29,11 +28,10 @@ from amends.arcp.wire.messages import Resume
 from amends.errors.arcp import (
     ARCPError,
     InternalError,
-    InvalidRequestError,
     ResumeWindowExpiredError,
     UnauthenticatedError,
 )
-from amends.stores import ConflictError, TrimmedError
+from amends.stores import ConflictError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
@@ -41,41 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Sessions"]
 
 _read_row = msgspec.json.Decoder(SessionRow).decode
-_read_batch = msgspec.json.Decoder(Batch).decode
-_PAGE = 256
 _TRIES = 8
-
-
-class _Place:
-    """Where a session stands, folded from its log."""
-
-    def __init__(self) -> None:
-        self.next_event = 1
-        self.first_kept = 1
-        self.log_end = 0
-        self.events: list[tuple[int, str, int]] = []
-        """Number, job, number in the job's log."""
-        self.feeds: dict[str, tuple[int, int]] = {}
-
-    def add(self, number: int, batch: Batch) -> None:
-        if self.log_end == 0:
-            # The oldest entry kept: the very first, or a snapshot.
-            self.first_kept = self.next_event = batch.first
-        if batch.feeds is not None:
-            self.feeds = {job_id: (start, mode) for job_id, start, mode in batch.feeds}
-        for job_id in batch.detached:
-            self.feeds.pop(job_id, None)
-        for job_id, start, mode in batch.attached:
-            # A negative start leaves it where it is: only who may do what has changed.
-            self.feeds[job_id] = (start if start >= 0 else self.feeds.get(job_id, (1, 0))[0], mode)
-        for job_id, entry, last in batch.events:
-            self.events.append((self.next_event, job_id, entry))
-            self.next_event += 1
-            if last:
-                self.feeds.pop(job_id, None)
-            elif job_id in self.feeds:
-                self.feeds[job_id] = (entry + 1, self.feeds[job_id][1])
-        self.log_end = number
 
 
 class Sessions:
@@ -147,8 +111,8 @@ class Sessions:
                 node=self._node.id,
                 features=tuple(sorted(features)),
             )
-            place = await self._place(wanted.session_id)
-            await self._check(place, wanted.last_event_seq)
+            place = await find(self._node, wanted.session_id)
+            await check(self._node, place, wanted.last_event_seq)
             try:
                 revision = await self._rows.put(
                     wanted.session_id,
@@ -158,7 +122,7 @@ class Sessions:
                 )
             except ConflictError:
                 continue
-            place = await self._fence(wanted.session_id, place)
+            place = await fence(self._node, wanted.session_id, place)
             session = Session(
                 self._node,
                 wanted.session_id,
@@ -176,70 +140,6 @@ class Sessions:
             self._attach(session)
             return session, token, [event for event in place.events if event[0] > wanted.last_event_seq]
         raise ResumeWindowExpiredError
-
-    async def _place(self, session_id: str) -> _Place:
-        place = _Place()
-        await self._read_on(session_id, place)
-        return place
-
-    async def _read_on(self, session_id: str, place: _Place) -> None:
-        log = self._node.store.log(session_log(session_id))
-        try:
-            while page := await log.read(place.log_end + 1 if place.log_end else None, limit=_PAGE):
-                for entry in page:
-                    place.add(entry.seq, _read_batch(entry.value))
-        except TrimmedError:
-            raise ResumeWindowExpiredError from None
-
-    async def _check(self, place: _Place, seen: int) -> None:
-        """Whether everything after `seen` can still be told."""
-        if seen >= place.next_event:
-            raise InvalidRequestError(
-                "No event of that number was ever sent", details={"field": "last_event_seq"}
-            )
-        if seen < place.first_kept - 1 or seen < 0:
-            raise ResumeWindowExpiredError
-        needed = {job_id: entry for number, job_id, entry in place.events if number > seen}
-        needed.update({job_id: start - 1 for job_id, (start, _) in place.feeds.items()})
-        for job_id, entry in needed.items():
-            bounds = await self._node.store.log(job_log(job_id)).bounds()
-            if bounds.last < entry or not bounds.last:
-                raise ResumeWindowExpiredError
-
-    async def _fence(self, session_id: str, place: _Place) -> _Place:
-        """Write a snapshot behind everything the node before has numbered; from then on it cannot."""
-        log = self._node.store.log(session_log(session_id))
-        for _ in range(_TRIES * 8):
-            feeds = tuple((job_id, start, mode) for job_id, (start, mode) in place.feeds.items())
-            entry = Batch(place.next_event, feeds=feeds)
-            try:
-                place.log_end = await log.append(encode(entry), last=place.log_end)
-            except ConflictError:
-                await self._read_on(session_id, place)
-            else:
-                return place
-        raise InternalError("The session is held by a busy connection: try again")
-
-    async def replay(self, session: Session, events: list[tuple[int, str, int]]) -> None:
-        """Send events under the numbers they had, reading each job's log in stretches."""
-        traces: dict[str, str] = {}
-        for begin in range(0, len(events), _PAGE):
-            window = events[begin : begin + _PAGE]
-            frames = []
-            stretch: dict[tuple[str, int], bytes] = {}
-            for number, job_id, entry in window:
-                if (job_id, entry) not in stretch:
-                    # Events of one job stand close together: what is read ahead is mostly what comes next.
-                    stretch = {key: value for key, value in stretch.items() if key[0] != job_id}
-                    page = await self._node.ledger.entries(job_id, entry)
-                    stretch.update({(job_id, found.seq): found.value for found in page})
-                value = stretch.get((job_id, entry))
-                if value is None:
-                    raise ResumeWindowExpiredError
-                if job_id not in traces:
-                    traces[job_id] = await self._node.trace(job_id)
-                frames.append(session.framed(job_id, traces[job_id], read_mark(value), number))
-            await session.send(frames)
 
     # -- going on
 
