@@ -276,6 +276,35 @@ async def test_resuming_too_late(store_url, begin):
     assert not [name for name in (await node.store.names())["logs"] if name.startswith("arcp.session/")]
 
 
+def session_logs(names):
+    return [name for name in names["logs"] if name.startswith("arcp.session/")]
+
+
+async def test_a_session_that_ran_out_while_it_was_in_use_leaves_nothing(store_url, begin):
+    """A store that was away for longer than the window has forgotten it: nobody can resume it, so its log goes too."""
+    runtime = await begin(store_url)
+    store = runtime.node.store
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    assert len(session_logs(await store.names())) == 1
+    await store.table("arcp.sessions").delete(raw.session_id)
+    await raw.close()
+    assert session_logs(await store.names()) == []
+
+
+async def test_a_session_that_ran_out_makes_room_and_leaves_nothing(store_url, begin):
+    """The oldest that was left has to go for a new one: its row is gone already, its log is not."""
+    runtime = await begin(store_url, limits={"sessions_per_principal": 1})
+    store = runtime.node.store
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    await raw.close()
+    await store.table("arcp.sessions").delete(raw.session_id)
+    other = await connected(runtime)
+    assert session_logs(await store.names()) == []
+    await other.close()
+
+
 async def test_what_was_forgotten_cannot_be_replayed(begin):
     """Beyond `events_kept`, or acknowledged, an event is gone; resuming there says so, and elsewhere works."""
     runtime = await begin(limits={"events_kept": 200})

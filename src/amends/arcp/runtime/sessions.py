@@ -181,6 +181,9 @@ class Sessions:
                 )
             except ConflictError:
                 self._forget(session.id)
+                if await self._rows.get(session.id) is None:
+                    # Not taken by another node: its time ran out while nobody could renew it.
+                    await self._erase(session.id)
 
     async def expire(self) -> None:
         """Erase what nobody came back for."""
@@ -193,10 +196,11 @@ class Sessions:
                     if session_id in self._left:
                         self._left[session_id] = (principal, now + (found.expires_in or 0.0))
                     continue
-                self._forget(session_id)
                 # Another node may have it by now; then the row is not ours to judge.
                 if found is None:
                     await self._erase(session_id)
+                # Last: what the store did not erase is looked at again.
+                self._forget(session_id)
 
     async def _erase(self, session_id: str) -> None:
         await self._rows.delete(session_id)
@@ -221,7 +225,7 @@ class Sessions:
             self._forget(oldest)
             found = await self._rows.get(oldest)
             # Resumed on another node, it is that node's to count.
-            if found is not None and _read_row(found.value).node == self._node.id:
+            if found is None or _read_row(found.value).node == self._node.id:
                 await self._erase(oldest)
 
     def _counted(self, principal: str, change: int) -> None:
