@@ -19,7 +19,6 @@ a hundred. So the loop does what cannot keep it, on a connection of its own that
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from amends.stores.errors import StoreClosedError
+from amends.stores.sqlite.commit import in_transaction
 from amends.stores.sqlite.file import File, meaning
 from amends.stores.sqlite.threads import Later, Reader, Writer
 
@@ -210,7 +210,7 @@ class Access:
 
     def _write_here(self, near: R, ask: Callable[[R], T], begin: float, alone: bool) -> T:
         try:
-            answer = ask(near) if alone else self._in_transaction(near, ask)
+            answer = ask(near) if alone else in_transaction(self.connection, ask, near)
         except sqlite3.Error as error:
             if _busy(error):
                 raise Elsewhere from None
@@ -229,19 +229,6 @@ class Access:
         """One slow commit costs little; a disk that stays slow is tried ever more rarely."""
         self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
         self._spared_until = now + self._spare
-
-    def _in_transaction(self, near: R, ask: Callable[[R], T]) -> T:
-        connection = self.connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            answer = ask(near)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            raise
-        return answer
 
 
 def _busy(error: sqlite3.Error) -> bool:

@@ -38,6 +38,8 @@ _APPEND_BEHIND = f"""
     INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + ? + 1, ?, NULL FROM amends_logs AS log
     WHERE log.name = ? AND {_LAST} = ?
 """
+_APPEND_FIRST = f"INSERT INTO amends_entries VALUES ((? << {LOG_SHIFT}) + 1, ?, NULL)"
+_BEGIN = "INSERT INTO amends_logs (name, first) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
 _PAGE = """
     SELECT id, CASE WHEN length(value) <= ? THEN value END, dedupe FROM amends_entries
     WHERE id BETWEEN ? AND ? ORDER BY id
@@ -59,11 +61,14 @@ class LogRows:
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         if len(value := check_value(value)) > self._room:
             raise Elsewhere
+        # The usual appends of whoever owns a log need no look before; one follows only where they find nothing to do.
         if last and dedupe is None:
-            # The usual append of whoever owns a log: one statement, and a look only where it finds nothing to do.
             behind = self._connection.execute(_APPEND_BEHIND, (last, value, self._name, last))
             if behind.rowcount:
                 return last + 1
+        elif last == 0 and dedupe is None and (log := self.start_at(1)):
+            self._connection.execute(_APPEND_FIRST, (log, value))
+            return 1
         if dedupe is not None or last is not None:
             found = self._known(dedupe, last)
             if found is not None:
@@ -149,10 +154,10 @@ class LogRows:
         )
         self._connection.execute("DELETE FROM amends_logs WHERE id = ?", (log,))
 
-    def start_at(self, first: int) -> None:
-        self._connection.execute(
-            "INSERT INTO amends_logs (name, first) VALUES (?, ?) ON CONFLICT DO NOTHING", (self._name, first)
-        )
+    def start_at(self, first: int) -> int:
+        """Begin the log with this number, and return its id; 0 when it was begun before."""
+        rows = self._connection.execute(_BEGIN, (self._name, first)).fetchall()
+        return int(rows[0][0]) if rows else 0
 
 
 class SqliteLog:

@@ -34,6 +34,9 @@ _PUT = """
         revision = amends_rows.revision + 1, expires = excluded.expires, value = excluded.value
     RETURNING revision
 """
+_DELETE = "DELETE FROM amends_rows WHERE tbl = ? AND key = ? RETURNING revision, expires"
+# The highest revision that went with a row: none may be given to a key again.
+_REMOVED = "UPDATE amends_removed SET revision = ? WHERE revision < ?"
 
 
 class TableRows:
@@ -82,11 +85,10 @@ class TableRows:
         return self.put(key, value, revision=0, expires_in=expires_in)
 
     def delete(self, key: str, *, revision: int | None = None) -> bool:
-        actual = self._revision(check_key(key))
-        if revision is not None and revision != actual:
+        check_key(key)
+        if revision is not None and revision != (actual := self._revision(key)):
             raise self._conflict(key, revision, actual)
-        self._remove("tbl = ? AND key = ?", self._name, key)
-        return actual != 0
+        return self._remove(self._name, key)
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
         """The next rows by key, and the key to go on after (None at the end)."""
@@ -105,7 +107,12 @@ class TableRows:
         return rows, (found[-1][0] if len(found) == _SCAN_PAGE else None)
 
     def drop(self) -> None:
-        self._remove("tbl = ?", self._name)
+        (highest,) = self._connection.execute(
+            "SELECT max(revision) FROM amends_rows WHERE tbl = ?", (self._name,)
+        ).fetchone()
+        if highest is not None:
+            self._connection.execute(_REMOVED, (highest, highest))
+            self._connection.execute("DELETE FROM amends_rows WHERE tbl = ?", (self._name,))
 
     def _revision(self, key: str) -> int:
         """The key's revision; 0 when it is absent or has expired."""
@@ -125,17 +132,16 @@ class TableRows:
             "SELECT tbl, key FROM amends_rows WHERE expires <= ? LIMIT ?", (now, _SWEEP)
         ).fetchall()
         for table, key in expired:
-            self._remove("tbl = ? AND key = ?", table, key)
+            self._remove(table, key)
 
-    def _remove(self, condition: str, *parameters: str) -> None:
-        """Delete rows, and remember the highest revision that goes with them: none may be given to a key again."""
-        (highest,) = self._connection.execute(
-            f"SELECT max(revision) FROM amends_rows WHERE {condition}",
-            parameters,
-        ).fetchone()
-        if highest is not None:
-            self._connection.execute("UPDATE amends_removed SET revision = max(revision, ?)", (highest,))
-            self._connection.execute(f"DELETE FROM amends_rows WHERE {condition}", parameters)
+    def _remove(self, table: str, key: str) -> bool:
+        """Delete a row, and say whether there was one that had not expired."""
+        gone = self._connection.execute(_DELETE, (table, key)).fetchall()
+        if not gone:
+            return False
+        ((revision, expires),) = gone
+        self._connection.execute(_REMOVED, (revision, revision))
+        return not self._over(expires)
 
 
 def _beyond(prefix: str) -> str | None:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from amends.stores.errors import StoreError
+from amends.stores.sqlite.commit import ended_by_work, in_transaction, roll_back
 from amends.stores.sqlite.file import File, meaning
 
 __all__ = ["Reader", "Writer"]
@@ -213,11 +214,10 @@ class Writer(Reader):
         super()._tell(batch)
 
     def _do(self, batch: list[_Job]) -> None:
-        connection = self._connection
-        if len(batch) == 1 and batch[0].alone:
-            # One caller, one statement: SQLite begins and commits by itself, which saves two calls.
-            super()._do(batch)
+        if len(batch) == 1:
+            self._only(batch[0])
             return
+        connection = self._connection
         running = False
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -228,16 +228,27 @@ class Writer(Reader):
             connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001  (it is handed to the callers)
             # Nothing of this batch was committed, whatever each job thought.
-            self._roll_back(connection)
-            if running and len(batch) > 1:
+            roll_back(connection)
+            if running:
                 # One of them broke the transaction for all; each alone gets its own answer.
                 for job in batch:
                     job.result = job.error = None
-                    self._do([job])
+                    self._only(job)
                 return
             meaning = self._meaning(error)
             for job in batch:
                 job.error = job.error or meaning
+
+    def _only(self, job: _Job) -> None:
+        """Run a job that shares its transaction with nobody: whatever it raises undoes all there is."""
+        connection = self._connection
+        try:
+            # One statement: SQLite begins and commits by itself, which saves two calls.
+            job.result = (
+                job.work(connection) if job.alone else in_transaction(connection, job.work, connection)
+            )
+        except BaseException as error:  # noqa: BLE001  (it is handed to the caller)
+            job.error = self._meaning(error)
 
     def _one(self, connection: sqlite3.Connection, job: _Job) -> None:
         """Run one job; what it raises is its own, unless the transaction did not survive it."""
@@ -246,9 +257,7 @@ class Writer(Reader):
         try:
             job.result = job.work(connection)
             if not connection.in_transaction:
-                raise sqlite3.ProgrammingError(  # noqa: TRY301
-                    "the work ended the store's transaction: leave BEGIN and COMMIT to the store"
-                )
+                raise ended_by_work()  # noqa: TRY301
         except StoreError as error:
             # Raised by our own statements, which look before they write.
             job.error = error
@@ -260,12 +269,6 @@ class Writer(Reader):
             if job.error is not None:
                 connection.execute("ROLLBACK TO amends_job")
             connection.execute("RELEASE amends_job")
-
-    @staticmethod
-    def _roll_back(connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
 
     def _answer(self, batch: list[_Job]) -> None:
         self._under_way -= len(batch)
