@@ -6,6 +6,7 @@ A connection that breaks is dropped, and the next call opens it anew: a server t
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -18,7 +19,7 @@ from amends.core.terms import Executed
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.reading import failed_answer, fault_of
-from amends.tasks.held import Held
+from amends.tasks.held import Kept
 
 __all__ = ["Connection", "Connections"]
 
@@ -29,7 +30,7 @@ class Connections:
     def __init__(self, agent: str, targets: Mapping[str, Any]) -> None:
         self.agent = agent
         self.targets = dict(targets)
-        self._held: dict[str, Held] = {}
+        self._kept = {name: Kept(partial(_client, target)) for name, target in self.targets.items()}
 
     async def connected(self, name: str, capability: str) -> Connection:
         """
@@ -39,30 +40,22 @@ class Connections:
             FaultError: MCP_NOT_CONNECTED, MCP_AUTH_FAILED or MCP_RATE_LIMITED, naming who needs it for what.
         """
         told = {"mcp": name, "requiredBy": self.agent, "capability": capability}
-        held = self._held.get(name)
-        if held is None or not held.alive:
-            held = self._held[name] = Held(partial(_client, self.targets[name]))
+        kept = self._kept[name]
         try:
-            client = await held.ready()
+            client = await kept.client()
         except Exception as exc:
-            self._held.pop(name, None)
             raise FaultError.from_fault(_missing(fault_of(exc), told)) from exc
-        return Connection(client, told, partial(self.drop, name, held))
+        return Connection(client, told, partial(kept.drop, client))
 
-    def drop(self, name: str, held: Held | None = None) -> None:
-        """Let go of a connection that broke; the next call opens a new one."""
-        if held is None or self._held.get(name) is held:
-            gone = self._held.pop(name, None)
-            if gone is not None:
-                gone.stop()
+    def drop(self, name: str) -> None:
+        """Let go of a connection; the next call opens a new one."""
+        kept = self._kept.get(name)
+        if kept is not None:
+            kept.drop()
 
     async def close(self) -> None:
         """Close them all."""
-        held, self._held = list(self._held.values()), {}
-        for each in held:
-            each.stop()
-        for each in held:
-            await each.ended()
+        await asyncio.gather(*(kept.close() for kept in self._kept.values()))
 
 
 def _client(target: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from amends.tasks.agent import Agent, Capability
 from amends.tasks.context import Context
-from amends.tasks.held import Held
+from amends.tasks.held import Kept
 
 __all__ = ["A2aAgent"]
 
@@ -54,8 +55,7 @@ class A2aAgent(Agent):
         self._read_only = frozenset(read_only)
         self._repeatable = repeatable
         self._parts = parts or _parts
-        self._make = client or self._client
-        self._held: Held | None = None
+        self._kept = Kept(client or self._client)
 
     def _client(self) -> Any:
         from amends.bindings.a2a import Client
@@ -69,7 +69,7 @@ class A2aAgent(Agent):
         if found is None:
             found = self.capabilities[type] = Capability(
                 name=type,
-                call=_Call(self, type),
+                call=partial(self.send, type),
                 read_only=type in self._read_only,
                 keyed=self._repeatable,
                 timeout=self.timeout,
@@ -87,13 +87,7 @@ class A2aAgent(Agent):
         """
         from a2a.types.a2a_pb2 import Message, Part, Role, SendMessageRequest
 
-        if self._held is None or not self._held.alive:
-            self._held = Held(self._make)
-        try:
-            client = await self._held.ready()
-        except BaseException:
-            self._held = None
-            raise
+        client = await self._kept.client()
         message = Message(
             message_id=ctx.key if not ctx.answers else f"{ctx.key}/{len(ctx.answers)}", role=Role.ROLE_USER
         )
@@ -113,19 +107,8 @@ class A2aAgent(Agent):
 
     async def close(self) -> None:
         """Close the connection."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.stop()
-            await held.ended()
+        await self._kept.close()
         await super().close()
-
-
-class _Call:
-    def __init__(self, agent: A2aAgent, skill: str) -> None:
-        self._agent, self._skill = agent, skill
-
-    async def __call__(self, payload: Any, ctx: Context) -> Any:
-        return await self._agent.send(self._skill, payload, ctx)
 
 
 class _Outcome:

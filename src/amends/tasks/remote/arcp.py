@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
+from amends.core.crosswalk import ORIGINAL
+from amends.core.fault import Fault
+from amends.core.terms import Executed, Recovery
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.tasks.agent import Agent, Capability
 from amends.tasks.context import Context
-from amends.tasks.held import Held
+from amends.tasks.held import Kept
 
 __all__ = ["ArcpAgent"]
 
-_OVER = frozenset({"HEARTBEAT_LOST", "RESUME_WINDOW_EXPIRED", "UNAUTHENTICATED"})
+_FORGOTTEN = "RESUME_WINDOW_EXPIRED"
+_OVER = frozenset({"HEARTBEAT_LOST", "UNAUTHENTICATED", _FORGOTTEN})
 """What a session that is over says: the next call opens a new one."""
 
 
@@ -39,57 +44,40 @@ class ArcpAgent(Agent):
         """
         super().__init__(name, **options)
         self._runtime, self._token = runtime, token
-        self._held: Held | None = None
+        self._kept = Kept(self._session)
+
+    def _session(self) -> Any:
+        from amends.arcp import connect
+
+        return connect(self._runtime, token=self._token)
 
     async def find(self, type: str) -> Capability:
         """The runtime's agent of that name."""
         found = self.capabilities.get(type)
         if found is None:
-            offered = (await self.client()).agents
+            offered = (await self._kept.client()).agents
             if offered and type.partition("@")[0] not in offered:
                 raise CapabilityNotFoundError(details={"agent": self.name, "capability": type})
             found = self.capabilities[type] = Capability(
-                name=type, call=_Call(self, type), keyed=True, timeout=self.timeout, policy=self.policy
+                name=type,
+                call=partial(self.submit, type),
+                keyed=True,
+                timeout=self.timeout,
+                policy=self.policy,
             )
         return found
 
-    async def client(self) -> Any:
-        """An open session."""
-        if self._held is None or not self._held.alive:
-            from amends.arcp import connect
+    async def submit(self, agent: str, payload: Any, ctx: Context) -> Any:
+        """
+        One job, and what comes of it.
 
-            self._held = Held(lambda: connect(self._runtime, token=self._token))
-        try:
-            return await self._held.ready()
-        except BaseException:
-            self._held = None
-            raise
-
-    def drop(self) -> None:
-        """Let go of a session that is over."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.stop()
-
-    async def close(self) -> None:
-        """Close the session."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.stop()
-            await held.ended()
-        await super().close()
-
-
-class _Call:
-    def __init__(self, agent: ArcpAgent, type: str) -> None:
-        self._agent, self._type = agent, type
-
-    async def __call__(self, payload: Any, ctx: Context) -> Any:
-        client = await self._agent.client()
-        left = ctx.time_left
+        Raises:
+            FaultError: what the job or the runtime said.
+        """
+        client, left = await self._kept.client(), ctx.time_left
         try:
             job = await client.submit(
-                self._type,
+                agent,
                 payload,
                 idempotency_key=ctx.key,
                 max_runtime_sec=None if left is None else max(1, math.ceil(left)),
@@ -97,5 +85,27 @@ class _Call:
             return await job.done
         except FaultError as error:
             if error.fault.code in _OVER:
-                self._agent.drop()
+                self._kept.drop(client)
+            if error.fault.code == _FORGOTTEN:
+                raise self._forgotten(error.fault) from error
             raise
+
+    def _forgotten(self, fault: Fault) -> FaultError:
+        """The session is our own affair: for whoever wants the job, the runtime was away, and its key finds it again."""
+        return FaultError.from_fault(
+            Fault(
+                code="AGENT_UNAVAILABLE",
+                vocabulary="task",
+                recovery=Recovery.TRANSIENT,
+                executed=Executed.MAYBE,
+                details={
+                    "agent": self.name,
+                    ORIGINAL: {"vocabulary": fault.vocabulary, "code": fault.code},
+                },
+            )
+        )
+
+    async def close(self) -> None:
+        """Close the session."""
+        await self._kept.close()
+        await super().close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -63,7 +65,7 @@ class CommandAgent(Agent):
             self.add(
                 Capability(
                     name=capability,
-                    call=_Call(command, env, command.timeout or timeout),
+                    call=partial(_run, command, env, command.timeout or timeout),
                     read_only=command.read_only,
                     idempotent=command.idempotent,
                     keyed=command.keyed,
@@ -74,27 +76,22 @@ class CommandAgent(Agent):
             )
 
 
-class _Call:
-    def __init__(self, command: Command, env: Mapping[str, str] | None, timeout: float) -> None:
-        self._command, self._env, self._timeout = command, env, timeout
-
-    async def __call__(self, payload: Any, ctx: Context) -> Any:
-        import os
-
-        command = self._command
-        left = ctx.time_left
-        done = await arun(
-            [part.replace("{key}", ctx.key) for part in command.argv],
-            read_only=command.read_only,
-            mutating=not (command.read_only or command.idempotent or command.keyed),
-            profile=command.profile,
-            policy=NONE,
-            timeout=self._timeout if left is None else min(self._timeout, max(left, 0.001)),
-            stdin=b"" if payload is None else msgspec.json.encode(payload),
-            env={**(os.environ if self._env is None else self._env), "AMENDS_KEY": ctx.key},
-            cwd=command.cwd,
-        )
-        return _content(done.stdout)
+async def _run(
+    command: Command, env: Mapping[str, str] | None, seconds: float, payload: Any, ctx: Context
+) -> Any:
+    left = ctx.time_left
+    done = await arun(
+        [part.replace("{key}", ctx.key) for part in command.argv],
+        read_only=command.read_only,
+        mutating=not (command.read_only or command.idempotent or command.keyed),
+        profile=command.profile,
+        policy=NONE,
+        timeout=seconds if left is None else min(seconds, max(left, 0.001)),
+        stdin=b"" if payload is None else msgspec.json.encode(payload),
+        env={**(os.environ if env is None else env), "AMENDS_KEY": ctx.key},
+        cwd=command.cwd,
+    )
+    return _content(done.stdout)
 
 
 def _content(stdout: bytes | str) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from amends.errors.base import FaultError
 from amends.recovery.policies import NONE
+from amends.recovery.reading import failed_answer
 from amends.tasks.agent import Agent, Capability
 from amends.tasks.context import Context
 
@@ -69,7 +72,7 @@ class HttpAgent(Agent):
             self.add(
                 Capability(
                     name=capability,
-                    call=_Call(self, endpoint),
+                    call=partial(self.call, endpoint),
                     read_only=endpoint.read_only or method in _READ,
                     idempotent=method in _IDEMPOTENT,
                     keyed=endpoint.keyed,
@@ -80,7 +83,7 @@ class HttpAgent(Agent):
                 )
             )
 
-    async def call(self, endpoint: Endpoint, payload: Any, key: str) -> Any:
+    async def call(self, endpoint: Endpoint, payload: Any, ctx: Context) -> Any:
         """
         One request.
 
@@ -90,7 +93,7 @@ class HttpAgent(Agent):
         method = endpoint.method.upper()
         headers = {"Accept": "application/json, application/problem+json"}
         if endpoint.keyed:
-            headers["Idempotency-Key"] = key
+            headers["Idempotency-Key"] = ctx.key
         if self._headers is not None:
             headers.update(self._headers())
         body: dict[str, Any] = {}
@@ -120,21 +123,8 @@ class HttpAgent(Agent):
             await client.aclose()
 
 
-class _Call:
-    """One endpoint's call: an object, so that it can be awaited and compared."""
-
-    def __init__(self, agent: HttpAgent, endpoint: Endpoint) -> None:
-        self._agent, self._endpoint = agent, endpoint
-
-    async def __call__(self, payload: Any, ctx: Context) -> Any:
-        return await self._agent.call(self._endpoint, payload, ctx.key)
-
-
 def _content(response: Any) -> Any:
     """What a good answer holds: JSON where it says so, else text."""
-    from amends.errors.base import FaultError
-    from amends.recovery.reading import failed_answer
-
     fault = failed_answer(response)
     if fault is not None:
         raise FaultError.from_fault(fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from amends.core.operation import Operation
@@ -63,7 +64,7 @@ class McpAgent(Agent):
         keyed = isinstance(properties, dict) and _KEY in properties
         return Capability(
             name=tool.name,
-            call=_Call(self.name, tool.name, keyed=keyed),
+            call=partial(_called, self.name, tool.name, keyed),
             requires=(self.name,),
             read_only=promised.read_only,
             idempotent=promised.idempotent,
@@ -73,18 +74,13 @@ class McpAgent(Agent):
         )
 
 
-class _Call:
-    def __init__(self, server: str, tool: str, *, keyed: bool) -> None:
-        self._server, self._tool, self._keyed = server, tool, keyed
-
-    async def __call__(self, payload: Any, ctx: Context) -> Any:
-        arguments = (
-            dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
-        )
-        if self._keyed:
-            arguments.setdefault(_KEY, ctx.key)
-        result = await ctx.mcp[self._server].call_tool(self._tool, arguments)
-        if result.structured_content is not None:
-            return result.structured_content
-        texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
-        return texts[0] if len(texts) == 1 else texts
+async def _called(server: str, tool: str, keyed: bool, payload: Any, ctx: Context) -> Any:
+    """One call of a tool: its structured content where there is any, else its texts."""
+    arguments = dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
+    if keyed:
+        arguments.setdefault(_KEY, ctx.key)
+    result = await ctx.mcp[server].call_tool(tool, arguments)
+    if result.structured_content is not None:
+        return result.structured_content
+    texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
+    return texts[0] if len(texts) == 1 else texts
