@@ -670,6 +670,55 @@ async def test_following_a_task(desk):
                     await anext(client.subscribe(SubscribeToTaskRequest(id="nowhere")))
 
 
+@pytest.mark.parametrize("errors", ["raise", "return"])
+@pytest.mark.parametrize("state", ["failed", None])
+async def test_a_task_looked_at_between_its_error_and_its_state(bare, errors, state):
+    """Half of a failure is no end: it is followed to the state, or to where nothing more is to be seen."""
+    error = {"code": "BUDGET_TOO_LOW", "message": "Below 500", "recovery": "correctable"}
+    go = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(context, updater):
+        part = Part()
+        ParseDict({"adcp_error": error}, part.data.struct_value)
+        await updater.start_work()
+        await updater.add_artifact([part], artifact_id="error-result")
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(go.wait(), loop))
+        if state is not None:
+            await updater.failed()
+
+    bare.does(work)
+    async with http_client() as http:
+        plain = ClientFactory(config(STREAM, httpx_client=http)).create(card(bare.base, STREAM))
+        async with aclosing(plain.send_message(request())) as events:
+            async for event in events:
+                if event.HasField("artifact_update"):
+                    break
+        task_id = event.artifact_update.task_id
+
+        async def looked(response):
+            # The answer to GetTask has come, and says that it is at work: only now it goes on.
+            await response.aread()
+            go.set()
+            http.event_hooks["response"].remove(looked)
+
+        http.event_hooks["response"].append(looked)
+        seen, raised = [], None
+        async with Client(plain, errors=errors, timeout=1 if state is None else 60) as client:
+            try:
+                async for event in client.subscribe(SubscribeToTaskRequest(id=task_id)):
+                    seen.append(event)
+            except BudgetTooLowError as exc:
+                raised = exc
+    assert (raised is None) == (errors == "return")
+    if errors == "return":
+        assert extract(seen[-1] if state is None else seen[0]).code == "BUDGET_TOO_LOW"
+        last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
+        assert (last.status.state == TaskState.TASK_STATE_FAILED) == (state is not None)
+    else:
+        assert not seen
+
+
 async def test_lists_pushes_and_cards(desk):
     """Everything else the SDK's client can do goes through, with recovery; what the agent cannot do is an error."""
     async with client_for(desk.base, ONCE) as client:
@@ -728,7 +777,7 @@ async def test_by_address_with_the_card_fetched(desk):
             assert await client.get_extended_agent_card(GetExtendedAgentCardRequest())
             await client.add_interceptor(more)
             assert await events_of(client)
-            inside = client._http
+            inside = client._connection._http
         assert inside.is_closed
     assert (len(fetched), count.calls, more.calls) == (2, 2, 1)
     async with Client(base, policy=NONE) as client:
@@ -946,6 +995,6 @@ async def test_who_stops_listening_leaves_nothing_behind(path, desk):
             if asyncio.all_tasks() == before:
                 break
             await asyncio.sleep(0.01)
-        pool = client._config.httpx_client._transport._pool
+        pool = client._connection._config.httpx_client._transport._pool
         assert not [each for each in pool.connections if not each.is_idle()]
     assert asyncio.all_tasks() == before

@@ -81,14 +81,50 @@ def test_an_error_without_a_state_is_an_error_too():
     Progress().ended()
 
 
-@pytest.mark.parametrize("state", [TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_WORKING])
-def test_a_task_with_an_error_in_it_has_failed_whatever_its_state(state):
+def failing_task(state, text=""):
+    artifacts = [Artifact(parts=[data({"adcp_error": ERROR})])]
+    if text:
+        artifacts.append(Artifact(parts=[Part(text=text)]))
+    return StreamResponse(task=Task(id="t", status=TaskStatus(state=state), artifacts=artifacts))
+
+
+def test_a_task_with_an_error_in_it_has_failed_whatever_its_state():
     """S4: the key is the signal."""
-    task = Task(
-        id="t", status=TaskStatus(state=state), artifacts=[Artifact(parts=[data({"adcp_error": ERROR})])]
-    )
     with pytest.raises(RateLimitedError):
-        Progress().take(StreamResponse(task=task))
+        Progress().take(failing_task(TaskState.TASK_STATE_COMPLETED))
+    progress = Progress()
+    seen = failing_task(TaskState.TASK_STATE_WORKING)
+    assert progress.take(seen) is False
+    assert (progress.failing(), progress.over(), progress.content) == (True, False, False)
+    with pytest.raises(RateLimitedError) as caught:
+        progress.ended()
+    assert caught.value.events == (seen,)
+
+
+def test_a_task_seen_between_its_error_and_its_state_is_held_back():
+    """It is said by what it is in the end."""
+    progress = Progress()
+    for text in ("", "half", "more"):
+        assert progress.take(failing_task(TaskState.TASK_STATE_WORKING, text)) is False
+    last = failing_task(TaskState.TASK_STATE_FAILED, "more")
+    with pytest.raises(RateLimitedError) as caught:
+        progress.take(last)
+    assert caught.value.events == (last,)
+    progress = Progress()
+    events = (failing_task(TaskState.TASK_STATE_WORKING), status(TaskState.TASK_STATE_FAILED))
+    progress.take(events[0])
+    with pytest.raises(RateLimitedError) as caught:
+        progress.take(events[1])
+    assert caught.value.events == events
+
+
+def test_an_agent_that_only_says_errors_has_failed():
+    """What is held back is bounded."""
+    progress = Progress()
+    with pytest.raises(RateLimitedError) as caught:
+        for _ in range(100):
+            progress.take(artifact(data({"adcp_error": ERROR})))
+    assert len(caught.value.events) < 20
 
 
 def test_the_status_message_speaks_for_itself():

@@ -30,6 +30,8 @@ PENDING = frozenset(
 
 _STATUS = Origin("a2a", "status_message")
 _LONGEST = 1024
+_MOST_HELD = 16
+"""Events that say an error before its state is said: an agent that has more to say has failed as it is."""
 
 
 def failure(exc: Exception, heard: Heard) -> FaultError:
@@ -60,7 +62,8 @@ class Progress:
     """
     What one message has led to so far: its task, and whether that failed.
 
-    An error may come in two events, first the artifact and then the state, so the artifact is held back.
+    An error may come in two events, first the artifact and then the state, so the artifact is held back; and so is a task that
+    was looked at in between.
     """
 
     def __init__(self, task_id: str = "") -> None:
@@ -83,15 +86,14 @@ class Progress:
         """
         kind = event.WhichOneof("payload")
         if kind == "task":
-            self._task(event)
-        elif kind == "status_update":
+            return self._task(event)
+        if kind == "status_update":
             self.task_id = event.status_update.task_id or self.task_id
             self._state(event, event.status_update.status)
         elif kind == "artifact_update":
             self.task_id = event.artifact_update.task_id or self.task_id
             if _says_error(event.artifact_update.artifact.parts):
-                self._held.append(event)
-                self._fault = extract(event, "a2a")
+                self._hold(event)
                 return False
             self.content = True
         elif kind == "message":
@@ -102,20 +104,36 @@ class Progress:
         """Whether the agent's turn has ended."""
         return self._over
 
+    def failing(self) -> bool:
+        """Whether an error was said, and the state that goes with it has still to come."""
+        return bool(self._held)
+
     def ended(self) -> None:
-        """The stream is over: an error without a state is an error too."""
+        """There is nothing more to see: an error without a state is an error too."""
         if self._held:
             self._fail(self._fault or _unstructured(TaskStatus()))
 
-    def _task(self, event: StreamResponse) -> None:
+    def _task(self, event: StreamResponse) -> bool:
         task: Task = event.task
         self.task_id = task.id or self.task_id
+        if self._held:
+            # What the task was before is said by what it is now.
+            self._held = [each for each in self._held if not each.HasField("task")]
         self._state(event, task.status)
-        for artifact in task.artifacts:
+        if any(_says_error(artifact.parts) for artifact in task.artifacts):
+            self._hold(event)
+            if self._over:
+                self.ended()
+            return False
+        if task.artifacts:
             self.content = True
-            if _says_error(artifact.parts):
-                self._held.append(event)
-                self._fail(extract(event, "a2a") or _unstructured(task.status))
+        return True
+
+    def _hold(self, event: StreamResponse) -> None:
+        self._held.append(event)
+        self._fault = extract(event, "a2a")
+        if len(self._held) > _MOST_HELD:
+            self.ended()
 
     def _state(self, event: StreamResponse, status: TaskStatus) -> None:
         state = status.state
