@@ -167,6 +167,84 @@ async def test_rolling_restart(store_url, begin):
     await raw2.close()
 
 
+async def test_who_stops_is_done_before_another_begins(store_url, begin):
+    """A run goes back into its queue when its agent has come to rest, not before: nobody works beside it."""
+    at_work, most, cleaned = 0, 0, []
+
+    async def tidy(input, ctx):
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        try:
+            await ctx.status("begun")
+            if not cleaned:
+                await asyncio.Event().wait()
+            return "done"
+        finally:
+            # What it was told to stop for takes it a while.
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            cleaned.append(ctx.run)
+            at_work -= 1
+
+    second = await begin(store_url, limits={"running": 0})
+    second.register_agent("tidy", tidy, repeatable=True)
+    first = Runtime(store_url, tokens=TOKENS, limits=Limits(drain=0.0))
+    first.register_agent("tidy", tidy, repeatable=True)
+    third = await begin(store_url)
+    async with first:
+        raw = await connected(first)
+        job_id = (await raw.submit("tidy"))["payload"]["job_id"]
+        await raw.until("job.event")
+        third.register_agent("tidy", tidy, repeatable=True)
+    watcher = await connected(third)
+    await watcher.send("job.subscribe", {"job_id": job_id, "history": True})
+    assert (await watcher.end(job_id))["payload"]["result"] == "done"
+    assert (most, cleaned) == (1, [1, 1])
+    await watcher.close()
+
+
+async def test_a_node_that_was_just_born_is_not_taken_for_dead(store_url, begin, monkeypatch):
+    """Who has what is read before who lives: a node that begins in between says that it lives before it works."""
+    from amends.arcp.runtime.keeper import _bury
+
+    old = await begin(store_url)
+    node = old.node
+    meet, active = node.meet, node.ledger.active
+
+    async def born():
+        """Another node, with a job."""
+        raw = await connected(await begin(store_url))
+        job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+        await raw.until("job.event")
+        return raw, job_id
+
+    async def meeting():
+        await meet()
+        looked.set()
+        await born_by_now.wait()
+
+    async def scanning(owner=None):
+        async for row in active(owner):
+            yield row
+        looked.set()
+        await born_by_now.wait()
+
+    for name, where, stand_in in (("meet", node, meeting), ("active", node.ledger, scanning)):
+        looked, born_by_now = asyncio.Event(), asyncio.Event()
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, stand_in)
+            looking = asyncio.ensure_future(_bury(node))
+            await looked.wait()
+            raw, job_id = await born()
+            born_by_now.set()
+            await looking
+        tail = await node.ledger.tail(job_id)
+        assert not tail[1].ended
+        assert tail[1].epoch == 1
+        await raw.close()
+
+
 async def test_what_is_kept_is_forgotten_in_time(store_url, begin):
     """Ended jobs go by age and by number, also those of nodes that are gone; sessions' logs go with them."""
     first = await begin(store_url, limits={"finished_for": 0.3, "node_lease": 0.3, "resume_window": 0.3})

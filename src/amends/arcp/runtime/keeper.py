@@ -44,17 +44,23 @@ def in_doubt(why: str) -> InternalError:
 
 async def vouch(node: Node) -> None:
     """Say that this node is alive, three times per lease, whatever else there is to do."""
+    lease = node.limits.node_lease
     said = node.loop.time()
+    wary = said
     while True:
         begun = node.loop.time()
         try:
             await node.announce()
-            late, said = node.loop.time() - said > node.limits.node_lease, node.loop.time()
-            if late:
+            # From the beginning of the one before to the end of this one: its row may have been gone in between.
+            if node.loop.time() - said > lease:
+                wary = node.loop.time() + lease
+            said = begun
+            if begun < wary:
+                # Also a while later: who found the row gone may be taking over only now.
                 await _still_mine(node)
         except StoreError:
             _log.warning("the store does not answer")
-        await asyncio.sleep(max(0.0, node.limits.node_lease / 3 - (node.loop.time() - begun)))
+        await asyncio.sleep(max(0.0, lease / 3 - (node.loop.time() - begun)))
 
 
 async def tend(node: Node) -> None:
@@ -65,7 +71,6 @@ async def tend(node: Node) -> None:
             await evict(node)
             if not node.alone:
                 before = set(node.peers)
-                await node.meet()
                 await _bury(node)
                 if any(_looks(node, gone) for gone in before - set(node.peers)):
                     # Nobody else would forget what it has ended.
@@ -89,8 +94,11 @@ async def _still_mine(node: Node) -> None:
 
 
 async def _bury(node: Node) -> None:
-    alive = {node.id, *node.peers}
     rows = [(owner, row) async for owner, row in node.ledger.active()]
+    # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of now
+    # is dead, and not just born.
+    await node.meet()
+    alive = {node.id, *node.peers}
     node.waiting = waiting(row for owner, row in rows if not owner)
     for owner, row in rows:
         if owner == node.id:

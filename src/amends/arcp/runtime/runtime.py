@@ -17,6 +17,7 @@ from amends.arcp.runtime.credentials import CredentialProvider, Issued
 from amends.arcp.runtime.dispatch import dispatch, rest
 from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import beat
+from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend, vouch
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.node import Node
@@ -199,16 +200,28 @@ class Runtime:
         await self._close()
 
     async def _stop_jobs(self, node: Node) -> None:
-        for job in list(node.jobs.values()):
-            if job.order.repeatable and not node.alone:
-                with suppress(StoreError, ConflictError):
-                    tail = await node.ledger.tail(job.order.job_id)
-                    if tail is not None and not tail[1].ended:
-                        await node.ledger.requeue(job.order, tail)
-                job.lost()
-            else:
+        # One that is just ending has nothing left to do but to be written.
+        jobs = [job for job in node.jobs.values() if job.phase is RUNNING]
+        back = [job for job in jobs if job.order.repeatable and not node.alone]
+        for job in jobs:
+            if job not in back:
                 job.stop(in_doubt("The runtime was stopped; the job may have had its effect"))
+        await self._give_back(node, back)
         await _until(node, node.loop.time() + self.limits.cancel_grace + 5.0)
+
+    async def _give_back(self, node: Node, jobs: list[Job]) -> None:
+        """Put jobs back into their queues: their agents stop first, so that nobody begins beside them."""
+        tasks = [job.task for job in jobs if job.task is not None and not job.task.done()]
+        for job in jobs:
+            job.lost()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.limits.cancel_grace)
+        for job in jobs:
+            # What cannot be put back now is taken over when this node is gone.
+            with suppress(StoreError, ConflictError):
+                tail = await node.ledger.tail(job.order.job_id)
+                if tail is not None and (tail[1].epoch, tail[1].node) == (job.epoch, node.id):
+                    await node.ledger.requeue(job.order, tail)
 
     async def abandon(self) -> None:
         """Stop at once and write nothing: to others it looks like a crash. For tests of what comes after one."""
