@@ -8,17 +8,21 @@ its end, and:
 - every accepted submission is told exactly one end, under its job's id: no handle hangs;
 - a session's numbers have no gap and no double, over all its connections, and no event comes under two numbers;
 - every run in every job's log has exactly one terminal entry, and it is the run's last;
-- a job's agent is never at work twice at the same time, unless it is repeatable and its node was given up; and no run
-  that is not repeatable begins twice;
+- a job's agent is never at work twice at the same time, but in one case: its node was silent for longer than its
+  lease, so that another one took the job over and, because it may be repeated, began it again; that stands in the log,
+  and behind it nothing that the one before did; and no run that is not repeatable begins twice;
 - a key stands for one job.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import tempfile
+import time
 import uuid
 from collections import Counter, defaultdict
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -45,20 +49,45 @@ INPUTS = (
 )
 
 
+class Work:
+    """An agent at work: for whom, and from when to when."""
+
+    def __init__(self, ctx):
+        self.node, self.epoch = ctx._job.node.id, ctx._job.epoch
+        self.began, self.ended = time.time(), math.inf
+
+
 class World:
-    """What happens outside the runtimes: the agents' doings."""
+    """What happens outside the runtimes: the agents' doings, and when a node said that it lives."""
 
     def __init__(self):
         self.release = asyncio.Event()
-        self.at_work = Counter()
         self.begun = Counter()
-        self.beside = []
+        self.work = defaultdict(list)
+        self.vouched = defaultdict(list)
+        """By node: when it began to say so, and when that was done."""
+
+    def attend(self, node):
+        """Note when a node says that it lives; it did when it was started."""
+        announce = node.announce
+        self.vouched[node.id].append((node.started, time.time()))
+
+        async def noted():
+            began = time.time()
+            await announce()
+            self.vouched[node.id].append((began, time.time()))
+
+        node.announce = noted
+
+    def silent(self, node, until):
+        """Whether a node may have been found silent for longer than its lease, at some time before `until`."""
+        said = [*self.vouched[node], (math.inf, math.inf)]
+        return any(began + LEASE <= min(done, until) for (began, _), (_, done) in pairwise(said))
 
     async def agent(self, input, ctx):
         self.begun[ctx.job_id, ctx.run, ctx.agent] += 1
-        self.at_work[ctx.job_id] += 1
-        if self.at_work[ctx.job_id] > 1:
-            self.beside.append(ctx.job_id)
+        work = Work(ctx)
+        self.work[ctx.job_id].append(work)
         try:
             await ctx.log("begun")
             if input["does"] == "chat":
@@ -74,7 +103,7 @@ class World:
             await ctx.log("done")
             return ctx.run
         finally:
-            self.at_work[ctx.job_id] -= 1
+            work.ended = time.time()
 
 
 class Party:
@@ -189,6 +218,7 @@ class Machine(RuleBasedStateMachine):
         runtime.register_agent("once", self.world.agent)
         runtime.register_agent("often", self.world.agent, repeatable=True)
         await runtime.start()
+        self.world.attend(runtime.node)
         return runtime
 
     party = st.integers(0, 1)
@@ -354,13 +384,28 @@ class Machine(RuleBasedStateMachine):
                     for entry in await store.log(f"arcp.job/{job_id}").read(limit=10_000)
                 ]
                 _check_log(marks)
-                # A node that was held up beyond its lease is fenced, not stopped: only what may be repeated is, and
-                # only after a takeover that stands in the log.
-                assert job_id not in self.world.beside or "requeued" in {mark.kind for mark in marks}
+                self._check_work(marks, self.world.work[job_id])
             left = [
                 row async for row in store.table("arcp.active").scan() if row.key.partition("/")[2] in jobs
             ]
             assert not left
+
+    def _check_work(self, marks, work):
+        """
+        Nobody works beside another, unless the one before was held up beyond its lease.
+
+        Such a one is fenced, not stopped: it works on until its node comes to see it. Nothing that it does is written
+        (`_check_log`: epochs only grow), and only what may be repeated is begun again.
+        """
+        for before, after in combinations(sorted(work, key=lambda work: work.epoch), 2):
+            if before.ended > after.began and after.ended > before.began:
+                taken = [
+                    mark
+                    for mark in marks
+                    if mark.kind == "requeued" and before.epoch < mark.epoch <= after.epoch
+                ]
+                assert taken
+                assert self.world.silent(before.node, taken[0].at)
 
 
 def _check_log(marks):
