@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from hashlib import sha256
-from random import getrandbits
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
-from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.agents import Agent, resolve
-from amends.arcp.runtime.entries import Batch, Mark, Order, key_name, session_log
+from amends.arcp.runtime.agents import Agent
+from amends.arcp.runtime.entries import Batch, Mark, Order, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.ledger import Also, conflicting, repeatable
 from amends.arcp.runtime.node import Ended
+from amends.arcp.runtime.ordering import accepted_payload, must_begin, ordered
 from amends.arcp.runtime.runner import keep, run
-from amends.arcp.wire import Envelope, Malformed, new_id, read_payload, text_of
-from amends.arcp.wire.messages import Accepted, Submit
+from amends.arcp.wire import Envelope, Malformed, read_payload
 from amends.errors.arcp import InternalError, InvalidRequestError
 from amends.stores import ConflictError
 
@@ -35,12 +32,9 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["accepted_payload", "begin", "place", "spent", "submit", "trace_of"]
+__all__ = ["begin", "place", "spent", "submit"]
 
 _TRIES = 16
-_LONGEST_KEY = 256
-_NO_LEASE = Lease()
-_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 async def submit(session: Session, message: Envelope) -> None:
@@ -55,7 +49,7 @@ async def submit(session: Session, message: Envelope) -> None:
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
-    order = await _ordered(node, session, message, request)
+    order = await ordered(node, session, message, request)
     if order.key is not None and await _join(session, message, order):
         return
     count = node.active.get(session.principal, 0)
@@ -152,81 +146,6 @@ def _here(node: Node, reference: str) -> Agent | None:
     return node.agents.meant(reference)
 
 
-# -- what is asked for
-
-
-async def _ordered(node: Node, session: Session, message: Envelope, request: Submit) -> Order:
-    agent = node.agents.meant(request.agent)
-    if agent is not None:
-        reference, can_repeat = agent.ref, agent.repeatable
-    else:
-        name, version = resolve(request.agent, await node.known(request.agent))
-        reference, can_repeat = f"{name}@{version}", await node.repeatable(name, version)
-    key = request.idempotency_key
-    if key is not None and not 0 < len(key) <= _LONGEST_KEY:
-        raise InvalidRequestError("A key has 1 to 256 characters", details={"field": "idempotency_key"})
-    limit = request.max_runtime_sec
-    if limit is not None and not 0 < limit < float("inf"):
-        raise InvalidRequestError("max_runtime_sec is more than 0", details={"field": "max_runtime_sec"})
-    now = time.time()
-    lease = _lease(request, now, keyed=key is not None)
-    return Order(
-        job_id=new_id("job"),
-        principal=session.principal,
-        session=session.id,
-        agent=reference,
-        created=now,
-        trace=trace_of(message.trace_id),
-        input=request.input,
-        grants=lease.grants,
-        expires_at=lease.expires_at,
-        key=None if key is None else key_name(session.principal, key),
-        fingerprint="" if key is None else _fingerprint(request),
-        max_runtime=limit,
-        repeatable=can_repeat,
-    )
-
-
-def _lease(request: Submit, now: float, *, keyed: bool) -> Lease:
-    if not request.lease_request and not request.lease_constraints:
-        return _NO_LEASE
-    # With a key it may be a repetition of what was accepted long ago: whether the end has passed is asked when a job
-    # would begin.
-    return read_lease(request.lease_request, request.lease_constraints, now=0.0 if keyed else now)
-
-
-def _fingerprint(request: Submit) -> str:
-    """What makes two submissions the same: everything that is asked for, nothing about who asks when."""
-    asked = (
-        request.agent,
-        request.input,
-        request.lease_request or {},
-        request.lease_constraints or {},
-        request.max_runtime_sec,
-    )
-    return sha256(_sorted(asked)).hexdigest()
-
-
-def trace_of(given: str | None) -> str:
-    """
-    The 32 digits of a trace id, from a trace id or a `traceparent`; a new one where there is none.
-
-    >>> trace_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-    '4bf92f3577b34da6a3ce929d0e0e4736'
-    """
-    if given:
-        parts = given.split("-")
-        found = parts[1] if len(parts) >= 4 else given
-        if len(found) == 32 and _hexadecimal(found) and found != "0" * 32:
-            return found
-    # Unique is enough: a trace id is shown to everybody.
-    return f"{getrandbits(128) or 1:032x}"
-
-
-def _hexadecimal(text: str) -> bool:
-    return all(digit in "0123456789abcdef" for digit in text)
-
-
 # -- what is there already
 
 
@@ -237,7 +156,7 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
     for _ in range(_TRIES):
         row = await ledger.key(str(order.key))
         if row is None:
-            _must_begin(order)
+            must_begin(order)
             return False
         first, tail = await ledger.standing(row.job_id)
         if first is None or tail is None:
@@ -308,13 +227,6 @@ async def _provisioned(session: Session, order: Order) -> list[dict[str, Any]] |
     return await node.credentials.issue(order)
 
 
-def _must_begin(order: Order) -> None:
-    if order.expires_at is not None and order.expires_at <= order.created:
-        raise InvalidRequestError(
-            "A lease ends at a time to come", details={"field": "lease_constraints.expires_at"}
-        )
-
-
 async def _outcome(session: Session, job_id: str, last: int, mark: Mark) -> int:
     """Where the outcome of a job begins in its log: at its end, or where the chunks of its result may be."""
     if mark.kind != "result" or "result_id" not in msgspec.json.decode(mark.payload):
@@ -367,24 +279,3 @@ def _tell(
         session.post(accepted)
     if session.feeds.get(order.job_id) is feed:
         feed.begin(session.node, waiting=waiting)
-
-
-def accepted_payload(
-    order: Order, request_id: str | None, credentials: list[dict[str, Any]] | None = None
-) -> Accepted:
-    """`job.accepted`; the same for every submission that leads to this job, but for the request it answers."""
-    plain = not order.grants and order.expires_at is None
-    lease = _NO_LEASE if plain else Lease(order.grants, order.expires_at)
-    return Accepted(
-        order.job_id,
-        order.agent,
-        lease.wire(),
-        lease.constraints(),
-        None if plain else lease.budget.counters() or None,
-        credentials,
-        text_of(order.created),
-        order.trace,
-        order.parent,
-        order.delegate,
-        request_id,
-    )

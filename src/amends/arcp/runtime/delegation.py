@@ -17,10 +17,11 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.admission import accepted_payload, place, spent
+from amends.arcp.runtime.admission import place, spent
 from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.assembling import assembled
 from amends.arcp.runtime.entries import Mark, Order, encode
+from amends.arcp.runtime.ordering import accepted_payload
 from amends.arcp.runtime.runner import run
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
