@@ -31,7 +31,7 @@ class Raw:
         await self.connection.send(write(message))
         return message.id
 
-    async def receive(self, within: float = 10.0) -> dict[str, Any] | None:
+    async def receive(self, within: float = 100.0) -> dict[str, Any] | None:
         async with asyncio.timeout(within):
             frame = await self.connection.receive()
         if frame is None:
@@ -40,7 +40,7 @@ class Raw:
         self.seen.append(message)
         return message
 
-    async def until(self, wanted: Any, within: float = 10.0) -> dict[str, Any]:
+    async def until(self, wanted: Any, within: float = 100.0) -> dict[str, Any]:
         """The next message of a type, or that a function accepts."""
         async with asyncio.timeout(within):
             while True:
@@ -51,7 +51,7 @@ class Raw:
                 if message["type"] == wanted if isinstance(wanted, str) else wanted(message):
                     return message
 
-    async def end(self, job_id: str, within: float = 10.0) -> dict[str, Any]:
+    async def end(self, job_id: str, within: float = 100.0) -> dict[str, Any]:
         """The terminal message of a job."""
         return await self.until(
             lambda m: (
@@ -60,7 +60,7 @@ class Raw:
             within,
         )
 
-    async def answer(self, request: str, within: float = 10.0) -> dict[str, Any]:
+    async def answer(self, request: str, within: float = 100.0) -> dict[str, Any]:
         """What answers a request."""
         return await self.until(lambda m: m["payload"].get("request_id") == request, within)
 

@@ -124,7 +124,7 @@ async def served():
     """A runtime, its URL, and how often each job ran."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.2))
     runs = register(runtime)
-    async with asyncio.timeout(60), runtime, runtime.listen(port=0) as listening:
+    async with asyncio.timeout(100), runtime, runtime.listen(port=0) as listening:
         yield runtime, listening.url, runs
 
 
@@ -229,7 +229,7 @@ async def test_a_runtime_that_stops_is_not_hung_on():
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
     register(runtime)
     short = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         await runtime.start()
         async with runtime.listen(port=0) as listening:
             client = await connect(listening.url, token="secret", resuming=short, connect_timeout=2.0)
@@ -244,7 +244,7 @@ async def test_a_line_that_never_comes_up_again():
     """The policy bounds the tries."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
     register(runtime)
-    async with asyncio.timeout(30), runtime, runtime.listen(port=0) as listening:
+    async with asyncio.timeout(100), runtime, runtime.listen(port=0) as listening:
         dials = 0
 
         async def once():
@@ -268,7 +268,7 @@ async def test_a_runtime_that_nobody_has_started():
     """It is started for its clients, stopped with the last of them, and can be used again; one that runs is left alone."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(cancel_grace=0.1))
     register(runtime)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         for _ in range(2):
             async with connect(runtime, token="secret") as one:
                 async with connect(runtime, token="secret") as two:
@@ -302,7 +302,7 @@ async def test_a_runtime_of_this_process_that_is_stopped():
     register(runtime)
     with pytest.raises(RuntimeError):
         await connect(runtime, token="secret")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         await runtime.start()
         client = await connect(
             runtime, token="secret", resuming=Policy(attempts=2, backoff=Backoff(first=0.001))
@@ -331,7 +331,7 @@ async def test_a_connection_closed_by_half():
             await peer.take("nothing")
 
     short = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
-    async with asyncio.timeout(30), websocket.serve(Half()) as listening:
+    async with asyncio.timeout(100), websocket.serve(Half()) as listening:
         async with connect(listening.url, token="secret", resuming=short) as client:
             handle = await client.submit("echo")
             with pytest.raises(HeartbeatLostError):

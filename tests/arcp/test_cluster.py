@@ -203,7 +203,7 @@ async def test_cancelled_in_the_queue_by_a_word_only(node):
     await node.store.table("arcp.cancels").put(given.job_id, b"")
     await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
     node.wanted.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(100):
         while not (await node.ledger.tail(given.job_id))[1].ended:
             await asyncio.sleep(0.01)
     assert b"CANCELLED" in bytes((await node.ledger.tail(given.job_id))[1].payload)
@@ -293,7 +293,7 @@ async def test_a_store_that_fails_for_good(error, begin, caplog):
         runtime.register_agent("agent", agent)
         raw = await connected(runtime)
         await raw.submit("agent")
-        await asyncio.wait_for(stopped.wait(), 10)
+        await asyncio.wait_for(stopped.wait(), 100)
         answer = await raw.submit("echo", 1)
         assert answer["payload"]["code"] == "INTERNAL_ERROR"
         assert "broken" not in str(raw.seen)

@@ -463,7 +463,7 @@ async def test_serving_on_stdio(place):
     command = stdio.command(
         sys.executable, "-m", "amends", "runtime", "serve", "myagents:greet", "--stdio", cwd=str(place)
     )
-    async with asyncio.timeout(30), connect(command, token="tok") as client:
+    async with asyncio.timeout(100), connect(command, token="tok") as client:
         assert await (await client.submit("greet", 1)).done == {"hello": 1}
 
 

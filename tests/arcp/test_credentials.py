@@ -47,7 +47,7 @@ async def using(input, ctx):
 
 
 async def gone(gateway, runtime):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while gateway.live or [row async for row in runtime._node.store.table("arcp.credentials").scan()]:
             await asyncio.sleep(0.01)
 

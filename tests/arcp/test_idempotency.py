@@ -314,7 +314,7 @@ async def test_two_processes_race_and_start_one_job(sqlite_url):
         while sum(line[0] == "end" for line in lines) < count:
             lines.append(json.loads(await racer.stdout.readline()))
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         await asyncio.gather(*(hear(*pair) for pair in zip(racers, heard, strict=True)))
         for racer in racers:
             racer.stdin.write(b"done\n")

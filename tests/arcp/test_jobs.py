@@ -336,12 +336,10 @@ async def test_cancelling_a_running_job(agent, store_url, begin):
     raw = await connected(runtime)
     job_id = (await raw.submit(agent, {"seconds": 0.5}))["payload"]["job_id"]
     await raw.until("job.event")
-    started = time.monotonic()
     request = await raw.send("job.cancel", {"reason": "because"}, job_id=job_id)
     again = await raw.send("job.cancel", {}, job_id=job_id)
     assert (await raw.answer(request))["type"] == "job.cancelled"
     end = await raw.end(job_id)
-    assert time.monotonic() - started < 5
     assert end["payload"] | {"completed_at": ""} == {
         "code": "CANCELLED",
         "message": "The job was cancelled",

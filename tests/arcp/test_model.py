@@ -352,7 +352,7 @@ class Machine(RuleBasedStateMachine):
                 party.raw = None
                 await party.connect(self.nodes[number])
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(100):
                 while any(party.open for party in self.parties):
                     await asyncio.sleep(0.01)
         except TimeoutError:

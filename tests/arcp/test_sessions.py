@@ -153,7 +153,7 @@ async def test_a_connection_that_was_given_up_is_fenced(store_url, begin):
     assert message["type"] == "session.welcome"
     await raw2.end(job_id)
     old = numbers(raw)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while (message := await raw.receive()) is not None:
             pass
     # What the old connection still had was numbered before the new one took over.
@@ -272,8 +272,9 @@ async def test_resuming_too_late(store_url, begin):
     other, message = await resumed(runtime, raw)
     assert (message["type"], message["payload"]["code"]) == ("session.error", "RESUME_WINDOW_EXPIRED")
     assert await other.receive() is None
-    node = runtime._node
-    assert not [name for name in (await node.store.names())["logs"] if name.startswith("arcp.session/")]
+    async with asyncio.timeout(100):
+        while session_logs(await runtime.node.store.names()):
+            await asyncio.sleep(0.05)
 
 
 def session_logs(names):
@@ -392,10 +393,10 @@ async def test_a_silent_client_loses_its_connection_and_nothing_else(store_url, 
 
 async def test_a_client_that_answers_stays(begin):
     """Pongs are enough; and who did not ask for heartbeats is left alone."""
-    runtime = await begin(limits={"heartbeat": 0.2})
+    runtime = await begin(limits={"heartbeat": 1.0})
     raw, quiet = await connected(runtime), await connected(runtime, features=[])
-    until = time.monotonic() + 1.0
-    while time.monotonic() < until:
+    # Without a word, two intervals would have been enough.
+    for _ in range(3):
         ping = await raw.until("session.ping")
         await raw.send("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
     assert (await raw.run("echo", 1))["type"] == "job.result"
@@ -406,9 +407,9 @@ async def test_a_client_that_answers_stays(begin):
 
 async def test_sessions_in_use_are_kept_beyond_their_window(store_url, begin):
     """The window counts from the last word, not from the first."""
-    runtime = await begin(store_url, limits={"resume_window": 0.5, "node_lease": 0.3})
+    runtime = await begin(store_url, limits={"resume_window": 3.0, "node_lease": 0.3})
     raw = await connected(runtime)
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(3.5)
     await raw.run("echo", 1)
     await raw.close()
     raw2, message = await resumed(runtime, raw)

@@ -163,7 +163,7 @@ async def test_closing_while_somebody_receives(over):
         waiting = asyncio.create_task(connection.receive())
         await asyncio.sleep(0)
         await connection.close()
-        assert await asyncio.wait_for(waiting, 10) in {None, b"after"}
+        assert await asyncio.wait_for(waiting, 100) in {None, b"after"}
 
 
 async def test_memory_waits_for_a_slow_reader():
@@ -194,7 +194,7 @@ async def test_a_sender_woken_in_vain_passes_the_turn_on():
     await asyncio.sleep(0)
     assert await far.receive() == "0"
     first.cancel()
-    await asyncio.wait_for(second, 5)
+    await asyncio.wait_for(second, 100)
     assert await far.receive() == "2"
     blocked = asyncio.create_task(near.send_all(["3", "4"]))
     await asyncio.sleep(0)
@@ -408,7 +408,7 @@ async def test_stdio_in_this_process(monkeypatch):
         assert errors.read(100) == b"a stray word\n"
         await connection.close()
         incoming.close()
-        await asyncio.wait_for(serving, 10)
+        await asyncio.wait_for(serving, 100)
         assert sys.stdout is stdout
 
 

@@ -46,8 +46,8 @@ CONTEXT = httpx.create_ssl_context()
 """Made once: it is most of what an HTTP client costs."""
 
 
-def http_client(**options):
-    return httpx.AsyncClient(timeout=20, verify=CONTEXT, **options)
+def http_client(timeout=100):
+    return httpx.AsyncClient(timeout=timeout, verify=CONTEXT)
 
 
 PATHS = [

@@ -43,7 +43,7 @@ async def test_rolling_restarts_without_a_failed_job(machines, nats_url):
         await asyncio.to_thread(started, machines, new)
         assert await asyncio.to_thread(old.stop) == 0
     customer.more = False
-    await asyncio.wait_for(going, 60)
+    await asyncio.wait_for(going, 100)
     async with await stores.open(nats_url) as store:
         await customer.compare(Ledger(store, "test", Limits()))
         standing = await look(store)
@@ -67,7 +67,7 @@ async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path
     assert await asyncio.to_thread(worker.stop) == 0
     go.touch()
     await asyncio.to_thread(started, machines, RuntimeProcess(nats_url, *options, worker=True, lease=30.0))
-    end = await raw.end(job, 20)
+    end = await raw.end(job, 100)
     assert end["type"] == "job.result"
     assert len(done.read_text().splitlines()) == 1
     numbers = [message["event_seq"] for message in raw.seen if "event_seq" in message]
@@ -101,7 +101,7 @@ async def test_what_is_spent_is_spent_on_every_node(begin, nats_url):
     assert (await watcher.submit("spender", lease_request=lease, idempotency_key="k"))["payload"][
         "job_id"
     ] == job
-    end = await watcher.end(job, 20)
+    end = await watcher.end(job, 100)
     assert end["payload"]["result"] == {"USD": "0.20"}
     await watcher.close()
 
@@ -162,7 +162,8 @@ def status(url, **options):
 
 async def test_the_status_command(begin, nats_url, tmp_path):
     """JSON in a pipe, lines on a terminal, and what is wrong with the address."""
-    runtime = await begin(nats_url, name="one")
+    # Looked at by nobody else in the meantime.
+    runtime = await begin(nats_url, name="one", limits={"node_lease": 3600.0})
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
     await runtime.node.announce()
@@ -226,7 +227,7 @@ async def test_metrics(begin, nats_url, measured):
     await raw.run("echo", 1)
     await raw.submit("waiting")
     await raw.submit("echo", 2)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while not runtime.node.waiting:
             await asyncio.sleep(0.02)
     numbers = _numbers(measured)
@@ -289,7 +290,7 @@ async def test_a_worker_in_this_process(nats_url, capsys, monkeypatch, output):
     bounds = {"name": None, "repeatable": False, "jobs": 2, "lease": 5.0, "drain": 1.0}
     args = said(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
     working_ = asyncio.ensure_future(working.work(args))
-    async with await stores.open(nats_url) as store, asyncio.timeout(20):
+    async with await stores.open(nats_url) as store, asyncio.timeout(100):
         while not (await look(store)).nodes:
             await asyncio.sleep(0.02)
         while "steps@1.0.0" not in (told := capsys.readouterr().out):
@@ -316,7 +317,7 @@ async def test_what_lies_in_a_queue_and_is_no_job(begin, nats_url):
     node.jobs[held].lost()
     assert (await raw.end(held))["payload"]["code"] == "CANCELLED"
     assert (await raw.run("echo", 2))["payload"]["result"] == 2
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while (await node.store.queue("arcp.run.echo@1.0.0").size()).ready:
             await asyncio.sleep(0.02)
     await raw.close()
@@ -335,7 +336,7 @@ async def test_a_queue_that_cannot_be_asked(begin, nats_url, monkeypatch, caplog
 
     monkeypatch.setattr(NatsQueue, "take", failing)
     runtime.register_agent("echo", echo)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         await failed.wait()
     front = await begin(nats_url, agents=False)
     await runtime.node.announce()

@@ -293,10 +293,13 @@ async def test_the_loop_waits_a_moment_for_the_disk_and_no_longer(path, unhurrie
         assert await beside == 3
         # Given up by its caller, it happens all the same, and the next is not kept by it.
         goes_on.clear()
+        begun = threading.Event()
         waiting = asyncio.ensure_future(
-            full.transaction(lambda tx: (goes_on.wait(30), tx.log("l").append(b"4")))
+            full.transaction(lambda tx: (begun.set(), goes_on.wait(30), tx.log("l").append(b"4")))
         )
         await turn()
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
         waiting.cancel()
         goes_on.set()
         assert await full.log("l").append(b"5") == 5

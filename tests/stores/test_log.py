@@ -23,7 +23,7 @@ async def first(iterator, count):
             if len(items) == count:
                 return
 
-    await asyncio.wait_for(collect(), 10)
+    await asyncio.wait_for(collect(), 100)
     await iterator.aclose()
     return items
 
@@ -172,7 +172,7 @@ async def test_a_slow_follower_misses_nothing_and_holds_up_nobody(store, other):
     follower = asyncio.ensure_future(slowly())
     for _ in range(20):
         await asyncio.gather(*(log.append(b"x" * 100) for _ in range(100)))
-    await asyncio.wait_for(follower, 30)
+    await asyncio.wait_for(follower, 100)
     assert seen == list(range(1, 2001))
 
 
@@ -196,7 +196,7 @@ async def test_a_follower_overtaken_on_its_way_sees_no_gap(store, other):
     await log.trim(1400)
     with pytest.raises(TrimmedError) as caught:
         while True:
-            seen.append((await asyncio.wait_for(anext(follower), 10)).seq)
+            seen.append((await asyncio.wait_for(anext(follower), 100)).seq)
     assert caught.value.first == 1400
     assert seen == list(range(1, len(seen) + 1))
     assert len(seen) < 1400
@@ -264,7 +264,7 @@ async def test_a_bell_rings_for_what_is_appended(store, other):
             await asyncio.sleep(0.05)
             await other.log("l").append(b"x")
             while not await log.read(number):
-                await asyncio.wait_for(bell.wait(seen), 10)
+                await asyncio.wait_for(bell.wait(seen), 100)
                 seen = bell.count
 
 

@@ -132,15 +132,19 @@ class Work:
         ]
         follower = asyncio.ensure_future(self.follow(two))
         await disturb()
+        async with asyncio.timeout(100):
+            # However slow the machine: enough to be worth a look.
+            while len(self.appended) <= 50 or len(self.finished) <= 10:
+                await asyncio.sleep(0.05)
         self.running = False
-        await asyncio.wait_for(asyncio.gather(*tasks), 60)
+        await asyncio.wait_for(asyncio.gather(*tasks), 100)
         await self.verify(one, follower)
         for store in opened:
             await store.close()
 
     async def verify(self, store, follower):
         bounds = await store.log("l").bounds()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 100
         while len(self.followed) < bounds.last and time.monotonic() < end:
             await asyncio.sleep(0.05)
         follower.cancel()
@@ -156,9 +160,7 @@ class Work:
         left = {task.value.decode() async for task in store.queue("q", lease=self.lease).tasks()}
         assert self.put - self.finishing <= left, "an acknowledged task is lost"
         assert not left & set(self.finished), "a finished task is back"
-        assert len(self.appended) > 50
-        assert len(self.finished) > 10
-        end = time.monotonic() + 30
+        end = time.monotonic() + 100
         while (problems := await store.check()) and time.monotonic() < end:
             await asyncio.sleep(0.2)  # a node that was away has to catch up first
         assert problems == []
@@ -212,22 +214,23 @@ async def test_a_hundred_server_kills(tmp_path):
 async def test_a_server_away_for_too_long_is_said_and_work_goes_on_when_it_is_back(tmp_path):
     server = NatsServer(tmp_path / "server")
     await asyncio.to_thread(server.start)
+    async with await stores.open(f"{server.url}/away?timeout=100") as patient:
+        await patient.log("l").append(b"1")
     async with await stores.open(f"{server.url}/away?timeout=0.8") as store:
-        await store.log("l").append(b"1")
         server.kill()
         with pytest.raises(StoreUnavailableError):
             await store.log("l").append(b"2")
         with pytest.raises(StoreUnavailableError):
             await store.table("t").get("k")
         await asyncio.to_thread(server.start)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 100
         while True:
             try:
                 await store.log("l").append(b"3")
+                assert [e.value for e in await store.log("l").read()][-1] == b"3"
                 break
             except StoreUnavailableError:
                 assert time.monotonic() < end
-        assert [e.value for e in await store.log("l").read()][-1] == b"3"
     server.stop()
 
 
@@ -246,7 +249,7 @@ async def test_a_value_larger_than_the_server_takes(nats_server):
 
 async def test_many_in_flight_wait_their_turn(nats_server):
     """Back-pressure: far more writes at once than may be in flight, of a size that would fill buffers."""
-    async with await stores.open(f"{nats_server.url}/pressure") as store:
+    async with await stores.open(f"{nats_server.url}/pressure?timeout=100") as store:
         seqs = await asyncio.gather(*(store.log("l").append(bytes(20_000)) for _ in range(3000)))
         assert sorted(seqs) == list(range(1, 3001))
 
@@ -257,7 +260,7 @@ async def test_a_cluster_that_loses_a_node(tmp_path):
     await asyncio.to_thread(cluster.start)
     try:
         url = cluster.url("c")
-        end = time.monotonic() + 30
+        end = time.monotonic() + 100
         while True:
             try:
                 async with await stores.open(url) as store:
@@ -328,7 +331,7 @@ async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nat
         assert lost
         # Finished is finished, for everybody who looks on, before the message is gone.
         assert (await queue.size()).ready == (await queue.size()).leased == 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while (await queue.streams.info("queue", "q"))["state"]["messages"]:
                 await asyncio.sleep(0.02)
             while any(isinstance(answers, errands._Errand) for answers in link.open.values()):
@@ -346,7 +349,7 @@ async def test_an_errand_is_given_up_after_the_time_a_request_has(nats_server, m
         monkeypatch.setattr(link, "send", lose)
         await link.errands.run("nobody", b"")
         assert link.open
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while link.open:
                 await asyncio.sleep(0.02)
         monkeypatch.undo()

@@ -17,9 +17,11 @@ async def test_put_take_done(store):
     queue = store.queue("q")
     assert await queue.take() is None
     assert await queue.put(b"work")
+    start = time.monotonic()
     lease = await queue.take(wait=WAIT)
     assert (lease.value, lease.key, lease.attempt) == (b"work", None, 1)
-    assert 29 < lease.expires_in <= 30
+    assert lease.expires_in + (time.monotonic() - start) > 29.9
+    assert lease.expires_in <= 30
     assert await queue.take() is None
     assert await queue.size() == QueueSize(0, 0, 1, 0)
     await lease.done()
@@ -29,18 +31,16 @@ async def test_put_take_done(store):
 
 
 async def test_a_waiting_worker_is_woken(store, other):
-    taking = asyncio.ensure_future(other.queue("q").take(wait=WAIT))
+    taking = asyncio.ensure_future(other.queue("q").take(wait=3600))
     await asyncio.sleep(0.1)
     await store.queue("q").put(b"x")
-    start = time.monotonic()
-    assert (await taking).value == b"x"
-    assert time.monotonic() - start < 1
+    assert (await asyncio.wait_for(taking, 100)).value == b"x"
 
 
 async def test_waiting_ends(store):
     start = time.monotonic()
     assert await store.queue("q").take(wait=0.2) is None
-    assert 0.15 < time.monotonic() - start < 2
+    assert time.monotonic() - start > 0.15
 
 
 async def test_each_task_goes_to_one_worker(store, other):
@@ -59,13 +59,13 @@ async def test_each_task_goes_to_one_worker(store, other):
 
 async def test_delay(store):
     queue = store.queue("q")
-    await queue.put(b"later", delay=0.6)
     await queue.put(b"much later", delay=3600)
-    start = time.monotonic()
     assert await queue.take() is None
-    assert await queue.size() == QueueSize(0, 2, 0, 0)
-    lease = await queue.take(wait=WAIT)
-    assert 0.4 < time.monotonic() - start < 4
+    assert await queue.size() == QueueSize(0, 1, 0, 0)
+    start = time.monotonic()
+    await queue.put(b"later", delay=0.6)
+    lease = await queue.take() or await queue.take(wait=WAIT)
+    assert time.monotonic() - start > 0.55
     assert (lease.value, lease.attempt) == (b"later", 1)
     assert await queue.take() is None
     tasks = {task.value: task async for task in queue.tasks()}
@@ -82,8 +82,7 @@ async def test_give_back_with_delay(store):
     await lease.give_back(delay=0.5)
     with pytest.raises(LeaseLostError):
         await lease.done()
-    assert await queue.take() is None
-    again = await queue.take(wait=WAIT)
+    again = await queue.take() or await queue.take(wait=WAIT)
     assert time.monotonic() - start > 0.45
     assert again.attempt == 2
     assert again.epoch > lease.epoch
@@ -96,11 +95,11 @@ async def test_give_back_with_delay(store):
 async def test_a_dead_workers_task_is_given_again_and_the_dead_one_is_fenced_out(store, other):
     queue = store.queue("q", lease=0.7)
     await queue.put(b"x", key="k")
-    lost = await queue.take(wait=WAIT)
-    assert await other.queue("q", lease=0.7).take() is None
     start = time.monotonic()
-    taken = await other.queue("q", lease=0.7).take(wait=WAIT)
-    assert 0.2 < time.monotonic() - start < 5
+    lost = await queue.take(wait=WAIT)
+    behind = other.queue("q", lease=0.7)
+    taken = await behind.take() or await behind.take(wait=WAIT)
+    assert time.monotonic() - start > 0.65
     assert (taken.attempt, taken.key, taken.id) == (2, "k", lost.id)
     assert taken.epoch > lost.epoch
     assert lost.expires_in == 0
@@ -111,13 +110,14 @@ async def test_a_dead_workers_task_is_given_again_and_the_dead_one_is_fenced_out
 
 
 async def test_extend_keeps_it(store, other):
-    queue = store.queue("q", lease=0.6)
+    # So long that a busy machine can extend it in time.
+    queue = store.queue("q", lease=4)
     await queue.put(b"x")
     lease = await queue.take(wait=WAIT)
-    for _ in range(3):
-        await asyncio.sleep(0.3)
+    for _ in range(2):
+        await asyncio.sleep(2.1)
         await lease.extend()
-        assert await other.queue("q", lease=0.6).take() is None
+        assert await other.queue("q", lease=4).take() is None
         assert lease.expires_in > 0
     await lease.done()
     assert await queue.size() == QueueSize(0, 0, 0, 0)

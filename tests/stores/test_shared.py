@@ -98,7 +98,7 @@ async def test_a_bell_rings_when_a_connection_was_made_anew(backend, tmp_path):
                 seen = bell.count
                 server.kill()
                 server.start()
-                await asyncio.wait_for(bell.wait(seen), 20)
+                await asyncio.wait_for(bell.wait(seen), 100)
             assert await log.append(b"y", last=1) == 2
     finally:
         server.stop()

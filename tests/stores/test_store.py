@@ -197,7 +197,7 @@ async def test_follow_ends_when_the_store_is_closed(url):
     await store.close()
     for waiting in (following, taking):
         with pytest.raises(StoreClosedError):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 100)
 
 
 @pytest.mark.parametrize(

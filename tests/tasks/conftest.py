@@ -74,7 +74,7 @@ async def through_time(orchestrator, clock, handle, most=50):
     raise AssertionError("it never ends")
 
 
-async def until(condition, seconds=20.0):
+async def until(condition, seconds=100.0):
     """Wait for something another task or process brings about."""
     end = asyncio.get_running_loop().time() + seconds
     while not await condition() if asyncio.iscoroutinefunction(condition) else not condition():

@@ -26,8 +26,8 @@ AGENTS: dict[str, dict[str, Act]] = {
     "with amends": amended.ACTS,
 }
 
-PATIENCE = 30.0
-"""Seconds one step of one agent may take."""
+PATIENCE = 120.0
+"""Seconds one step of one agent may take, and the services to come up: on a busy machine, half a minute is soon over."""
 
 
 class Deed(msgspec.Struct, frozen=True):
