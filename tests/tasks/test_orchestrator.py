@@ -318,7 +318,7 @@ async def test_cancelling_what_waits(open_at):
 
     await until(waiting)
     await handle.cancel()
-    assert (await asyncio.wait_for(handle.wait(), 20)).status == "cancelled"
+    assert (await asyncio.wait_for(handle.wait(), 100)).status == "cancelled"
 
 
 async def test_trying_again_what_failed(open_at):
@@ -527,11 +527,11 @@ async def test_a_client_that_only_submits(other, open_at):
     client = await open_at(on=other, worker=False)
     early = await client.submit("create_event", {"title": "early"})
     worker = await open_at(agent)
-    assert (await asyncio.wait_for(early.wait(), 20)).result["title"] == "early"
+    assert (await asyncio.wait_for(early.wait(), 100)).result["title"] == "early"
     handle = await client.submit(Request(id="q", type="ask"))
-    assert (await asyncio.wait_for(handle.wait(), 20)).status == "input_required"
+    assert (await asyncio.wait_for(handle.wait(), 100)).status == "input_required"
     await handle.answer("yes")
-    assert (await asyncio.wait_for(handle.wait(), 20)).result == "yes"
+    assert (await asyncio.wait_for(handle.wait(), 100)).result == "yes"
     assert (await worker.get("q").response()).result == "yes"
 
 
