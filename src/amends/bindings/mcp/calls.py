@@ -14,7 +14,7 @@ from amends.recovery.drivers import arecover
 from amends.recovery.plan import plan_for
 from amends.recovery.policies import ADCP
 from amends.recovery.pumps import adrive, failed_first
-from amends.recovery.scope import SCOPE, time_left
+from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
 __all__ = ["CONNECTING", "ERRORS", "READING", "UNKNOWN", "Calls", "Passed", "learned", "unpassed"]
@@ -86,17 +86,26 @@ class Calls:
         self.limit = limit
         self._alone = upstream is None and policy.deadline is None
         self.tools: dict[str, tuple[Operation, bool]] = {}
+        self.at_once: frozenset[str] = frozenset()
+        """Tools whose first call needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
         self.listed = False
 
     def learn(self, tools: Any) -> None:
         """Remember what was listed, by name; and that there is no more to be known."""
         if isinstance(tools, dict):
-            self.tools = tools
+            self.tools = {}
+            self.add(tools)
         self.listed = True
+
+    def add(self, tools: dict[str, tuple[Operation, bool]]) -> None:
+        """Remember some of them."""
+        self.tools.update(tools)
+        if self._alone:
+            self.at_once = frozenset(name for name, (_, keyed) in self.tools.items() if not keyed)
 
     def forget(self) -> None:
         """Ask again before the next call."""
-        self.tools, self.listed = {}, False
+        self.tools, self.at_once, self.listed = {}, frozenset(), False
 
     def known(self, name: str, arguments: dict[str, Any] | None) -> Operation | None:
         """What a call of this tool promises; None where nobody has asked for its annotations yet."""
@@ -155,7 +164,3 @@ class Calls:
             "refresh": self.refresh,
             "verify": self.verify,
         }
-
-    def plain(self, operation: Operation) -> bool:
-        """Whether a first attempt needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
-        return self._alone and operation.key is None and SCOPE.get() is None

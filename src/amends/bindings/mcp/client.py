@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import mcp
@@ -33,6 +34,7 @@ from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.clock import CLOCK
 from amends.recovery.policies import ADCP
+from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
@@ -208,39 +210,49 @@ class Client(mcp.Client):
 
         """
         calls, link = self._calls, self._link
+        call, failed, sent = super().call_tool, None, 0.0
+        if (
+            operation is None
+            and name in calls.at_once
+            and policy is None
+            and link is not None
+            and SCOPE.get() is None
+            and link.alive
+        ):
+            # The usual call, without anything built around it: what follows is for those that fail.
+            sent, watch, limit = CLOCK.now(), self._watch, self.limit
+            task = None if limit is None else watch.begin(limit)
+            try:
+                result = await call(name, arguments, read_timeout_seconds, progress_callback, **options)
+            except BaseException as exc:  # noqa: BLE001 - what is no failure is raised again there
+                failed = self._ended(exc, task, link)
+            else:
+                if task is not None:
+                    watch.end(task, cancelled=False)
+                if not result.is_error:
+                    return result
+                failed = failed_result(result)
         if link is None:
             _ = self.session
         if operation is None:
             operation = calls.known(name, arguments) or await self._learned(name, arguments, policy)
-        call = super().call_tool
-        first = None
-        if link is not None and policy is None and calls.plain(operation) and link.alive:
-            # The usual call, without anything built around it: what follows is for those that fail.
-            sent = CLOCK.now()
-            try:
-                result = await self._limited(
-                    call(name, arguments, read_timeout_seconds, progress_callback, **options),
-                    self.limit,
-                    link,
-                )
-                if not result.is_error:
-                    return result  # type: ignore[no-any-return]
-                first = sent, failed_result(result)
-            except FaultError as error:
-                first = sent, error
+        send = partial(call, name, arguments, read_timeout_seconds, progress_callback, **options)
+        first = None if failed is None else (sent, failed)
+        found: CallToolResult = unpassed(
+            await calls.run(self._tool(send), operation, policy=policy, errors=errors, first=first)
+        )
+        return found
+
+    def _tool(self, send: Callable[[], Awaitable[Any]]) -> Callable[[float | None], Awaitable[Any]]:
+        """An attempt at a tool call, which fails where its result says so."""
 
         async def attempt(left: float | None) -> Any:
-            result = await self._sent(
-                lambda: call(name, arguments, read_timeout_seconds, progress_callback, **options), left
-            )
+            result = await self._sent(send, left)
             if result.__class__ is CallToolResult and result.is_error:
                 raise failed_result(result)
             return result
 
-        found: CallToolResult = unpassed(
-            await calls.run(attempt, operation, policy=policy, errors=errors, first=first)
-        )
-        return found
+        return attempt
 
     async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
         """What the tools promise, asked for once; the SDK lists them after the first call in any case."""
@@ -270,7 +282,7 @@ class Client(mcp.Client):
     async def list_tools(self, **options: Any) -> Any:
         """As `mcp.Client.list_tools`, with recovery."""
         result = await self._read(super().list_tools, **options)
-        self._calls.tools.update(learned(result.tools))
+        self._calls.add(learned(result.tools))
         return result
 
     async def list_resources(self, **options: Any) -> Any:
@@ -323,21 +335,31 @@ class Client(mcp.Client):
 
         """
         task = None if left is None else self._watch.begin(left)
-        over, cancelled = False, None
         try:
-            return await call
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-        except Exception as exc:
-            if untouched(exc):
-                raise
-            raise self._failed(exc, link) from exc
-        finally:
+            result = await call
+        except BaseException as exc:  # noqa: BLE001 - what is no failure is raised again there
+            failed = self._ended(exc, task, link)
+        else:
             if task is not None:
-                over = self._watch.end(task, cancelled=cancelled is not None)
-        if not over:
-            raise cancelled
-        raise self._failed(TimeoutError(), link)
+                self._watch.end(task, cancelled=False)
+            return result
+        raise failed
+
+    def _ended(self, exc: BaseException, task: asyncio.Task[Any] | None, link: Link) -> FaultError:
+        """
+        The typed error of an attempt that ended with `exc`.
+
+        Raises:
+            BaseException: `exc` itself, where that is no failure of the call.
+
+        """
+        cancelled = isinstance(exc, asyncio.CancelledError)
+        over = task is not None and self._watch.end(task, cancelled=cancelled)
+        if cancelled and over:
+            return self._failed(TimeoutError(), link)
+        if not isinstance(exc, Exception) or untouched(exc):
+            raise exc
+        return self._failed(exc, link)
 
     def _failed(self, exc: Exception, link: Link) -> FaultError:
         """The typed error of a call, after the connection was given up where it is dead."""

@@ -74,12 +74,10 @@ def guard(server: S, *, show: bool = True, tell: Tell = fault_for) -> S:
 class _Call:
     """One request from the wire, on its way through a framework."""
 
-    __slots__ = ("failure", "taken")
-
-    def __init__(self) -> None:
-        self.failure: Told | None = None
-        self.taken = False
-        """A framework's method is at work for it: calls inside that are the author's own."""
+    # Defaults of the class: most calls need neither, and nothing is cheaper to make than an object without __init__.
+    failure: Told | None = None
+    taken = False
+    """A framework's method is at work for it: calls inside that are the author's own."""
 
 
 # The request being served.
@@ -109,13 +107,14 @@ class Guard:
 
     def _entry(self, method: str) -> HandlerEntry[Any] | None:
         found = self._find(method)
+        kept = self._entries.get(method)
+        if kept is not None and kept[0] is found:
+            return kept[1]
         if found is None or method in _UNTOUCHED:
             return found
-        kept = self._entries.get(method)
-        if kept is None or kept[0] is not found:
-            kept = (found, replace(found, handler=self._guarded(method, found.handler)))
-            self._entries[method] = kept
-        return kept[1]
+        entry = replace(found, handler=self._guarded(method, found.handler))
+        self._entries[method] = found, entry
+        return entry
 
     def _guarded(
         self, method: str, handler: Callable[[Any, Any], Awaitable[Any]]

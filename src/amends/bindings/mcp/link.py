@@ -37,12 +37,12 @@ class Link:
         self.dispatcher: Any = None
         """The SDK's, which knows when nobody listens any more: a call then would fail without having been sent."""
         self.lost = False
-        """Set when a call found out that nobody is there any more."""
+        """Set when it has ended, or a call found out that nobody is there any more."""
 
     @property
     def alive(self) -> bool:
         """Whether calls can be made on it, as far as anybody knows."""
-        return not (self.lost or self._task.done() or getattr(self.dispatcher, "_closed", False))
+        return not (self.lost or getattr(self.dispatcher, "_closed", False))
 
     async def opened(self, within: float | None) -> None:
         """
@@ -75,8 +75,11 @@ class Link:
         self._task.cancel()
 
     async def _live(self) -> None:
-        with self._scope:
-            await self._stand()
+        try:
+            with self._scope:
+                await self._stand()
+        finally:
+            self.lost = True
         if not self._ready.done():
             self._ready.set_exception(ConnectionError())
             self._ready.exception()

@@ -8,6 +8,7 @@ only notes when its time is over; the one timer looks at those still running whe
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 __all__ = ["Watch"]
@@ -22,18 +23,17 @@ class Watch:
         self._running: dict[asyncio.Task[Any], float] = {}
         self._expired: dict[asyncio.Task[Any], int] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0
+        self._due = math.inf
 
     def begin(self, seconds: float) -> asyncio.Task[Any] | None:
         """Limit what the current task does from now on; None where a limit around it is at work already."""
-        task = asyncio.current_task()
-        assert task is not None
-        if task in self._running:
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        running = self._running
+        if task is None or task in running:
             return None
-        loop = task.get_loop()
-        until = loop.time() + seconds
-        self._running[task] = until
-        if self._timer is None or until < self._due:
+        running[task] = until = loop.time() + seconds
+        if until < self._due:
             self._set(loop, until)
         return task
 
@@ -48,7 +48,7 @@ class Watch:
         """Set no timer any more."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._due = None, math.inf
 
     def _set(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         self.stop()
@@ -56,7 +56,7 @@ class Watch:
         self._timer = loop.call_at(due, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
+        self._timer, self._due = None, math.inf
         now = loop.time()
         left = []
         for task, until in self._running.items():
