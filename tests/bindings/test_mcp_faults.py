@@ -1,6 +1,6 @@
 """
 A dead, hanging, half-closing, garbage-speaking server: the client ends in time with a typed error, and leaves nothing
-behind. Counted: the tasks of the loop, the files of this process, the connections of the server.
+behind. Counted: the tasks of the loop, the files and the children of this process, the connections of the server.
 """
 
 import asyncio
@@ -9,10 +9,12 @@ import logging
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import mcp
 import pytest
+from fastmcp.client.transports import StdioTransport
 from mcp.client.stdio import StdioServerParameters
 
 from amends import FaultError, Operation, Policy
@@ -30,6 +32,8 @@ PATIENCE = 1.0
 ROOM = 15.0
 """Seconds a busy machine may take beyond the deadline; a hang would be minutes."""
 ONCE = Policy(attempts=1, deadline=PATIENCE)
+SURE = Policy(attempts=1, deadline=ROOM)
+"""For failures that come at once, or as soon as a busy machine gets to it."""
 
 
 @pytest.fixture(autouse=True)
@@ -45,21 +49,30 @@ def files():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def children():
+    """The processes started here that were not waited for yet."""
+    found = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            found.update((thread / "children").read_text().split())
+    return found
+
+
 @pytest.fixture
 async def nothing_left():
-    """Whatever a test did, no task and no open file is left of it."""
+    """Whatever a test did, no task, no open file and no process is left of it."""
     # The loop's own signal pipe and the resolver's threads are there from the first use on.
     await asyncio.sleep(0)
-    tasks, before = asyncio.all_tasks(), files()
+    tasks, before, others = asyncio.all_tasks(), files(), children()
     yield
     until = time.monotonic() + ROOM
     while time.monotonic() < until:
         left = asyncio.all_tasks() - tasks - {asyncio.current_task()}
-        if not left and files() <= before:
+        if not left and files() <= before and children() <= others:
             return
         gc.collect()
         await asyncio.sleep(0.01)
-    raise AssertionError(f"left behind: {left}, {files() - before} files")
+    raise AssertionError(f"left behind: {left}, {files() - before} files, {children() - others}")
 
 
 async def failing(client, operation, **options):
@@ -102,7 +115,7 @@ async def test_a_dead_server_is_unavailable_and_no_unknown_tool(make, nothing_le
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
-    error = await failing(make(url, policy=ONCE), READ)
+    error = await failing(make(url, policy=SURE), READ)
     assert (error.fault.code, error.fault.executed) == ("SERVICE_UNAVAILABLE", Executed.NO)
 
 
@@ -127,7 +140,7 @@ async def until(true):
 async def test_status_and_retry_after_are_not_lost(make, status, headers, code, wait, nothing_left):
     """The SDK keeps neither; here both are in the error, also where the body was no MCP."""
     async with faulty(answering(status, headers, b"acme")) as server:
-        error = await failing(make(server.url, mode="2026-07-28", policy=ONCE), READ)
+        error = await failing(make(server.url, mode="2026-07-28", policy=SURE), READ)
     assert (error.fault.code, error.fault.retry_after) == (code, wait)
     assert error.fault.status == int(status[:3])
 
@@ -168,7 +181,10 @@ def program(behaviour):
     return StdioServerParameters(command=sys.executable, args=[mcp_faulty.__file__, behaviour])
 
 
-@pytest.mark.parametrize("behaviour", ["silent", "noise", "leaves", "closes"])
+PROGRAMS = ("silent", "noise", "leaves", "closes")
+
+
+@pytest.mark.parametrize("behaviour", PROGRAMS)
 async def test_broken_programs_end_in_time(behaviour, nothing_left):
     """A program that says nothing, garbage, or leaves."""
     client = Client(program(behaviour), mode="2026-07-28", closing=0.5)
@@ -177,9 +193,23 @@ async def test_broken_programs_end_in_time(behaviour, nothing_left):
     assert error.fault.executed is Executed.MAYBE
 
 
+@pytest.mark.parametrize("behaviour", PROGRAMS)
+@pytest.mark.parametrize("make", [Client, FastClient])
+async def test_connecting_to_a_broken_program(make, behaviour, nothing_left):
+    """The handshake is bounded too, and the program is ended and waited for."""
+    if make is Client:
+        client = Client(program(behaviour), policy=ONCE, closing=0.5)
+    else:
+        transport = StdioTransport(sys.executable, [mcp_faulty.__file__, behaviour], keep_alive=False)
+        client = FastClient(transport, policy=ONCE)
+    error = await failing(client, READ)
+    assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
+    assert error.fault.executed is Executed.NO
+
+
 async def test_a_program_that_is_not_there(nothing_left):
     """No such command: unavailable for good, and nothing has happened."""
-    client = Client(StdioServerParameters(command="/nonexistent/server"), policy=Policy(deadline=PATIENCE))
+    client = Client(StdioServerParameters(command="/nonexistent/server"), policy=SURE)
     error = await failing(client, READ)
     assert (error.fault.code, error.fault.executed) == ("SERVICE_UNAVAILABLE", Executed.NO)
     assert error.fault.recovery.value == "terminal"
