@@ -172,16 +172,17 @@ async def work(path: str, url: str | None = None) -> None:
 
 
 async def submit(url: str, first: str, last: str) -> None:
-    """Every task under its id: whoever begins again after a crash says the same once more."""
-    async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
-        for number in range(int(first), int(last)):
+    """Every task under its id, some at once: whoever begins again after a crash says the same once more."""
+    numbers = iter(range(int(first), int(last)))
+
+    async def some(client: Orchestrator) -> None:
+        for number in numbers:
             task = plan(number)
-            await client.submit(
-                task,
-                agent="flaky" if isinstance(task, str) else None,
-                id=f"task-{number}",
-                key=f"key-{number}",
-            )
+            agent = "flaky" if isinstance(task, str) else None
+            await client.submit(task, agent=agent, id=f"task-{number}", key=f"key-{number}")
+
+    async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
+        await asyncio.gather(*(some(client) for _ in range(8)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from amends.errors import NotFoundError, RateLimitedError, UnauthenticatedError
 from amends.errors import task as errors
 from amends.stores.errors import UnsupportedError
 from amends.tasks import Agent, Capability, Context
-from amends.tasks.agent import called
+from amends.tasks.capability import called
 
 
 class Post(msgspec.Struct):

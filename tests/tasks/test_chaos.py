@@ -12,9 +12,11 @@ import pytest
 
 from amends.tasks import Orchestrator, entries
 from amends.tasks.documents import ENDED
-from amends.tasks.journal import log_name
+from amends.tasks.reading import log_name
 from tests.tasks.chaos import LEASE, POLICY, Ledger, address, plan
 
+_BETWEEN = 5
+"""Steps that begin between two kills."""
 _LAST_BEGINS = "SELECT task, step, max(at) FROM begins GROUP BY 1, 2"
 
 
@@ -33,6 +35,7 @@ class Crew:
         )
 
     def kill_one(self, dice):
+        """Whichever: idle, at work, or not yet up."""
         victim = dice.randrange(len(self.workers))
         os.kill(self.workers[victim].pid, signal.SIGKILL)
         self.workers[victim].wait()
@@ -58,11 +61,14 @@ async def run(path, count, crew_size, every, url=None):
             for id in ids:
                 task = plan(int(id.partition("-")[2]))
                 await client.submit(task, agent="flaky" if isinstance(task, str) else None, id=id)
-            open_ones = set(ids)
+            open_ones, begun = set(ids), 0
             while open_ones:
                 await asyncio.sleep(every * (0.5 + dice.random()))
-                if len(open_ones) > count // 10:
+                # Where starting takes longer than that, nobody would ever get to work.
+                ((begins,),) = ledger.rows("SELECT count(*) FROM begins")
+                if len(open_ones) > count // 10 and begins >= begun + _BETWEEN:
                     crew.kill_one(dice)
+                    begun = begins
                 open_ones -= await over(client, ledger)
         finally:
             crew.dismiss()

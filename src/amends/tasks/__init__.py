@@ -16,13 +16,16 @@ Agents elsewhere are in `amends.tasks.remote`; spans in `amends.tasks.otel`; wha
 
 from __future__ import annotations
 
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.fallbacks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
+from amends.tasks.handle import Handle
 from amends.tasks.messages import Catalogue
-from amends.tasks.orchestrator import Handle, Orchestrator, TaskNotFoundError
+from amends.tasks.orchestrator import Orchestrator
 from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
+from amends.tasks.reading import TaskNotFoundError
 from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook, set_hooks
 
 __all__ = [

@@ -24,12 +24,13 @@ from amends.errors.base import FaultError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
 from amends.serving.failures import ours
-from amends.tasks.agent import Agent, Capability, called
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability, called
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.entries import stored
 
-__all__ = ["answer", "perform", "wrapped"]
+__all__ = ["answer", "connect", "perform", "wrapped"]
 
 _log = logging.getLogger("amends.tasks")
 
@@ -50,10 +51,7 @@ async def perform(
     """
     try:
         given = payload if capability.check is None else capability.check(payload)
-        if capability.requires:
-            ctx.mcp = {
-                name: await agent.connections.connected(name, capability.name) for name in capability.requires
-            }
+        await connect(agent, capability, ctx)
         if timeout is None:
             result = await agent.working(lambda: called(capability.call, given, ctx))
         else:
@@ -71,6 +69,19 @@ async def perform(
     except (TypeError, ValueError, msgspec.MsgspecError) as exc:
         _log.exception("%s/%s gave a result that cannot be kept", agent.name, capability.name)
         raise FaultError.from_fault(_unkept(agent.name, capability.name)) from exc
+
+
+async def connect(agent: Agent, capability: Capability, ctx: Context) -> None:
+    """
+    Connect the MCP servers a capability needs, and put them into its context.
+
+    Raises:
+        FaultError: one of them is missing.
+    """
+    if capability.requires:
+        ctx.mcp = {
+            name: await agent.connections.connected(name, capability.name) for name in capability.requires
+        }
 
 
 async def _within(seconds: float, agent: Agent, capability: Capability, given: Any, ctx: Context) -> Any:

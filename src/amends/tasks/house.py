@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from amends.core.policy import Policy
+from amends.errors.base import FaultError
 from amends.errors.task import AgentNotFoundError, CapabilityNotFoundError
 from amends.recovery.policies import TASK
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
+from amends.tasks.plan import Step
 
 __all__ = ["House"]
 
@@ -51,6 +54,14 @@ class House:
             if found.offers(type):
                 return found
         raise AgentNotFoundError(details={"capability": type})
+
+    def has(self, step: Step) -> bool:
+        """Whether one of these agents can do it, as far as is known here."""
+        try:
+            self.agent_for(step.type, step.agent)
+        except FaultError:
+            return False
+        return True
 
     async def find(self, type: str, agent: str | None) -> tuple[Agent, Capability]:
         """The agent and its capability. Raises like `agent_for`."""

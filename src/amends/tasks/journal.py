@@ -14,56 +14,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
-
-import msgspec
 
 from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks import entries
-from amends.tasks.documents import ENDED
-from amends.tasks.entries import COMMANDS, Record
+from amends.tasks.entries import COMMANDS, Ended, Record, Released
+from amends.tasks.listing import mend, row_of
+from amends.tasks.reading import PAGE, log_name
 from amends.tasks.state import TaskState
 
-__all__ = ["Fenced", "Journal", "Listing", "log_name", "read"]
+__all__ = ["Fenced", "Journal"]
 
 T = TypeVar("T")
-_PAGE = 256
-_listing = msgspec.json.Encoder()
 
 
 class Fenced(Exception):
     """Another worker has the task: stop, and keep what came of it to yourself."""
-
-
-class Listing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task's row in the table that lists them: derived from its log, as of its entry `seq`."""
-
-    id: str
-    status: str
-    type: str
-    seq: int
-    created: float
-    updated: float
-    agent: str | None = None
-    code: str | None = None
-    due: float | None = None
-
-
-def log_name(space: str, id: str) -> str:
-    """The name of a task's log."""
-    return f"{space}/{id}"
-
-
-async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
-    """A task's state and the number of its last entry, or None when there is no such task."""
-    log = store.log(log_name(space, id))
-    state, last = TaskState(), 0
-    while page := await log.read(last + 1, limit=_PAGE):
-        for entry in page:
-            state.apply(entries.decode(entry.value))
-        last = page[-1].seq
-    return (state, last) if last else None
 
 
 class Journal:
@@ -73,19 +41,23 @@ class Journal:
         self,
         store: Store,
         space: str,
-        id: str,
         state: TaskState,
         last: int,
-        lease: Lease | None = None,
+        lease: Lease,
     ) -> None:
-        self._store = store
-        self._lease = lease
-        self._space = space
-        self._log = log_name(space, id)
-        self._row: int | None = None
+        """
+        Args:
+            store: where the log is.
+            space: which set of tasks it belongs to.
+            state: what the log says up to its entry `last`.
+            last: the number of that entry.
+            lease: the hold on the message that brought the task.
+        """
+        self._store, self._space = store, space
+        self._log = log_name(space, state.head.id)
+        self._row = 0
         self._lock = asyncio.Lock()
-        self.state = state
-        self.last = last
+        self.state, self.last, self.lease = state, last, lease
         self.let_go = False
         """Whether the last word was that nobody holds the task any more: there is nothing left to say then."""
         self.heard: Callable[[], None] | None = None
@@ -120,33 +92,40 @@ class Journal:
         return False
 
     async def _append(self, records: Sequence[Record]) -> None:
-        entry = entries.encode(records)
-        after = self.last
         if self._store.supports_transactions:
-            # The fold comes first: the row is what the log will say. Nobody reads it before the commit.
-            self.state.apply(records)
-            row = self.listing(after + 1)
+            await self._append_together(records)
+        else:
+            await self._append_first(records)
 
-            def work(tx: Transaction) -> None:
-                tx.log(self._log).append(entry, last=after)
-                tx.table(self._space).put(row.id, _listing.encode(row))
-                if self._lease is not None:
-                    _let_go(records[-1], self._lease, tx)
-
-            try:
-                await self._store.transaction(work, short=True)
-            except ConflictError:
-                await self._reread()
-                raise
-            self.last = after + 1
-            self.let_go = isinstance(records[-1], entries.Ended | entries.Released)
-            return
-        self.last = await self._store.log(self._log).append(entry, last=after)
+    async def _append_together(self, records: Sequence[Record]) -> None:
+        """The entry, the row and the message in one transaction."""
+        entry, after, last, lease = entries.encode(records), self.last, records[-1], self.lease
+        # The fold comes first: the row is what the log will say. Nobody reads it before the commit.
         self.state.apply(records)
-        self.let_go = isinstance(records[-1], entries.Ended | entries.Released)
-        await self.list()
-        if self._lease is not None:
-            await _let_go_after(records[-1], self._lease)
+        id, row = self.state.head.id, row_of(self.state, after + 1)
+
+        def work(tx: Transaction) -> None:
+            tx.log(self._log).append(entry, last=after)
+            tx.table(self._space).put(id, row)
+            _let_go(last, partial(tx.done, lease), partial(tx.give_back, lease))
+
+        try:
+            await self._store.transaction(work, short=True)
+        except ConflictError:
+            await self._reread()
+            raise
+        self.last, self.let_go = after + 1, isinstance(last, Ended | Released)
+
+    async def _append_first(self, records: Sequence[Record]) -> None:
+        """The entry, then what follows from it: a crash in between brings the message back, and somebody looks."""
+        last = records[-1]
+        self.last = await self._store.log(self._log).append(entries.encode(records), last=self.last)
+        self.state.apply(records)
+        self.let_go = isinstance(last, Ended | Released)
+        self._row = await mend(self._store, self._space, self.state, self.last, self._row)
+        letting_go = _let_go(last, self.lease.done, self.lease.give_back)
+        if letting_go is not None:
+            await letting_go
 
     async def commit(self, work: Callable[[Transaction], T], record: Callable[[T], Record]) -> T:
         """
@@ -189,7 +168,7 @@ class Journal:
                 await self._catch_up()
 
     async def _catch_up(self) -> None:
-        while page := await self._store.log(self._log).read(self.last + 1, limit=_PAGE):
+        while page := await self._store.log(self._log).read(self.last + 1, limit=PAGE):
             for entry in page:
                 records = entries.decode(entry.value)
                 if not all(isinstance(record, COMMANDS) for record in records):
@@ -204,7 +183,7 @@ class Journal:
         state, log = TaskState(), self._store.log(self._log)
         start = 1
         while start <= self.last:
-            page = await log.read(start, limit=min(_PAGE, self.last - start + 1))
+            page = await log.read(start, limit=min(PAGE, self.last - start + 1))
             if not page:
                 raise Fenced  # dropped by somebody who had a right to
             for entry in page:
@@ -213,55 +192,11 @@ class Journal:
         for name in TaskState.__slots__:
             setattr(self.state, name, getattr(state, name))
 
-    def listing(self, seq: int | None = None) -> Listing:
-        """The row of the task as it stands."""
-        state = self.state
-        return Listing(
-            id=state.head.id,
-            status=state.status,
-            type=state.head.type,
-            seq=self.last if seq is None else seq,
-            created=state.created,
-            updated=state.updated,
-            agent=state.agent,
-            code=state.fault.code if state.fault is not None else None,
-            due=None if state.held or state.status in ENDED else state.release.until,
-        )
 
-    async def list(self) -> None:
-        """Write the row, unless a newer one is there. For stores without transactions, and for mending."""
-        table, row = self._store.table(self._space), self.listing()
-        value = _listing.encode(row)
-        while True:
-            try:
-                self._row = await table.put(row.id, value, revision=self._row or 0)
-            except ConflictError:
-                found = await table.get(row.id)
-                if found is not None and _seq(found.value) >= row.seq:
-                    return
-                self._row = 0 if found is None else found.revision
-            else:
-                return
-
-
-def _let_go(record: Record, lease: Lease, tx: Transaction) -> None:
-    """Let go of the message with the record that says so."""
-    if isinstance(record, entries.Ended) or (isinstance(record, entries.Released) and record.until is None):
-        tx.done(lease)
-    elif isinstance(record, entries.Released):
-        tx.give_back(lease, delay=max(0.0, (record.until or 0.0) - record.at))
-
-
-async def _let_go_after(record: Record, lease: Lease) -> None:
-    """The same on a store without transactions: a crash in between brings the message back, and somebody looks."""
-    if isinstance(record, entries.Ended) or (isinstance(record, entries.Released) and record.until is None):
-        await lease.done()
-    elif isinstance(record, entries.Released):
-        await lease.give_back(delay=max(0.0, (record.until or 0.0) - record.at))
-
-
-def _seq(value: bytes) -> int:
-    try:
-        return msgspec.json.decode(value, type=Listing).seq
-    except msgspec.MsgspecError:
-        return 0
+def _let_go(record: Record, done: Callable[[], T], give_back: Callable[..., T]) -> T | None:
+    """Let go of the message, where the record says that nobody holds the task any more: for good, or until then."""
+    if isinstance(record, Ended) or (isinstance(record, Released) and record.until is None):
+        return done()
+    if isinstance(record, Released):
+        return give_back(delay=max(0.0, (record.until or 0.0) - record.at))
+    return None

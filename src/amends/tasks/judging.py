@@ -20,11 +20,12 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hearing
 from amends.recovery.policies import from_retry_policy
 from amends.recovery.stepper import Stepper, remedy_for
-from amends.tasks.agent import Agent, Capability, called
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability, called
 from amends.tasks.context import Context, Question
 from amends.tasks.entries import Asked, Failed, Finished, Parked, Record, stored
 from amends.tasks.fallbacks import Fallback
-from amends.tasks.state import StepState
+from amends.tasks.steps import StepState
 
 __all__ = ["Judge"]
 

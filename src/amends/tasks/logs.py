@@ -11,14 +11,14 @@ import logging
 from typing import Any
 
 from amends.tasks.documents import stamp
-from amends.tasks.telemetry import TaskEvent
+from amends.tasks.telemetry import Kind, TaskEvent
 
 __all__ = ["log_event", "record_of", "structlog_event"]
 
 _log = logging.getLogger("amends.tasks")
 
 # What goes on is information; what a person should look at is a warning; what a task ended with is an error.
-_LEVELS = {
+_LEVELS: dict[Kind, str] = {
     "retry": "info",
     "fallback": "warning",
     "failed": "error",

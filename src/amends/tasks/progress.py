@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amends.tasks.state import StepState, TaskState
+from amends.tasks.state import TaskState
+from amends.tasks.steps import StepState
 
 __all__ = ["Progress", "settled"]
 

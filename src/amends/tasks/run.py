@@ -9,85 +9,39 @@ tries that were under way.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from msgspec.structs import replace
-
-from amends.core.decision import Decision
 from amends.core.fault import Fault
-from amends.core.operation import Operation
-from amends.core.terms import Action, Executed, Recovery
-from amends.errors.base import FaultError
-from amends.errors.task import TimeoutError as TaskTimeoutError
-from amends.recovery.drivers import arecover
-from amends.stores.contract import Lease, Transaction
-from amends.tasks import telemetry
-from amends.tasks.agent import Agent, Capability, called
-from amends.tasks.attempt import perform, wrapped
-from amends.tasks.context import Context, Question
+from amends.stores.contract import Lease
 from amends.tasks.documents import Status
-from amends.tasks.ending import delegation_failed, final_fault, interrupted, lost_workers
-from amends.tasks.entries import (
-    Asked,
-    Delegated,
-    Doubted,
-    Effect,
-    Ended,
-    Failed,
-    Finished,
-    Record,
-    Released,
-    Started,
-    Taken,
-    Undoing,
-    Verified,
-    stored,
-)
+from amends.tasks.ending import final_fault, interrupted, lost_workers
+from amends.tasks.entries import Ended, Finished, Record, Released, Taken, Undoing
 from amends.tasks.house import House
 from amends.tasks.journal import Journal
-from amends.tasks.judging import Judge
-from amends.tasks.plan import Step, filled
 from amends.tasks.progress import Progress
-from amends.tasks.state import StepState, TaskState
+from amends.tasks.state import TaskState
+from amends.tasks.telling import tell, told
+from amends.tasks.trying import Tries
 
 __all__ = ["Run"]
 
-T = TypeVar("T")
-_log = logging.getLogger("amends.tasks")
-
-# A wait shorter than this is not worth a round through the queue.
 _SHORT = 0.02
-_NO_OPERATION = Operation()
-_NOT_FOUND = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
-
-
-def _not_undone(name: str, fault: Fault, now: float) -> Failed:
-    """Nobody here knows how to take it back."""
-    return Failed(at=now, step=name, began=now, fault=fault, decision=_NOT_FOUND, undo=True)
-
-
-def _of_undo(record: Record) -> Record:
-    """A record about a try of undoing, rather than of doing."""
-    return replace(record, undo=True) if isinstance(record, Failed) else record
+"""A wait shorter than this is not worth a round through the queue."""
 
 
 class Run:
-    """One task being worked on. Also its `Desk`."""
+    """One task being worked on."""
 
-    def __init__(self, house: House, journal: Journal, lease: Lease) -> None:
-        self._house = house
-        self._journal = journal
-        self._lease = lease
+    def __init__(self, house: House, journal: Journal) -> None:
+        self._house, self._journal = house, journal
+        self._tries = Tries(house, journal)
         self._calls: dict[asyncio.Task[list[Record]], str] = {}
         self._inline: asyncio.Task[Any] | None = None
         self._wake: asyncio.Future[None] | None = None
         self._stopped = False
         self._progress = Progress(journal.state)
         journal.heard = self._heard
-        self.began = house.clock()
-        self.declared = journal.state.held
+        self._declared = journal.state.held
 
     @property
     def state(self) -> TaskState:
@@ -97,7 +51,7 @@ class Run:
     @property
     def lease(self) -> Lease:
         """The hold on the message that brought it."""
-        return self._lease
+        return self._journal.lease
 
     @property
     def _now(self) -> float:
@@ -121,8 +75,8 @@ class Run:
 
     async def declare(self) -> None:
         """Say in the log that somebody is at it."""
-        if not self.declared:
-            self.declared = True
+        if not self._declared:
+            self._declared = True
             await self._journal.write([Taken(at=self._now, worker=self._house.worker)], in_passing=True)
 
     async def release(self) -> None:
@@ -158,28 +112,12 @@ class Run:
         """After a worker that did not finish: fence it first, then look at what it was in the middle of."""
         house, state = self._house, self.state
         await self._journal.write([Taken(at=self._now, worker=house.worker, takeover=True)])
-        self.declared = True
-        self._tell("taken-over")
+        self._declared = True
+        tell(state, "taken-over", now=self._now)
         if state.takeovers >= house.takeovers and not state.undoing:
             await self._journal.write([Undoing(at=self._now, fault=lost_workers(state.takeovers))])
         for name in [name for name, step in state.steps.items() if step.open]:
-            await self._journal.write([await self._doubted(name, self.state.steps[name])])
-
-    async def _doubted(self, name: str, step: StepState) -> Record:
-        """A step that must not happen twice was begun, and nobody knows what became of it: look, or wait for somebody."""
-        try:
-            agent, capability = await self._house.find(step.plan.type, step.plan.agent)
-            given = self._payload(step.plan)
-        except FaultError:
-            return Doubted(at=self._now, step=name)
-        ctx = self._context(name, step, agent, capability)
-        seen = await self._judge(agent, capability, step.plan).verified(given, ctx)
-        if seen is None:
-            self._tell("doubt", step=name, agent=agent.name, capability=capability.name)
-            return Doubted(at=self._now, step=name)
-        return Verified(
-            at=self._now, step=name, happened=seen is not False, result=None if seen is False else seen
-        )
+            await self._journal.write([await self._tries.doubt(name)])
 
     # One turn ---------------------------------------------------------------------------------------------------
 
@@ -222,7 +160,7 @@ class Run:
         return False
 
     def _start(self, name: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._step(name))
+        task = asyncio.get_running_loop().create_task(self._tries.step(name))
         self._calls[task] = name
 
     async def _inline_call(self, name: str) -> list[Record]:
@@ -230,7 +168,7 @@ class Run:
         began = self._now
         self._inline = asyncio.current_task()
         try:
-            return await self._step(name)
+            return await self._tries.step(name)
         except asyncio.CancelledError:
             if not self._stopped or self._inline is None:
                 raise
@@ -260,7 +198,7 @@ class Run:
             records.append(Ended(at=last.at, status=Status.COMPLETED))
         await self._journal.write(records)
         for record in records:
-            self._told(record)
+            told(self.state, record, now=self._now)
 
     async def _end(self) -> bool:
         """All steps are settled: it is over, well unless not a single one worked."""
@@ -282,85 +220,7 @@ class Run:
         return await self._journal.write([self._released(due)], as_seen=True)
 
     def _released(self, due: float | None) -> Released:
-        return Released(at=self._now, until=due, lease=self._lease.id, take=self._lease.attempt)
-
-    # One step ---------------------------------------------------------------------------------------------------
-
-    async def _step(self, name: str) -> list[Record]:
-        """One try of one step: the records of what came of it, not yet written."""
-        step = self.state.steps[name]
-        plan, began = step.plan, self._now
-        until = self.state.head.until
-        try:
-            agent, capability = await self._house.find(plan.type, plan.agent)
-            given = self._payload(plan)
-        except Exception as exc:  # noqa: BLE001 - an agent elsewhere may fail in any way while it is looked up
-            # Nobody was asked to do anything yet.
-            fault = replace(wrapped(exc, plan.agent or "", plan.type), executed=Executed.NO)
-            return await self._judge(None, None, plan).about(fault, name, step, began, _NO_OPERATION)
-        ctx = self._context(name, step, agent, capability)
-        operation = capability.operation(agent.name, ctx.key)
-        judge = self._judge(agent, capability, plan)
-        left = None if until is None else until - began
-        if left is not None and left <= 0:
-            late = Fault(code="TIMEOUT", vocabulary="task", recovery=Recovery.TERMINAL, executed=Executed.NO)
-            late = wrapped(TaskTimeoutError.from_fault(late), agent.name, plan.type)
-            return await judge.about(late, name, step, began, operation, given, ctx)
-        if not capability.repeatable:
-            await self._journal.write([Started(at=began, step=name, attempt=ctx.attempt)])
-        limits = [each for each in (capability.timeout, left) if each is not None]
-        try:
-            with telemetry.covering(
-                at=began,
-                task=ctx.task,
-                agent=agent.name,
-                capability=capability.name,
-                step=name,
-                attempt=ctx.attempt,
-            ):
-                result = await perform(agent, capability, given, ctx, min(limits, default=None))
-        except Question as asked:
-            return [Asked(at=self._now, step=name, question=asked.question, schema=asked.schema)]
-        except FaultError as error:
-            return await judge.about(error.fault, name, step, began, operation, given, ctx)
-        return [Finished(at=self._now, step=name, began=began, result=result)]
-
-    def _payload(self, plan: Step) -> Any:
-        return plan.payload if self.state.head.single else filled(plan.payload, self._result)
-
-    def _result(self, step: str) -> Any:
-        """What a settled step gave: nothing, where it failed and the whole can do without it."""
-        return self.state.steps[step].result
-
-    def _judge(self, agent: Agent | None, capability: Capability | None, plan: Step) -> Judge:
-        head = self.state.head
-        return Judge(
-            agent,
-            capability,
-            clock=self._house.clock,
-            policy=self._house.policy,
-            retry_policy=plan.retry_policy or head.retry_policy,
-            until=head.until,
-        )
-
-    def _context(
-        self, name: str, step: StepState, agent: Agent, capability: Capability, *, undo: bool = False
-    ) -> Context:
-        head = self.state.head
-        tried = step.undo.stepper if undo and step.undo is not None else step.stepper
-        key = f"{head.id}/{name}" if step.round == 1 else f"{head.id}/{name}/{step.round}"
-        return Context(
-            task=head.id,
-            step=name,
-            agent=agent.name,
-            capability=capability.name,
-            attempt=(0 if undo and step.undo is None else tried.state.attempt) + 1,
-            key=f"{key}/undo" if undo else key,
-            undo=undo,
-            answers=list(step.answers),
-            desk=self,
-            time_left=lambda: None if head.until is None else max(0.0, head.until - self._now),
-        )
+        return Released(at=self._now, until=due, lease=self.lease.id, take=self.lease.attempt)
 
     # Undoing (T5) -----------------------------------------------------------------------------------------------
 
@@ -376,6 +236,7 @@ class Run:
         return await self._over(fault)
 
     async def _undo_turn(self) -> bool:
+        """Take back the last thing that is not taken back yet. Whether that ended this worker's part."""
         state = self.state
         if state.takeovers >= 2 * self._house.takeovers:
             return await self._over(state.fault)
@@ -383,51 +244,13 @@ class Run:
             step = state.steps[name]
             if step.undo is not None and step.undo.state != "ready":
                 continue
-            try:
-                agent, capability = await self._house.find(step.plan.type, step.plan.agent)
-            except FaultError as error:
-                gone = wrapped(error, step.plan.agent or "", step.plan.type)
-                await self._write([_not_undone(name, gone, self._now)])
-                continue
-            if capability.undo is None:
-                continue
             if step.undo is not None and step.undo.due > self._now + _SHORT:
                 return await self._release(step.undo.due)
-            await self._undo(name, step, agent, capability)
-            return False
+            records = await self._tries.undo(name)
+            if records:
+                await self._write(records)
+                return False
         return await self._over(state.fault)
-
-    async def _undo(self, name: str, step: StepState, agent: Agent, capability: Capability) -> None:
-        """One try of taking one step back. At least once: it is keyed, and repeated until it works or recovery ends."""
-        began = self._now
-        ctx = self._context(name, step, agent, capability, undo=True)
-        assert capability.undo is not None
-        try:
-            if capability.requires:
-                ctx.mcp = {
-                    each: await agent.connections.connected(each, capability.name)
-                    for each in capability.requires
-                }
-            given = self._payload(step.plan) if ">" not in name else step.plan.payload
-            given = given if capability.check is None else capability.check(given)
-            await called(capability.undo, given, step.result, ctx)
-        except Exception as exc:  # noqa: BLE001 - whatever it raises is judged
-            fault = wrapped(exc, agent.name, capability.name)
-            tries = step.undo or StepState(step.plan)
-            # A deadline bounds the wish, not the cleaning up after it.
-            judge = Judge(
-                agent,
-                None,
-                clock=self._house.clock,
-                policy=self._house.policy if capability.policy is None else capability.policy,
-                retry_policy=None,
-                until=None,
-            )
-            safe = Operation(name=f"{agent.name}/{capability.name}", idempotent=True, key=ctx.key)
-            records = await judge.about(fault, name, tries, began, safe)
-            await self._write([_of_undo(record) for record in records])
-        else:
-            await self._write([Finished(at=self._now, step=name, began=began, undo=True)])
 
     async def _over(self, fault: Fault | None) -> bool:
         """The end of what was not completed."""
@@ -438,85 +261,3 @@ class Run:
             end = Ended(at=self._now, status=Status.FAILED, fault=final_fault(state, fault))
         await self._write([end])
         return True
-
-    # The desk ---------------------------------------------------------------------------------------------------
-
-    async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
-        """See `Context.once`."""
-        step = self.state.steps[ctx.step]
-        effects = (step.undo.effects if step.undo is not None else {}) if ctx.undo else step.effects
-        if name in effects:
-            return effects[name]  # type: ignore[no-any-return]
-
-        def record(value: T) -> Record:
-            return Effect(at=self._now, step=ctx.step, name=name, result=stored(value), undo=ctx.undo)
-
-        return await self._journal.commit(work, record)
-
-    async def delegate(self, ctx: Context, type: str, payload: Any, agent: str | None) -> Any:
-        """See `Context.delegate`."""
-        found: Agent | None = None
-        began = self._now
-        try:
-            found, capability = await self._house.find(type, agent)
-            name = ctx.child_name(found.name, type)
-            parent = self.state.steps[ctx.step.partition(">")[0]]
-            if name in parent.delegations:
-                return parent.delegations[name]
-            given = stored(payload)
-            plan = Step(name=name, type=type, payload=given, agent=found.name)
-            below = self._context(name, StepState(plan, round=parent.round), found, capability)
-
-            async def call() -> Any:
-                return await perform(found, capability, given, below, capability.timeout)
-
-            result = await arecover(
-                call,
-                policy=capability.policy or self._house.policy,
-                operation=capability.operation(found.name, below.key),
-                setup=found.setup,
-                refresh=found.reauth,
-            )
-        except FaultError as error:
-            raise delegation_failed(error.fault, found.name if found else agent, type) from error
-        made = Delegated(
-            at=self._now, step=name, agent=found.name, type=type, payload=given, began=began, result=result
-        )
-        await self._journal.write([made])
-        return result
-
-    # Telling ----------------------------------------------------------------------------------------------------
-
-    def _told(self, record: Record) -> None:
-        """What happened, to those who watch."""
-        if isinstance(record, Finished):
-            self._tell("undone" if record.undo else "finished", step=record.step, began=record.began)
-        elif isinstance(record, Failed):
-            kind = "undo-failed" if record.undo else "failed"
-            if record.decision.action is Action.RETRY:
-                kind = "retry"
-            elif (
-                record.decision.action is Action.FALLBACK and self.state.steps[record.step].state != "failed"
-            ):
-                kind = "fallback"
-            self._tell(
-                kind,
-                step=record.step,
-                began=record.began,
-                fault=record.fault,
-                delay=record.decision.delay,
-                reason=record.decision.reason,
-            )
-        elif isinstance(record, Asked):
-            self._tell("asked", step=record.step)
-        elif isinstance(record, Ended):
-            self._tell("ended", status=record.status, fault=record.fault, began=self.state.began)
-
-    def _tell(self, kind: str, *, step: str | None = None, agent: str | None = None, **facts: Any) -> None:
-        state = self.state
-        known = state.steps.get(step) if step is not None else None
-        if known is not None:
-            facts.setdefault("capability", known.plan.type)
-            facts.setdefault("attempt", known.stepper.state.attempt)
-            agent = agent or known.plan.agent
-        telemetry.tell(kind, at=self._now, task=state.head.id, step=step, agent=agent or state.agent, **facts)

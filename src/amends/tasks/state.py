@@ -7,160 +7,57 @@ records, so a fold with other policies, or with none of the agents at hand, come
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-from msgspec.structs import replace
+from typing import Any, ClassVar
 
 from amends.core.fault import Fault
-from amends.core.terms import Action, Recovery
-from amends.recovery.history import Attempt
-from amends.recovery.stepper import Stepper
 from amends.tasks import entries
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
+from amends.tasks.steps import StepState
 
-__all__ = ["StepState", "TaskState"]
-
-_NEW = Stepper()
-
-
-@dataclass(slots=True)
-class StepState:
-    """One step, or the undoing of one."""
-
-    plan: Step
-    state: str = "ready"
-    """ready · done · failed · asking · doubt"""
-    stepper: Stepper = _NEW
-    due: float = 0.0
-    """When it may be tried (again)."""
-    open: bool = False
-    """Whether a try was begun whose end is not known: only of steps that must not happen twice."""
-    result: Any = None
-    degraded: str | None = None
-    question: str | None = None
-    schema: dict[str, Any] | None = None
-    answers: list[Any] = field(default_factory=list)
-    effects: dict[str, Any] = field(default_factory=dict)
-    delegations: dict[str, Any] = field(default_factory=dict)
-    began: float | None = None
-    ended: float | None = None
-    round: int = 1
-    """Counts how often it was done anew after being undone: a new round is a new deed, with a new key."""
-    undo: StepState | None = None
-
-    def failed(self, record: entries.Failed) -> None:
-        """A try that failed, with the decision that was made about it then."""
-        before, fault, decision = self.stepper, record.fault, record.decision
-        retried = decision.action is Action.RETRY
-        wait = (decision.delay or 0.0) if retried else 0.0
-        state = replace(
-            before.state,
-            attempt=before.state.attempt + 1,
-            started=record.began if before.state.started is None else before.state.started,
-            waited=before.state.waited + wait,
-            below=before.state.below + max(0, (fault.attempt or 1) - 1),
-            uncertain=before.state.uncertain + (retried and fault.recovery is Recovery.UNCERTAIN),
-        )
-        attempt = Attempt(
-            number=state.attempt,
-            started=record.began,
-            duration=record.at - record.began,
-            fault=fault,
-            decision=decision,
-            wait=wait,
-        )
-        remedies = before.remedies | {record.remedy} if record.remedy else before.remedies
-        self.stepper = replace(
-            before,
-            state=state,
-            history=(*before.history, attempt),
-            fault=fault,
-            verdict=decision,
-            remedies=remedies,
-        )
-        self.open = False
-        self.ended = record.at
-        self.state = "ready" if retried else "failed"
-        self.due = record.at + wait
-
-    def finished(self, record: entries.Finished) -> None:
-        """Done, by the call itself or by a fallback after it failed."""
-        if record.degraded is None:
-            self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)
-        self.state, self.open = "done", False
-        self.result, self.degraded, self.ended = record.result, record.degraded, record.at
-
-    def again(self) -> None:
-        """As if never tried; what somebody answered or what was committed stays."""
-        if self.undo is not None and self.undo.state == "done":
-            self.round += 1
-            self.effects.clear()
-            self.delegations.clear()
-            self.answers.clear()
-        self.state, self.stepper, self.due, self.open, self.undo = "ready", _NEW, 0.0, False, None
-        self.result = self.degraded = self.ended = None
-
-    @property
-    def fault(self) -> Fault | None:
-        """The last failure, of a step that failed for good."""
-        return self.stepper.fault if self.state == "failed" else None
+__all__ = ["TaskState"]
 
 
+_NOTHING = entries.Submitted(at=0.0, id="", type="", steps=())
+_NEVER = entries.Released(at=0.0)
+
+
+@dataclass(slots=True, eq=False)
 class TaskState:
     """Everything a task's log says about it."""
 
-    __slots__ = (
-        "agent",
-        "began",
-        "cancelled",
-        "created",
-        "done",
-        "ended",
-        "fault",
-        "head",
-        "heard",
-        "held",
-        "release",
-        "status",
-        "steps",
-        "takeovers",
-        "undoing",
-        "updated",
-        "worker",
-    )
-
-    def __init__(self) -> None:
-        self.head = entries.Submitted(at=0.0, id="", type="", steps=())
-        self.agent: str | None = None
-        """Whose task it is: the one agent's, where there is one."""
-        self.status = Status.PENDING
-        self.created = self.updated = 0.0
-        self.began: float | None = None
-        self.ended: float | None = None
-        self.fault: Fault | None = None
-        """Why it failed, or why it is being undone."""
-        self.steps: dict[str, StepState] = {}
-        self.done: list[str] = []
-        """Steps and delegations in the order they were finished: undone in reverse."""
-        self.cancelled = False
-        self.undoing = False
-        self.held = False
-        """Whether a worker has said that it has it, and has not let go since."""
-        self.worker: str | None = None
-        self.takeovers = 0
-        """Workers that were lost with it since something was last finished."""
-        self.release = entries.Released(at=0.0)
-        self.heard = False
-        """Whether somebody outside has said something since it was last let go."""
+    head: entries.Submitted = _NOTHING
+    """What was asked for."""
+    agent: str | None = None
+    """Whose task it is: the one agent's, where there is one."""
+    status: Status = Status.PENDING
+    created: float = 0.0
+    updated: float = 0.0
+    began: float | None = None
+    ended: float | None = None
+    fault: Fault | None = None
+    """Why it failed, or why it is being undone."""
+    steps: dict[str, StepState] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    """Steps and delegations in the order they were finished: undone in reverse."""
+    cancelled: bool = False
+    undoing: bool = False
+    held: bool = False
+    """Whether a worker has said that it has it, and has not let go since."""
+    takeovers: int = 0
+    """Workers that were lost with it since something was last finished."""
+    release: entries.Released = _NEVER
+    """When it was last let go of, and until when."""
+    heard: bool = False
+    """Whether somebody outside has said something since it was last let go."""
 
     def apply(self, records: Iterable[Record]) -> None:
         """Fold records in."""
         for record in records:
-            _FOLD[type(record)](self, record)
+            self._FOLD[type(record)](self, record)
             self.updated = record.at
 
     # Each record ------------------------------------------------------------------------------------------------
@@ -172,7 +69,6 @@ class TaskState:
         self.agent = record.agent or (agents.pop() if len(agents) == 1 else None)
 
     def _taken(self, record: entries.Taken) -> None:
-        self.held, self.worker = True, record.worker
         self.takeovers += record.takeover
         self._going(record.at)
 
@@ -259,7 +155,7 @@ class TaskState:
         self.heard = True
 
     def _released(self, record: entries.Released) -> None:
-        self.held, self.worker, self.release, self.heard = False, None, record, False
+        self.held, self.release, self.heard = False, record, False
         if self.status not in ENDED:
             waits = any(step.state in {"asking", "doubt"} for step in self.steps.values())
             nothing_else = record.until is None and waits
@@ -289,9 +185,29 @@ class TaskState:
 
     def _ended(self, record: entries.Ended) -> None:
         self.status, self.fault, self.ended = Status(record.status), record.fault, record.at
-        self.held, self.worker, self.heard = False, None, False
+        self.held = self.heard = False
         if self.began is None:
             self.began = record.at
+
+    _FOLD: ClassVar[dict[type[Record], Callable[[TaskState, Any], None]]] = {
+        entries.Submitted: _submitted,
+        entries.Taken: _taken,
+        entries.Started: _started,
+        entries.Failed: _failed,
+        entries.Finished: _finished,
+        entries.Effect: _effect,
+        entries.Delegated: _delegated,
+        entries.Parked: _parked,
+        entries.Asked: _asked,
+        entries.Answered: _answered,
+        entries.Doubted: _doubted,
+        entries.Verified: _verified,
+        entries.Released: _released,
+        entries.Cancelled: _cancelled,
+        entries.Retried: _retried,
+        entries.Undoing: _undoing,
+        entries.Ended: _ended,
+    }
 
     # What it comes to -------------------------------------------------------------------------------------------
 
@@ -344,10 +260,3 @@ class TaskState:
                 and any(step.degraded is not None for step in self.steps.values()),
             ),
         )
-
-
-_FOLD: dict[type, Any] = {
-    getattr(entries, name.lstrip("_").capitalize()): getattr(TaskState, name)
-    for name in vars(TaskState)
-    if name.startswith("_") and name.lstrip("_").capitalize() in entries.__all__
-}

@@ -10,12 +10,11 @@ from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks.entries import Submitted, encode
-from amends.tasks.journal import Journal, log_name, read
+from amends.tasks.listing import mend, row_of
+from amends.tasks.reading import log_name, read
 from amends.tasks.state import TaskState
 
 __all__ = ["submit"]
-
-_encoder = msgspec.json.Encoder()
 
 
 async def submit(store: Store, space: str, record: Submitted) -> tuple[str, TaskState | None]:
@@ -29,8 +28,7 @@ async def submit(store: Store, space: str, record: Submitted) -> tuple[str, Task
         record = await _keyed(store, space, record)
     state = TaskState()
     state.apply([record])
-    journal = Journal(store, space, record.id, state, 1)
-    entry, row = encode([record]), _encoder.encode(journal.listing(1))
+    entry, row = encode([record]), row_of(state, 1)
     message = record.id.encode()
     try:
         if store.supports_transactions:
@@ -84,7 +82,7 @@ async def _there_already(store: Store, space: str, record: Submitted) -> str:
                 details={"name": name, "pointer": f"/{name}"},
             )
         if not store.supports_transactions and not found[0].over:
-            await Journal(store, space, record.id, *found).list()
+            await mend(store, space, *found)
             await store.queue(space).put(record.id.encode(), key=record.id)
     return record.id
 

@@ -7,12 +7,11 @@ that is listed should be done or say why not.
 
 from __future__ import annotations
 
-import msgspec
-
 from amends.stores.contract import Store
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.house import House
-from amends.tasks.journal import Journal, Listing, log_name, read
+from amends.tasks.listing import Listing, listed, mend
+from amends.tasks.reading import log_name, read
 
 __all__ = ["SWEEP", "forget", "sweep"]
 
@@ -25,31 +24,27 @@ _STALE = 600.0
 async def sweep(store: Store, house: House, keep: float | None) -> int:
     """Do it; how many tasks were forgotten."""
     now, forgotten = house.clock(), 0
-    async for row in store.table(house.space).scan():
-        try:
-            listed = msgspec.json.decode(row.value, type=Listing)
-        except msgspec.MsgspecError:
-            continue
-        if listed.status in ENDED:
-            if keep is not None and now - listed.updated > keep:
-                await forget(store, house.space, listed.id)
+    async for row in listed(store, house.space):
+        if row.status in ENDED:
+            if keep is not None and now - row.updated > keep:
+                await forget(store, house.space, row.id)
                 forgotten += 1
-        elif now - max(listed.updated, listed.due or 0.0) > _STALE:
-            await _look_at(store, house, listed)
+        elif now - max(row.updated, row.due or 0.0) > _STALE:
+            await _look_at(store, house.space, row)
     return forgotten
 
 
-async def _look_at(store: Store, house: House, listed: Listing) -> None:
-    found = await read(store, house.space, listed.id)
+async def _look_at(store: Store, space: str, row: Listing) -> None:
+    found = await read(store, space, row.id)
     if found is None:
-        await store.table(house.space).delete(listed.id)
+        await store.table(space).delete(row.id)
         return
     state, last = found
-    if last != listed.seq:
-        await Journal(store, house.space, listed.id, state, last).list()
+    if last != row.seq:
+        await mend(store, space, state, last)
     if not state.over and state.status is not Status.INPUT_REQUIRED:
         # The key is taken where its message is still there: then this does nothing.
-        await store.queue(house.space).put(listed.id.encode(), key=listed.id)
+        await store.queue(space).put(row.id.encode(), key=row.id)
 
 
 async def forget(store: Store, space: str, id: str) -> None:

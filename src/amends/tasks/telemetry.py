@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,14 +17,29 @@ from amends.core.fault import Fault
 from amends.core.terms import Recovery
 from amends.core.vocabulary import row_for
 
-__all__ = ["TaskEvent", "TaskHook", "add_hook", "covering", "remove_hook", "set_hooks", "tell"]
+__all__ = ["Kind", "TaskEvent", "TaskHook", "add_hook", "covering", "remove_hook", "set_hooks", "tell"]
+
+
+Kind = Literal[
+    "attempt",
+    "retry",
+    "failed",
+    "fallback",
+    "finished",
+    "asked",
+    "doubt",
+    "undone",
+    "undo-failed",
+    "taken-over",
+    "ended",
+]
+"""What may happen to a task."""
 
 
 class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened to one task."""
 
-    kind: str
-    """attempt · retry · failed · fallback · finished · asked · doubt · undone · undo-failed · taken-over · ended"""
+    kind: Kind
     at: float
     task: str
     agent: str | None = None
@@ -87,7 +102,7 @@ def _current() -> tuple[TaskHook, ...]:
     return (log_event,)
 
 
-def tell(kind: str, *, fault: Fault | None = None, **facts: Any) -> None:
+def tell(kind: Kind, *, fault: Fault | None = None, **facts: Any) -> None:
     """Tell every hook. A hook's own failure is only logged: watching must not change what is watched."""
     for _ in _told(kind, fault, facts):
         pass
@@ -105,7 +120,7 @@ def covering(**facts: Any) -> Iterator[None]:
         yield
 
 
-def _told(kind: str, fault: Fault | None, facts: dict[str, Any]) -> Iterator[AbstractContextManager[Any]]:
+def _told(kind: Kind, fault: Fault | None, facts: dict[str, Any]) -> Iterator[AbstractContextManager[Any]]:
     hooks = _current()
     if not hooks:
         return

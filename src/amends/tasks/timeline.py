@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -18,6 +18,11 @@ __all__ = ["Line", "timeline"]
 
 _BYTES = 160
 
+Told = tuple[str, dict[str, Any]]
+"""The words of a line, and the members it has beside them."""
+Tries = dict[tuple[str, bool], int]
+"""How often each step, and the undoing of each, was tried so far."""
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened."""
@@ -32,7 +37,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def timeline(records: Iterable[Record]) -> list[Line]:
     """The lines of a log. What agents and people wrote is stripped and cut short; results and payloads are not shown."""
-    tries: dict[tuple[str, bool], int] = {}
+    tries: Tries = {}
     lines = []
     for record in records:
         what = type(record).__name__.lower()
@@ -40,10 +45,6 @@ def timeline(records: Iterable[Record]) -> list[Line]:
         text, more = _TEXTS[type(record)](record, tries)
         lines.append(Line(at=stamp(record.at), what=what, text=text, step=step, **more))
     return lines
-
-
-Told = tuple[str, dict[str, Any]]
-Tries = dict[tuple[str, bool], int]
 
 
 def _plain(text: str | None) -> str:
@@ -157,8 +158,22 @@ def _ended(record: entries.Ended, tries: Tries) -> Told:
     return f"{record.status}: {_plain(record.fault.code)}", {"code": record.fault.code}
 
 
-_TEXTS: dict[type, Any] = {
-    getattr(entries, name[1:].capitalize()): function
-    for name, function in list(globals().items())
-    if name.startswith("_") and name[1:].capitalize() in entries.__all__
+_TEXTS: dict[type[Record], Callable[[Any, Tries], Told]] = {
+    entries.Submitted: _submitted,
+    entries.Taken: _taken,
+    entries.Started: _started,
+    entries.Failed: _failed,
+    entries.Finished: _finished,
+    entries.Effect: _effect,
+    entries.Delegated: _delegated,
+    entries.Parked: _parked,
+    entries.Asked: _asked,
+    entries.Answered: _answered,
+    entries.Doubted: _doubted,
+    entries.Verified: _verified,
+    entries.Released: _released,
+    entries.Cancelled: _cancelled,
+    entries.Retried: _retried,
+    entries.Undoing: _undoing,
+    entries.Ended: _ended,
 }

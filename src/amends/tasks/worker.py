@@ -11,16 +11,15 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
-
-from amends.errors.base import FaultError
 from amends.stores.contract import Lease, Queue, Store
-from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError, StoreUnavailableError
+from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
 from amends.tasks.house import House
-from amends.tasks.journal import Fenced, Journal, read
+from amends.tasks.journal import Fenced, Journal
+from amends.tasks.listing import mend
+from amends.tasks.offers import Offers
+from amends.tasks.reading import read
 from amends.tasks.run import Run
 from amends.tasks.state import TaskState
 from amends.tasks.sweeping import SWEEP, sweep
@@ -35,10 +34,10 @@ _LISTEN = 1.0
 """Seconds between looks at what was said from outside, of runs that last."""
 _TAKES = 8
 """Takes asked for at once when there is much to do: on a store that commits together, they cost one commit."""
+_FRESH = 10_000
 _ELSEWHERE = 0.5
 _ABSENT = 30.0
 """Seconds for which a task waits for a worker that has its agents, before nobody having them is its failure."""
-_ANNOUNCED = 30.0
 _PAUSE = 1.0
 _STOPPING = 5.0
 
@@ -61,26 +60,35 @@ class Worker:
         self._lease, self._keep, self._sweep_every = lease, keep, sweep_every
         self._ended = ended
         self._queue: Queue = store.queue(house.space, lease=lease)
-        self._workers = store.table(f"{house.space}.workers")
+        self._offers = Offers(house, store)
         self._free = asyncio.Semaphore(concurrency)
         self._concurrency = concurrency
         self._runs: dict[asyncio.Task[None], Run | None] = {}
         self._loops: list[asyncio.Task[None]] = []
         self._ticking: asyncio.Task[None] | None = None
-        self.fresh: dict[str, tuple[TaskState, int]] = {}
+        self._fresh: dict[str, TaskState] = {}
         """Tasks this process has just submitted: their first taker need not read what it wrote itself."""
 
     # From outside -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take tasks from now on. The others know by then what this worker can do."""
-        await self._announced()
-        self._loops = [asyncio.ensure_future(self._serve()), asyncio.ensure_future(self._announce())]
+        await self._offers.announce()
+        self._loops = [
+            asyncio.ensure_future(self._serve()),
+            asyncio.ensure_future(self._offers.keep_announcing()),
+        ]
 
-    @property
-    def serving(self) -> bool:
-        """Whether it takes tasks."""
-        return bool(self._loops)
+    def expect(self, state: TaskState) -> None:
+        """A task was just submitted here, and is most likely taken here, too."""
+        if self._loops:
+            self._fresh[state.head.id] = state
+            if len(self._fresh) > _FRESH:
+                del self._fresh[next(iter(self._fresh))]  # another process has taken it, most likely
+
+    def expects(self, id: str) -> bool:
+        """Whether a task was just submitted here, and not taken yet."""
+        return id in self._fresh
 
     async def stop(self, grace: float) -> None:
         """Take nothing more, let what runs finish for `grace` seconds, then give it back."""
@@ -201,10 +209,10 @@ class Worker:
 
     async def _task(self, lease: Lease, id: str) -> None:
         store, house = self._store, self._house
-        fresh = self.fresh.pop(id, None) if lease.attempt == 1 else None
-        found = fresh or await read(store, house.space, id)
+        fresh = self._fresh.pop(id, None) if lease.attempt == 1 else None
+        found = (fresh, 1) if fresh is not None else await read(store, house.space, id)
         if found is None or not _wanted(found[0]):
-            await self._put_away(lease, id, found)
+            await self._put_away(lease, found)
             return
         state, last = found
         if await self._too_early(lease, state):
@@ -212,7 +220,7 @@ class Worker:
         if await self._elsewhere(state):
             await lease.give_back(delay=_ELSEWHERE)
             return
-        run = Run(house, Journal(store, house.space, id, state, last, lease), lease)
+        run = Run(house, Journal(store, house.space, state, last, lease))
         task = asyncio.current_task()
         assert task is not None
         self._runs[task] = run
@@ -224,11 +232,11 @@ class Worker:
         if run.state.over or run.state.status is Status.INPUT_REQUIRED:
             self._ended(run.state)
 
-    async def _put_away(self, lease: Lease, id: str, found: tuple[TaskState, int] | None) -> None:
+    async def _put_away(self, lease: Lease, found: tuple[TaskState, int] | None) -> None:
         """Nothing is left to do about it: see that the list says so, and let go of the message."""
         if found is not None:
             if not self._store.supports_transactions:
-                await Journal(self._store, self._house.space, id, *found).list()
+                await mend(self._store, self._house.space, *found)
             self._ended(found[0])
         await lease.done()
 
@@ -251,27 +259,16 @@ class Worker:
 
     async def _elsewhere(self, state: TaskState) -> bool:
         """Whether this worker lacks an agent of the plan, and another one has it, or may have it in a moment."""
-        lacking = []
-        for step in state.head.steps:
-            if state.steps[step.name].state != "done":
-                try:
-                    self._house.agent_for(step.type, step.agent)
-                except FaultError:
-                    lacking.append(step)
+        lacking = [
+            step
+            for step in state.head.steps
+            if state.steps[step.name].state != "done" and not self._house.has(step)
+        ]
         if not lacking:
             return False
         if self._house.clock() - max(state.updated, state.release.until or 0.0) < _ABSENT:
             return True  # workers come and go: it is too early to say that nobody has it
-        others = await announced(self._store, self._house.space)
-        return all(
-            any(
-                step.type in types
-                for offered in others
-                for name, types in offered.items()
-                if step.agent in {None, name}
-            )
-            for step in lacking
-        )
+        return await self._offers.elsewhere(lacking)
 
     async def _let_go(self, run: Run) -> None:
         """This worker stops: others may go on at once, unless something is in doubt."""
@@ -310,23 +307,6 @@ class Worker:
         except StoreError:
             _log.warning("the store does not answer; a lease may be lost", exc_info=True)
 
-    # Being known ------------------------------------------------------------------------------------------------
-
-    async def _announce(self) -> None:
-        """Tell the others, for as long as this worker lives, which agents it has."""
-        try:
-            while True:
-                await asyncio.sleep(_ANNOUNCED / 3)
-                with contextlib.suppress(StoreUnavailableError):
-                    await self._announced()
-        finally:
-            with contextlib.suppress(StoreError, asyncio.CancelledError):
-                await asyncio.shield(self._workers.delete(self._house.worker))
-
-    async def _announced(self) -> None:
-        offered = {name: sorted(agent.capabilities) for name, agent in self._house.agents.items()}
-        await self._workers.put(self._house.worker, msgspec.json.encode(offered), expires_in=_ANNOUNCED)
-
 
 def _wanted(state: TaskState) -> bool:
     """Whether there is anything a worker can do about it."""
@@ -338,12 +318,3 @@ def _lost(lease: Lease, state: TaskState) -> bool:
     release = state.release
     expected = release.take + 1 if release.lease == lease.id else 1
     return state.held or lease.attempt != expected
-
-
-async def announced(store: Store, space: str) -> list[dict[str, list[str]]]:
-    """What the living workers of this store offer: capabilities by agent, of each worker."""
-    found: list[dict[str, Any]] = []
-    async for row in store.table(f"{space}.workers").scan():
-        with contextlib.suppress(msgspec.MsgspecError):
-            found.append(msgspec.json.decode(row.value, type=dict[str, list[str]]))
-    return found

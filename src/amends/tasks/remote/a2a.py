@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.held import Kept
 

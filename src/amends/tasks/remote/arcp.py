@@ -11,7 +11,8 @@ from amends.core.fault import Fault
 from amends.core.terms import Executed, Recovery
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 from amends.tasks.held import Kept
 

@@ -11,7 +11,8 @@ import msgspec
 
 from amends.process import arun
 from amends.recovery.policies import NONE
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 
 __all__ = ["Command", "CommandAgent"]

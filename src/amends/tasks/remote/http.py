@@ -11,7 +11,8 @@ import msgspec
 from amends.errors.base import FaultError
 from amends.recovery.policies import NONE
 from amends.recovery.reading import failed_answer
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 
 __all__ = ["Endpoint", "HttpAgent"]

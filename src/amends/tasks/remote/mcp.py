@@ -7,7 +7,8 @@ from typing import Any
 
 from amends.core.operation import Operation
 from amends.errors.task import CapabilityNotFoundError
-from amends.tasks.agent import Agent, Capability
+from amends.tasks.agent import Agent
+from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 
 __all__ = ["McpAgent"]
