@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
@@ -39,9 +40,9 @@ class Event(msgspec.Struct):
     minutes: int = 60
 
 
-def agents(port: int) -> tuple[Agent, Agent]:
-    """Both agents, for servers that may or may not be listening."""
-    cooking = Agent("cooking-agent", mcp={"pinterest-parser": f"http://127.0.0.1:{port}/mcp"})
+def agents(address: str) -> tuple[Agent, Agent]:
+    """Both agents, for servers that may or may not be listening; a server that says nothing for a minute is given up on."""
+    cooking = Agent("cooking-agent", mcp={"pinterest-parser": address}, timeout=60)
 
     async def by_hand(recipe: Recipe, ctx: Context) -> dict[str, object]:
         text = ctx.ask("I can't open that link right now. Could you paste the recipe here?")
@@ -54,8 +55,9 @@ def agents(port: int) -> tuple[Agent, Agent]:
 
     calendar = Agent(
         "calendar-agent",
-        mcp={"google-calendar": f"http://127.0.0.1:{port}/mcp"},
+        mcp={"google-calendar": address},
         fallbacks=HERE / "CLAUDE.md",
+        timeout=60,
     )
 
     async def remove(event: Event, result: dict[str, str], ctx: Context) -> None:
@@ -70,8 +72,9 @@ def agents(port: int) -> tuple[Agent, Agent]:
     return cooking, calendar
 
 
-def serve(port: int) -> None:
+def serve(place: socket.socket) -> None:
     """Both MCP servers in one: a recipe parser and a calendar that knows a repeat by its key."""
+    import uvicorn
     from mcp.server.mcpserver import MCPServer
 
     from amends.bindings.mcp import guard
@@ -92,21 +95,23 @@ def serve(port: int) -> None:
         return {"deleted": id}
 
     guard(server)
-    server.run(transport="streamable-http", host="127.0.0.1", port=port)
+    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None)).run([place])
 
 
 @contextlib.contextmanager
-def running_server(port: int):  # noqa: ANN201
+def running_server(place: socket.socket):  # noqa: ANN201
     """The servers as a process of their own, up when this begins and gone when it ends."""
-    quiet = subprocess.DEVNULL
-    server = subprocess.Popen([sys.executable, __file__, "serve", str(port)], stdout=quiet, stderr=quiet)
+    quiet, held = subprocess.DEVNULL, place.fileno()
+    server = subprocess.Popen(
+        [sys.executable, __file__, "serve", str(held)], stdout=quiet, stderr=quiet, pass_fds=[held]
+    )
     try:
         for _ in range(600):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            with contextlib.suppress(OSError), socket.create_connection(place.getsockname(), timeout=1):
                 break
             if server.poll() is not None:
                 raise SystemExit("the MCP server did not start: pip install 'amends[mcp,server]'")
-            asyncio.run(asyncio.sleep(0.1))
+            time.sleep(0.1)
         yield
     finally:
         server.terminate()
@@ -117,10 +122,10 @@ def running_server(port: int):  # noqa: ANN201
             server.wait()
 
 
-async def evening(store: str, port: int) -> None:
+async def evening(store: str, address: str) -> None:
     """Ask for the same two things, and say what comes back."""
     words = Catalogue()
-    async with Orchestrator(agents(port), store=store) as orchestrator:
+    async with Orchestrator(agents(address), store=store) as orchestrator:
         cooked = await orchestrator.submit("import_recipe", {"url": "https://pin.example/42"})
         response = await cooked.wait()
         if response.status == "input_required":
@@ -153,18 +158,18 @@ async def evening(store: str, port: int) -> None:
 def main() -> None:
     """First without the servers, then with them."""
     if sys.argv[1:2] == ["serve"]:
-        serve(int(sys.argv[2]))
+        serve(socket.socket(fileno=int(sys.argv[2])))
         return
     logging.getLogger("amends").setLevel(logging.CRITICAL)  # what failed is printed here
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
+    with socket.socket() as place, tempfile.TemporaryDirectory() as folder:
+        # Held from the beginning and listened to later: nobody else gets the port in the meantime.
+        place.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{place.getsockname()[1]}/mcp"
         print("--- the MCP servers are missing")
-        asyncio.run(evening(f"sqlite:///{folder}/missing.db", port))
+        asyncio.run(evening(f"sqlite:///{folder}/missing.db", address))
         print("--- they have appeared")
-        with running_server(port):
-            asyncio.run(evening(f"sqlite:///{folder}/there.db", port))
+        with running_server(place):
+            asyncio.run(evening(f"sqlite:///{folder}/there.db", address))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Every file in examples/ runs on its own, and prints what its last lines say it prints."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,14 +17,19 @@ def expected(text):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_it_prints_what_it_says(path, tmp_path):
     """From any folder, in a fresh interpreter, warnings being errors."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", path],
+    running = subprocess.Popen(
+        [sys.executable, "-W", "error", "-X", "faulthandler", path],
         cwd=tmp_path,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=90,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
+    try:
+        said, complained = running.communicate(timeout=250)
+    except subprocess.TimeoutExpired:
+        # Says where every thread is.
+        running.send_signal(signal.SIGABRT)
+        said, complained = running.communicate()
+    assert running.returncode == 0, said + complained
     assert expected(path.read_text())
-    assert done.stdout == expected(path.read_text())
+    assert said == expected(path.read_text())
