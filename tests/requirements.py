@@ -416,6 +416,8 @@ ALL = (
         f"{_MCP_GUARD}test_over_standard_streams",
         f"{_MCP_GUARD}test_over_streamable_http",
         "tests/bindings/test_mcp_adcp.py::*",
+        "tests/bindings/test_mcp_adcp_live.py::*",
+        "tests/bindings/test_mcp_sse.py::test_a_guarded_server",
     ),
     _(
         "A3",
