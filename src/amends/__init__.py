@@ -1,5 +1,5 @@
 """
-Failures something an agent can act on.
+Failures as something an agent can act on.
 
 A producer raises one typed error; it comes out right in every dialect. A consumer gets any of them back as one
 `Fault`, knows what to do next, and can have it done within hard bounds.
@@ -80,7 +80,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'amends' has no attribute {name!r}")
+        # With the name and the module in it, Python says what was probably meant.
+        raise AttributeError(
+            f"module 'amends' has no attribute {name!r}", name=name, obj=import_module(__name__)
+        )
     value = getattr(import_module(f"amends.{home}"), name)
     globals()[name] = value
     return value

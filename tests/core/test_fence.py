@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from amends.core import fence
 from amends.core.fault import Fault
@@ -27,8 +27,10 @@ def fault(**fields):
 
 def loose(**fields):
     """Like `fault`, without its checks: what a careless maker of faults could hand over."""
-    sound = fault()
-    return SimpleNamespace(**{name: getattr(sound, name) for name in sound.__struct_fields__} | fields)
+    made = fault()
+    for name, value in fields.items():
+        force_setattr(made, name, value)
+    return made
 
 
 def split(text: str) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from math import inf
 
 import msgspec
 
+from amends.core.given import check_seconds
+
 __all__ = ["Backoff", "BackoffKind"]
 
 
@@ -38,6 +40,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kind not in _GROWTH:
             raise ValueError(f"backoff kind is one of {', '.join(BackoffKind)}, not {self.kind!r}")
+        check_seconds("first", self.first)
+        check_seconds("cap", self.cap)
         if not (0 <= self.first < inf and 0 <= self.cap < inf and 0 <= self.spread <= 1):
             raise ValueError("first and cap are finite and not negative; spread is a share from 0 to 1")
 

@@ -13,6 +13,7 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.fault import Fault
+from amends.core.given import check_fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
@@ -108,6 +109,8 @@ def decide(
     Decision(action=<Action.RETRY: 'retry'>, delay=6.0, reason='hint', resume_in=None)
 
     """
+    if fault.__class__ is not Fault:
+        check_fault("decide", fault)
     recovery = fault.recovery
     if recovery is CORRECTABLE:
         return _fix(fault, policy) if policy.fallback else _FIX

@@ -17,6 +17,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from amends.core.given import check_fault
 from amends.core.text import strip, truncate
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def for_llm(fault: Fault) -> str:
     message: Slow down
     </untrusted-…>
     """
+    check_fault("for_llm", fault)
     content = "\n".join(_lines(fault))
     if not content:
         return _facts(fault)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import force_setattr
 
+from amends.core.given import check_seconds
 from amends.core.hints import finite
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import row_for
@@ -20,7 +21,6 @@ __all__ = ["fill"]
 _KINDS: dict[str, tuple[type, ...]] = {
     "message": (str,),
     "vocabulary": (str,),
-    "retry_after": (int, float),
     "strategy": (str,),
     "max_retries": (int,),
     "field": (str,),
@@ -57,8 +57,10 @@ def fill(fault: Fault) -> None:
         raise ValueError(f"code is a non-empty string, not {given.code!r}")
     if not _ordinary(given):
         _check(fault)
-    if fault.retry_after is not None and finite(fault.retry_after) is None:
-        raise ValueError(f"retry_after is a finite number of seconds, not {fault.retry_after!r}")
+    if fault.retry_after is not None:
+        check_seconds("retry_after", fault.retry_after)
+        if finite(fault.retry_after) is None:
+            raise ValueError(f"retry_after is a finite number of seconds, not {fault.retry_after!r}")
     row = row_for(fault.vocabulary, fault.code, fault.status)
     _set(fault, "recovery", given.recovery, Recovery, row.recovery)
     _set(fault, "executed", given.executed, Executed, row.executed)

@@ -30,6 +30,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     keyed: bool = False
     """Recovery makes a fresh key for each operation where none is given; the transports send it."""
 
+    def __post_init__(self) -> None:
+        # A key makes a repeat safe, so an empty one, which no server looks at, must not pass for one.
+        if self.key is not None and (self.key.__class__ is not str or not self.key):
+            raise ValueError(f"key is a non-empty string, not {self.key!r}")
+
     @property
     def repeatable(self) -> bool:
         """Whether a repeat is safe even if an earlier try had its effect."""

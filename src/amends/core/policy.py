@@ -9,6 +9,7 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.fault import Fault
+from amends.core.given import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
 
 __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule"]
@@ -20,6 +21,23 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int | None = None
     backoff: Backoff | None = None
     uncertain: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.attempts, self.uncertain, self.backoff)
+
+
+def _check(attempts: int | None, uncertain: int | None, backoff: Backoff | None) -> None:
+    """Refuse what a rule and a policy cannot mean."""
+    if attempts is not None:
+        check_count("attempts", attempts)
+        if attempts < 1:
+            raise ValueError("attempts counts calls, the first included: it is at least 1")
+    if uncertain is not None:
+        check_count("uncertain", uncertain)
+        if uncertain < 0:
+            raise ValueError("uncertain counts retries: it is not negative")
+    if backoff is not None:
+        check_kind("backoff", backoff, Backoff, "Backoff(first=2.0)")
 
 
 _UNJITTERED = Backoff(spread=0.0)
@@ -56,14 +74,18 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there is another way to take where a retry cannot help."""
 
     def __post_init__(self) -> None:
-        if self.attempts is not None and self.attempts < 1:
-            raise ValueError("attempts counts calls, the first included: it is at least 1")
-        if self.max_wait is not None and not self.max_wait >= 0:
-            raise ValueError("max_wait is in seconds and not negative")
-        if self.deadline is not None and not self.deadline > 0:
-            raise ValueError("deadline is in seconds from the first call, more than 0")
-        if self.uncertain < 0:
-            raise ValueError("uncertain counts retries: it is not negative")
+        _check(self.attempts, self.uncertain, self.backoff)
+        if self.max_wait is not None:
+            check_seconds("max_wait", self.max_wait)
+            if not self.max_wait >= 0:
+                raise ValueError("max_wait is in seconds and not negative")
+        if self.deadline is not None:
+            check_seconds("deadline", self.deadline)
+            if not self.deadline > 0:
+                raise ValueError("deadline is in seconds from the first call, more than 0")
+        check_kind("rules", self.rules, Mapping, '{"adcp": Rule(attempts=3)}')
+        for key, rule in self.rules.items():
+            check_kind(f"rules[{key!r}]", rule, Rule, "Rule(attempts=3)")
 
     def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
         """For this fault: how many calls, which backoff, and how many retries while nobody knows if they help."""

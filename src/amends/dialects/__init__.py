@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from amends.core.fault import Fault
+from amends.core.given import check_fault
 
 __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 
@@ -45,10 +46,7 @@ def encode(fault: Fault, dialect: str) -> dict[str, Any]:
     >>> encode(Fault(code="RATE_LIMITED", message="Slow down", retry_after=5), "adcp")
     {'code': 'RATE_LIMITED', 'message': 'Slow down', 'recovery': 'transient', 'retry_after': 5}
     """
-    if not isinstance(fault, Fault):
-        raise TypeError(
-            f"encode takes a Fault, not {type(fault).__name__}; an exception carries one as .fault"
-        )
+    check_fault("encode", fault)
     return _module(dialect).encode(fault)  # type: ignore[no-any-return]
 
 

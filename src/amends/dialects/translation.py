@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault, Origin
+from amends.core.given import check_fault
 from amends.dialects import dialect as find_dialect
 
 __all__ = ["losses", "translate"]
@@ -29,10 +30,7 @@ def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
         LookupError: for a vocabulary one cannot translate into.
 
     """
-    if not isinstance(fault, Fault):
-        raise TypeError(
-            f"translate takes a Fault, not {type(fault).__name__}; an exception carries one as .fault"
-        )
+    check_fault("translate", fault)
     told = transfer(fault, to)
     return told, losses(told, to)
 
@@ -46,6 +44,7 @@ def losses(fault: Fault, dialect: str) -> frozenset[str]:
     >>> sorted(losses(Fault(code="TIMEOUT", vocabulary="task", retry_after=5), "task"))
     ['retry_after']
     """
+    check_fault("losses", fault)
     module = find_dialect(dialect)
     # As if passed on: what redaction takes out of our own texts is not a loss of the dialect.
     sent = replace(fault, origin=Origin(module.NAME))

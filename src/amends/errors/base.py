@@ -26,10 +26,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.given import in_seconds
 from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from amends.core.decision import Decision
 
 __all__ = ["FaultError"]
@@ -61,7 +64,7 @@ class FaultError(Exception):
         message: str | None = None,
         *,
         code: str | None = None,
-        retry_after: float | None = None,
+        retry_after: float | timedelta | None = None,
         details: dict[str, Any] | None = None,
         suggestions: Iterable[str] | str = (),
         field: str | None = None,
@@ -73,7 +76,7 @@ class FaultError(Exception):
         Args:
             message: what happened, for people; the code's own words without one.
             code: another code than the class's.
-            retry_after: seconds after which the same request may succeed.
+            retry_after: after how many seconds the same request may succeed.
             details: structured context.
             suggestions: recovery steps, most likely fix first.
             field: the part of the request at fault.
@@ -90,7 +93,7 @@ class FaultError(Exception):
             code=code,
             message=message,
             vocabulary=vocabulary,
-            retry_after=retry_after,
+            retry_after=None if retry_after is None else in_seconds("retry_after", retry_after),
             details=details,
             suggestions=suggestions,  # type: ignore[arg-type]
             field=field,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.given import in_seconds
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.process.child import Stop, run_once
@@ -19,6 +22,9 @@ from amends.process.finished import Finished
 from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["arun", "run"]
 
@@ -30,7 +36,7 @@ def run(
     mutating: bool = False,
     profile: str | None = None,
     policy: Policy = CLI,
-    timeout: float | None = None,
+    timeout: float | timedelta | None = None,
     stdin: bytes | Feed | None = b"",
     max_output: int = MAX_OUTPUT,
     env: Mapping[str, str] | None = None,
@@ -73,7 +79,7 @@ async def arun(
     mutating: bool = False,
     profile: str | None = None,
     policy: Policy = CLI,
-    timeout: float | None = None,  # noqa: ASYNC109 - of one run, not of the whole
+    timeout: float | timedelta | None = None,  # noqa: ASYNC109 - of one run, not of the whole
     stdin: bytes | Feed | None = b"",
     max_output: int = MAX_OUTPUT,
     env: Mapping[str, str] | None = None,
@@ -112,13 +118,17 @@ class _Job:
         read_only: bool,
         mutating: bool,
         profile: str | None,
-        timeout: float | None,
+        timeout: float | timedelta | None,
         stdin: bytes | Feed | None,
         max_output: int,
         env: Mapping[str, str] | None,
         cwd: str | None,
         on_output: OnOutput | None,
     ) -> None:
+        if isinstance(argv, str | bytes):
+            raise TypeError(
+                f"argv is a list of words, and no shell splits it: write {shlex.split(os.fsdecode(argv))}"
+            )
         if not argv:
             raise ValueError("there is no command to run")
         if read_only and mutating:
@@ -126,7 +136,10 @@ class _Job:
         if profile is not None and profile not in PROFILE_NAMES:
             raise LookupError(f"no profile {profile!r}; there are {', '.join(PROFILE_NAMES)}")
         self.operation = Operation(name=PurePath(argv[0]).name, read_only=read_only)
-        self.profile, self.mutating, self.timeout = profile, mutating, timeout
+        self.profile, self.mutating = profile, mutating
+        self.timeout = None if timeout is None else in_seconds("timeout", timeout)
+        if isinstance(stdin, str):
+            raise TypeError("stdin is bytes: encode the text")
         self.feed = Feed(stdin) if isinstance(stdin, bytes) else stdin
         self.keywords: dict[str, Any] = {
             "limit": max_output,

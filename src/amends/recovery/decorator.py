@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from types import CoroutineType
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from amends.recovery.clock import CLOCK
-from amends.recovery.plan import Plan, plan_for
-from amends.recovery.pumps import adrive, drive, failed_first, refuse_coroutine
+from amends.recovery.misuse import refuse_coroutine
+from amends.recovery.plan import Options, Plan, plan_for
+from amends.recovery.pumps import adrive, drive, failed_first
+from amends.recovery.scope import ainside, inside
 
 __all__ = ["recovering"]
 
@@ -20,8 +22,8 @@ R = TypeVar("R")
 @overload
 def recovering(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def recovering(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def recovering(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def recovering(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def recovering(function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
     """
     Decorate a function, plain or async, so that every call of it is one recovered operation.
 
@@ -69,21 +71,27 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         or plan.operation.key is not None
     )
     if arranged:
-        made = _arranged_async if is_async else _arranged
-    elif plan.upstream is not None:
+        return wraps(function)((_arranged_async if is_async else _arranged)(function, plan))
+    if plan.upstream is not None:
         made = _shared_async if is_async else _shared
     else:
         made = _plain_async if is_async else _plain
-    return wraps(function)(made(function, plan))
+    told = function
+    if plan.operation.repeatable:  # those below may know
+        told = (ainside if is_async else inside)(plan.operation, function)
+    return wraps(function)(made(function, told, plan))
 
 
-def _plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+# Six kinds of calls, so that each pays only for what was asked for. `told` is the function as a first call needs it.
+
+
+def _plain(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock = CLOCK
 
     def call(*args: Any, **kwargs: Any) -> Any:
         sent = clock.now()
         try:
-            result = function(*args, **kwargs)
+            result = told(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
             first = failed_first(sent, exc)
         else:
@@ -95,13 +103,13 @@ def _plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     return call
 
 
-def _plain_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _plain_async(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock = CLOCK
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         sent = clock.now()
         try:
-            return await function(*args, **kwargs)
+            return await told(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001
             first = failed_first(sent, exc)
         return await adrive(plan, function, args, kwargs, None, first)
@@ -109,7 +117,7 @@ def _plain_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]
     return call
 
 
-def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _shared(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock, upstream = CLOCK, cast("Any", plan.upstream)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -117,7 +125,7 @@ def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
-                result = function(*args, **kwargs)
+                result = told(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:
@@ -125,13 +133,15 @@ def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
                 raise
             else:
                 upstream.succeeded(clock.now(), sent, clock.draw)
+                if result.__class__ is CoroutineType:
+                    refuse_coroutine(result)
                 return result
         return drive(plan, function, args, kwargs, None, first)
 
     return call
 
 
-def _shared_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _shared_async(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock, upstream = CLOCK, cast("Any", plan.upstream)
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -139,7 +149,7 @@ def _shared_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any
         if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
-                result = await function(*args, **kwargs)
+                result = await told(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:

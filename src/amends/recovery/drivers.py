@@ -1,7 +1,10 @@
 """
 Calling something with recovery, on a thread or on an event loop.
 
-A plain call that succeeds costs a clock reading and a `try`. Everything else begins when it fails.
+A plain call that succeeds costs a clock reading and a `try`. Everything else begins when it fails. That is why the
+two functions say the same twice, and why `plan_for`'s arguments are written out: editors show them, and a call that
+succeeds packs and unpacks nothing. What is of another class than it should be takes the long way, where `plan_for`
+says so.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
+from amends.recovery.misuse import refuse_coroutine, refuse_plain
 from amends.recovery.plan import Hook, plan_for
-from amends.recovery.pumps import adrive, drive, failed_first, refuse_coroutine
+from amends.recovery.pumps import adrive, drive, failed_first
+from amends.recovery.scope import ainside, inside
 from amends.recovery.upstream import Upstream
 
 __all__ = ["arecover", "recover"]
@@ -65,29 +70,36 @@ def recover(
     Raises:
         FaultError: of the failure's own class, with `.fault`, `.decision` and `.history`, the exception that was
             raised last as its cause. KeyboardInterrupt, cancellation and their like pass through at once.
+        TypeError: for what cannot be called like this, an async function among it; nothing is repeated then.
 
     """
     first = None
     if (
         examine is None
         and history is None
-        and (policy is DEFAULT or policy is None or policy.deadline is None)
-        and (operation is None or not (operation.keyed or operation.key))
+        and (policy is DEFAULT or policy is None or (policy.__class__ is Policy and policy.deadline is None))
+        and (
+            operation is None
+            or (operation.__class__ is Operation and not (operation.keyed or operation.key is not None))
+        )
     ):
+        made = call
+        if operation is not None and (operation.read_only or operation.idempotent):
+            made = inside(operation, call)
         if upstream is None:
             sent = CLOCK.now()
             try:
-                result = call(*args, **kwargs)
+                result = made(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
                 first = failed_first(sent, exc)
             else:
                 if result.__class__ is CoroutineType:
                     refuse_coroutine(result)
                 return result
-        elif upstream.open:
+        elif upstream.__class__ is Upstream and upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
-                result = call(*args, **kwargs)
+                result = made(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:
@@ -137,19 +149,31 @@ async def arecover(
     if (
         examine is None
         and history is None
-        and (policy is DEFAULT or policy is None or policy.deadline is None)
-        and (operation is None or not (operation.keyed or operation.key))
+        and (policy is DEFAULT or policy is None or (policy.__class__ is Policy and policy.deadline is None))
+        and (
+            operation is None
+            or (operation.__class__ is Operation and not (operation.keyed or operation.key is not None))
+        )
     ):
+        made = call
+        if operation is not None and (operation.read_only or operation.idempotent):
+            made = ainside(operation, call)
         if upstream is None:
             sent = CLOCK.now()
             try:
-                return await call(*args, **kwargs)
+                promise = made(*args, **kwargs)
+                if promise.__class__ is not CoroutineType:
+                    refuse_plain(promise)
+                return await promise
             except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
                 first = failed_first(sent, exc)
-        elif upstream.open:
+        elif upstream.__class__ is Upstream and upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
-                result = await call(*args, **kwargs)
+                promise = made(*args, **kwargs)
+                if promise.__class__ is not CoroutineType:
+                    refuse_plain(promise)
+                result = await promise
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:

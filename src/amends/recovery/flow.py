@@ -21,6 +21,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.ending import final_error
 from amends.recovery.events import telling
 from amends.recovery.history import Attempt
+from amends.recovery.misuse import MisuseError
 from amends.recovery.parking import parked, renewed, repeatable_at, settled
 from amends.recovery.plan import Plan, hearing
 from amends.recovery.reading import fault_of, waited_below
@@ -131,14 +132,18 @@ class Flow:
         stepper = self.stepper
         sent = CLOCK.now()
         try:
-            result = yield Send(self.call, self.args, self.kwargs, scope_of(stepper, upstream))
+            result = yield Send(
+                self.call, self.args, self.kwargs, scope_of(stepper, upstream), "on_fix" in stepper.remedies
+            )
             fault = self.plan.examine(result) if self.plan.examine is not None else None
             error = None
+        except MisuseError:
+            self._abandoned(sent)
+            raise
         except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
             fault, result, error = fault_of(exc), None, exc
         except BaseException:
-            if upstream is not None:
-                upstream.abandoned(CLOCK.now(), sent)
+            self._abandoned(sent)
             raise
         return Outcome(
             sent=sent,
@@ -149,6 +154,11 @@ class Flow:
             fault=fault,
             parked=spent,
         )
+
+    def _abandoned(self, sent: float) -> None:
+        """The call says nothing about the service: it was no call, or nobody waited for its end."""
+        if self.plan.upstream is not None:
+            self.plan.upstream.abandoned(CLOCK.now(), sent)
 
     def _refused(self, now: float) -> None:
         """No call may be made within the time there is."""
@@ -287,7 +297,7 @@ def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None
     if deadline is not None and state.started is not None:
         own = state.started + deadline
         until = own if until is None else min(until, own)
-    if stepper.operation.key is None and until == state.until and upstream is None:
+    if not stepper.operation.repeatable and until == state.until and upstream is None:
         return None
     around = SCOPE.get()
     upstreams = () if around is None else around.upstreams

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.given import check_kind
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.recovery.upstream import Upstream
 
-__all__ = ["Hook", "Plan", "hearing", "plan_for"]
+__all__ = ["Hook", "Options", "Plan", "hearing", "plan_for"]
 
 Hook = Callable[..., Any]
 """Called with the fault if it needs an argument, else with nothing. Async drivers await what it returns."""
 
 _UNKNOWN = Operation()
+
+
+class Options(TypedDict, total=False):
+    """What `recover` takes beside the call, by name: see there."""
+
+    policy: Policy | None
+    upstream: Upstream | None
+    operation: Operation | None
+    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None
+    verify: Hook | None
+    on_fix: Hook | None
+    refresh: Hook | None
+    setup: Hook | None
+    examine: Callable[[Any], Fault | None] | bool | None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +71,19 @@ def plan_for(
     setup: Hook | None = None,
     examine: Callable[[Any], Fault | None] | bool | None = None,
 ) -> Plan:
-    """The keyword arguments of every driver as a Plan."""
+    """
+    The keyword arguments of every driver as a Plan.
+
+    Raises:
+        TypeError: for what is of another kind than it has to be; the message shows how it is written.
+
+    """
     policy = DEFAULT if policy is None else policy
-    fallbacks = () if fallback is None else (fallback,) if callable(fallback) else tuple(fallback)
+    _check(policy, upstream, operation)
+    fallbacks = _ways(fallback)
+    if not isinstance(examine, bool):
+        _check_functions(examine=examine)
+    _check_functions(verify=verify, on_fix=on_fix, refresh=refresh, setup=setup)
     if fallbacks and not policy.fallback:
         policy = replace(policy, fallback=True)
     if examine is True:
@@ -76,6 +101,31 @@ def plan_for(
         setup=setup,
         examine=examine or None,
     )
+
+
+def _check(policy: Any, upstream: Any, operation: Any) -> None:
+    check_kind("policy", policy, Policy, "Policy(attempts=3)")
+    if upstream is not None:
+        check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
+    if operation is not None:
+        check_kind("operation", operation, Operation, 'Operation(name="search", read_only=True)')
+
+
+def _check_functions(**hooks: Any) -> None:
+    for name, hook in hooks.items():
+        if hook is not None and not callable(hook):
+            raise TypeError(f"{name} is a function, not {type(hook).__name__}")
+
+
+def _ways(fallback: Any) -> tuple[Callable[..., Any], ...]:
+    if fallback is None or callable(fallback):
+        return () if fallback is None else (fallback,)
+    if not isinstance(fallback, Iterable):
+        raise TypeError(f"fallback is a function, or several in a list, not {type(fallback).__name__}")
+    ways = tuple(fallback)
+    for way in ways:
+        _check_functions(fallback=way)
+    return ways
 
 
 def hearing(hook: Hook, fault: Fault) -> tuple[Any, ...]:

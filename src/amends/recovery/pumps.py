@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import Any
 
 from amends.recovery.clock import CLOCK
 from amends.recovery.flow import Flow, Outcome
 from amends.recovery.history import Attempt
+from amends.recovery.misuse import MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.plan import Plan
 from amends.recovery.reading import fault_of
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Park, Send, Step, Wait
 from amends.recovery.waiters import TaskWaiter, ThreadWaiter
 
-__all__ = ["adrive", "aperform", "drive", "failed_first", "perform", "refuse_coroutine"]
+__all__ = ["adrive", "aperform", "drive", "failed_first", "perform"]
 
 
 def drive(
@@ -27,6 +28,8 @@ def drive(
     first: Outcome | None = None,
 ) -> Any:
     """Run a flow on this thread. `first` is a call that was made already."""
+    if first is not None and isinstance(first.error, TypeError):
+        _refuse_first(plan, call, args, kwargs, first)
     steps = Flow(plan, call, args, kwargs, ThreadWaiter, history, None if first is None else first.sent).run(
         first
     )
@@ -55,6 +58,8 @@ async def adrive(
     first: Outcome | None = None,
 ) -> Any:
     """Run a flow on the running event loop. `first` is a call that was made already."""
+    if first is not None and isinstance(first.error, TypeError):
+        _refuse_first(plan, call, args, kwargs, first)
     steps = Flow(plan, call, args, kwargs, TaskWaiter, history, None if first is None else first.sent).run(
         first
     )
@@ -77,12 +82,14 @@ def perform(step: Step) -> Any:
         return CLOCK.sleep(step.seconds)
     if isinstance(step, Park):
         return CLOCK.park(step.waiter, step.seconds)
-    if isinstance(step, Do) or step.scope is None:
+    if isinstance(step, Do):
         return step.call(*step.args, **step.kwargs)
+    if step.scope is None:
+        return _made(step)
     before = SCOPE.get()
     SCOPE.set(step.scope)
     try:
-        return step.call(*step.args, **step.kwargs)
+        return _made(step)
     finally:
         SCOPE.set(before)
 
@@ -103,10 +110,23 @@ async def aperform(step: Step) -> Any:
         SCOPE.set(before)
 
 
+def _made(step: Send) -> Any:
+    try:
+        return step.call(*step.args, **step.kwargs)
+    except TypeError as error:
+        refuse_misuse(step.call, step.args, step.kwargs, error)
+        raise
+
+
 async def _finished(step: Do | Send) -> Any:
-    """What a plain or async function returns in the end."""
-    value = step.call(*step.args, **step.kwargs)
-    return await value if hasattr(value, "__await__") else value
+    """What a function returns in the end. Those of hooks may be plain; the call itself is async."""
+    if isinstance(step, Do) or step.changed:
+        value = step.call(*step.args, **step.kwargs)
+        return await value if hasattr(value, "__await__") else value
+    value = _made(step)
+    if value.__class__ is not CoroutineType:
+        refuse_plain(value)
+    return await value
 
 
 def failed_first(sent: float, error: Exception, generation: int = 0) -> Outcome:
@@ -114,7 +134,15 @@ def failed_first(sent: float, error: Exception, generation: int = 0) -> Outcome:
     return Outcome(sent=sent, ended=CLOCK.now(), error=error, fault=fault_of(error), generation=generation)
 
 
-def refuse_coroutine(result: Any) -> NoReturn:
-    """A coroutine that nobody awaits is no result."""
-    result.close()
-    raise TypeError("the call returned a coroutine; await it with arecover, or decorate the async function")
+def _refuse_first(
+    plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], first: Outcome
+) -> None:
+    """Raise a first call's TypeError as it is, where it says that the call cannot have been meant."""
+    try:
+        if isinstance(first.error, MisuseError):
+            raise first.error
+        refuse_misuse(call, args, kwargs, first.error)
+    except MisuseError:
+        if plan.upstream is not None:
+            plan.upstream.abandoned(CLOCK.now(), first.sent)
+        raise

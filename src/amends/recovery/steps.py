@@ -20,6 +20,8 @@ class Send(msgspec.Struct, frozen=True):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     scope: Scope | None
+    changed: bool = False
+    """It is what a hook gave instead of the call, and so may be plain where that is async."""
 
 
 class Do(msgspec.Struct, frozen=True):

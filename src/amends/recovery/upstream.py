@@ -19,6 +19,7 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.fault import Fault
+from amends.core.given import check_kind
 from amends.core.hints import usable
 from amends.core.terms import Executed
 from amends.recovery.budget import Budget
@@ -78,6 +79,7 @@ class Upstream:
             tuning: other constants than those the simulator found.
 
         """
+        check_kind("name", name, str, 'Upstream("payments")')
         self.name = name
         self.refresh = refresh
         tuning = tuning or Tuning()

@@ -1,0 +1,62 @@
+"""
+What people write by hand, checked once where it comes in: the message says what would have been right.
+
+Values hold seconds as numbers. Functions also take a `timedelta`; a value refuses it, because what is read back from
+it is a number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = ["check_count", "check_fault", "check_kind", "check_seconds", "in_seconds"]
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {_kind(value)}")
+
+
+def check_seconds(name: str, value: Any) -> None:
+    """Refuse what is no number of seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        instead = f": write {value.total_seconds():g}" if hasattr(value, "total_seconds") else ""
+        raise TypeError(f"{name} is a number of seconds, not {_kind(value)}{instead}")
+
+
+def check_kind(name: str, value: Any, kind: type, example: str) -> None:
+    """Refuse what is no `kind`; the example shows how one is written."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{name} is {article} {kind.__name__}, not {_kind(value)}: write {example}")
+
+
+def check_fault(taker: str, value: Any) -> None:
+    """Refuse what is no Fault; most often it is the exception that carries one."""
+    from amends.core.fault import Fault
+
+    if not isinstance(value, Fault):
+        raise TypeError(f"{taker} takes a Fault, not {_kind(value)}; an exception carries one as .fault")
+
+
+def in_seconds(name: str, value: float | timedelta) -> float:
+    """
+    Seconds, given as a number or as a `timedelta`.
+
+    >>> from datetime import timedelta
+    >>> in_seconds("timeout", timedelta(minutes=1)), in_seconds("timeout", 2.5)
+    (60.0, 2.5)
+    """
+    seconds: Any = value
+    if hasattr(seconds, "total_seconds"):
+        return float(seconds.total_seconds())
+    check_seconds(name, seconds)
+    return seconds  # type: ignore[no-any-return]
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__
