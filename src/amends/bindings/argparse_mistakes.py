@@ -2,12 +2,14 @@
 Every mistake in a command line, found by parsing it once more.
 
 argparse stops at the first. So each argument's type is asked to note what is wrong and go on, what is unknown is
-collected, and what is missing argparse lists itself. Only public attributes are changed, and put back.
+collected, and what is missing argparse lists itself; where it stops all the same, flags that nobody knows are looked
+for in the words. Only public attributes are changed, and put back.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from enum import EnumType
@@ -32,17 +34,15 @@ class _StopError(Exception):
 def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception) -> list[Mistake]:
     """What is wrong with `argv`: at least one mistake, `first` where nothing better was found."""
     found: list[Mistake] = []
-    with _noting(parser, found), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    commands: dict[int, str] = {}
+    with _noting(parser, found, commands), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         try:
             _, rest = parser.parse_known_args(argv)
         except _StopError as stop:
             if str(stop):  # without a word it is --help or --version, which come too late to be answered
-                found.append(_stopped(stop.where, str(stop)))
+                found += [*_strangers(parser, argv), _stopped(stop.where, str(stop))]
         except argparse.ArgumentError as error:
-            # Python 3.13 raises what is missing instead of calling error().
-            missing = error.argument_name is None
-            where = path(parser, argv)[-1]
-            found.append(_stopped(where, error.message) if missing else _refused(parser, error, argv))
+            found += _refused(parser, error, argv, commands)
         except Exception:  # noqa: BLE001, S110 - an action that was not written to be asked twice
             pass
         else:
@@ -51,7 +51,10 @@ def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception)
 
 
 @contextmanager
-def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[None]:
+def _noting(
+    parser: argparse.ArgumentParser, found: list[Mistake], commands: dict[int, str]
+) -> Iterator[None]:
+    """`commands` gets the word that was given for each choice of a command."""
     every = list(parsers(parser))
     before = [(each, each.exit_on_error) for each in every]
     actions = {id(action): (action, each.prog) for each in every for action in each._actions}  # noqa: SLF001
@@ -61,7 +64,10 @@ def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[N
         if not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
         and (action.type is None or callable(action.type))
     ]
+    choosing = [action for each in every if (action := _choosing(each)) is not None]
     try:
+        for choice in choosing:
+            choice.type = _recording(choice, commands)
         for each in every:
             each.exit_on_error = False
             each.error = _stopping(each)  # type: ignore[method-assign]
@@ -77,6 +83,24 @@ def _noting(parser: argparse.ArgumentParser, found: list[Mistake]) -> Iterator[N
             each.__dict__.pop("error", None)
         for action, kind, choices, _ in kept:
             action.type, action.choices = kind, choices
+        for choice in choosing:
+            choice.type = None
+
+
+def _choosing(parser: argparse.ArgumentParser) -> Any:
+    """The argument that chooses among a parser's commands, or None."""
+    subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other way to ask
+    return next((action for action in parser._actions if isinstance(action, subparsers)), None)  # noqa: SLF001
+
+
+def _recording(choice: argparse.Action, commands: dict[int, str]) -> Callable[[str], str]:
+    """A type for what chooses a command: it is asked for the command's own words too, so the first counts."""
+
+    def record(text: str) -> str:
+        commands.setdefault(id(choice), text)
+        return text
+
+    return record
 
 
 def _stopping(parser: argparse.ArgumentParser, *, silent: bool = False) -> Callable[..., NoReturn]:
@@ -104,7 +128,7 @@ def _tolerant(
         except argparse.ArgumentTypeError as error:
             note(str(error), text)
         except (TypeError, ValueError):
-            note(f"{text!r} is no {getattr(kind, '__name__', 'value')}", text)
+            note(f"{text!r} is not {wanted or 'a value it takes'}", text)
         else:
             if choices is not None and value not in choices:
                 note(f"{text!r} is none of {', '.join(listed)}", text)
@@ -130,21 +154,52 @@ def _stopped(parser: argparse.ArgumentParser, message: str) -> Mistake:
     """What argparse says itself: mostly, what is missing."""
     _, _, listed = message.partition(": ")
     steps = [f"Give {listed}"] if listed else []
+    choice = _choosing(parser)
+    if choice is not None and listed == _argument(choice):
+        steps = [f"Give {listed}, one of {', '.join(choice.choices)}"]
     return Mistake(
         "USAGE_ERROR", listed or None, f"{parser.prog}: {message}", [*steps, f"See {parser.prog} --help"]
     )
 
 
-def _refused(parser: argparse.ArgumentParser, error: argparse.ArgumentError, argv: list[str]) -> Mistake:
+def _refused(
+    parser: argparse.ArgumentParser, error: argparse.ArgumentError, argv: list[str], commands: dict[int, str]
+) -> list[Mistake]:
     """A command that there is none of, a flag that wants a value, flags that exclude each other."""
+    where, strangers = path(parser, argv)[-1], _strangers(parser, argv)
+    if error.argument_name is None:  # Python 3.13 raises what is missing instead of calling error()
+        return [*strangers, _stopped(where, error.message)]
     for each in parsers(parser):
-        for action in each._actions:  # noqa: SLF001
-            if isinstance(action, argparse._SubParsersAction) and _argument(action) == error.argument_name:  # noqa: SLF001
-                given = next((word for word in argv if _word(word) and word not in action.choices), "")
-                return unknown("command", given, action.choices, each.prog)
-    return Mistake(
-        "USAGE_ERROR", error.argument_name, f"{parser.prog}: {error}", [f"See {parser.prog} --help"]
-    )
+        choice = _choosing(each)
+        given = "" if choice is None else commands.get(id(choice), "")
+        if given and given not in choice.choices:
+            before = argv[argv.index(given) - 1] if argv.index(given) else ""
+            if any(flag.field == before for flag in strangers):
+                return strangers  # the word after an unknown flag is probably its value
+            return [*strangers, unknown("command", given, choice.choices, each.prog)]
+    what = Mistake("USAGE_ERROR", error.argument_name, f"{where.prog}: {error}", [f"See {where.prog} --help"])
+    return [*strangers, what]
+
+
+def _strangers(parser: argparse.ArgumentParser, argv: list[str]) -> list[Mistake]:
+    """The flags that no parser on the way knows, where argparse stopped before it could say so."""
+    through = path(parser, argv)
+    known = _flags(through)
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    return [
+        unknown("flag", flag, known, through[-1].prog)
+        for flag in dict.fromkeys(word.partition("=")[0] for word in words if _LONG.match(word))
+        if not any(each.startswith(flag) for each in known)
+    ]
+
+
+_LONG = re.compile(r"--\w|-[A-Za-z]$")
+"""What is surely meant as a flag: a long one, or a single letter; not a number, and not letters that are joined."""
+
+
+def _flags(through: list[argparse.ArgumentParser]) -> list[str]:
+    every = (action for each in through for action in each._actions)  # noqa: SLF001
+    return list(dict.fromkeys(flag for action in every for flag in action.option_strings))
 
 
 def _argument(action: argparse.Action) -> str:
@@ -160,15 +215,10 @@ def _word(word: str) -> bool:
 
 def _unrecognised(parser: argparse.ArgumentParser, argv: list[str], rest: list[str]) -> Iterator[Mistake]:
     flags = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "--"]
-    known = [
-        flag
-        for each in path(parser, argv)
-        for action in each._actions  # noqa: SLF001
-        for flag in action.option_strings
-    ]
-    program = path(parser, argv)[-1].prog
+    through = path(parser, argv)
+    program = through[-1].prog
     for flag in flags:
-        yield unknown("flag", flag, known, program)
+        yield unknown("flag", flag, _flags(through), program)
     words = [word for word in rest if _word(word)]
     if words and not flags:  # the word after an unknown flag is probably its value
         yield surplus(words, program)

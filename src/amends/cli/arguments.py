@@ -16,6 +16,8 @@ from amends.errors.base import FaultError
 __all__ = ["VALIDATION", "Mistake", "bad_value", "missing", "mistaken", "near", "surplus", "unknown"]
 
 VALIDATION = {"phase": "validation"}
+FEW = 12
+"""Commands that are listed where none is near; more are looked up in the help."""
 MOST = 20
 """Mistakes that are told; nobody corrects more at a time."""
 
@@ -49,8 +51,12 @@ def near(given: str, known: Iterable[str]) -> list[str]:
 
 def unknown(kind: str, given: str, known: Iterable[str], program: str) -> Mistake:
     """A flag or command that there is none of."""
+    words = list(known)
     before = f"{program} " if kind == "command" else ""
-    steps = [f"Did you mean {before}{word}?" for word in near(given, known)] or [f"See {program} --help"]
+    steps = [f"Did you mean {before}{word}?" for word in near(given, words)]
+    if not steps and kind == "command" and len(words) <= FEW:
+        steps.append(f"Choose one of {', '.join(words)}")
+    steps = steps or [f"See {program} --help"]
     return Mistake("USAGE_ERROR", given, f"{program} has no {kind} {given}", steps)
 
 

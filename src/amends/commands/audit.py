@@ -12,10 +12,16 @@ __all__ = ["add", "run"]
 
 def add(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("audit", help="score a command line from 0 to 3")
+    words = "score a command line from 0 to 3"
+    parser = subparsers.add_parser(
+        "audit",
+        help=words,
+        description=f"{words.capitalize()}, by how well a program can act on its failures.",
+    )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     cli = kinds.add_parser(
         "cli",
+        help="a program on this machine",
         usage="amends audit cli [options] -- command …",
         description="Ask a command line for help, its version, a command and a flag that there are none of; with "
         "--fixture, also have it call a loopback service that fails. Then score what came back.",
@@ -60,23 +66,24 @@ def run(args: argparse.Namespace) -> int:
     from amends.audit import html, observe, score
     from amends.audit.sandbox import cut_network
     from amends.audit.views import lines
-    from amends.commands.console import emit, wants_json
+    from amends.commands.console import emit, wants_json, words_after
     from amends.commands.view import painter
     from amends.errors.cli import NotFoundError, UsageError
 
-    if args.words[:1] != ["--"] or len(args.words) == 1:
-        raise UsageError(
-            "amends audit cli needs a command after --", suggestions=["amends audit cli -- tool"]
-        )
+    words = words_after(args.words, "amends audit cli")
     if args.fixture != (args.call is not None):
         raise UsageError(
             "--fixture and --call belong together",
             field="--fixture",
             suggestions=["Name a harmless call: --fixture --call 'get 42'"],
         )
-    command = _found(args.words[1:])
+    command = _found(words)
     if command is None:
-        raise NotFoundError(f"there is no command {args.words[1]}", field=args.words[1])
+        raise NotFoundError(
+            f"there is no command {words[0]}",
+            field=words[0],
+            suggestions=[f"Install {words[0]}, or give its whole path"],
+        )
     network = "not enforced: --keep-network" if args.keep_network else cut_network()
     report = score(
         observe(

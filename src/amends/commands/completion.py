@@ -41,7 +41,7 @@ def add(subparsers: Any) -> None:
         description="Print a completion script. bash, zsh: source <(amends completion bash); "
         "fish: amends completion fish | source",
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     parser.set_defaults(run=run)
 
 

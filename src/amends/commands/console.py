@@ -23,7 +23,7 @@ from amends.cli.options import OUTPUTS, take
 from amends.cli.repeats import Tries
 from amends.cli.session import conduct
 
-__all__ = ["OUTPUTS", "emit", "json_bytes", "run", "wants_json"]
+__all__ = ["OUTPUTS", "emit", "json_bytes", "run", "wants_json", "words_after"]
 
 # In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
 COMMANDS = {
@@ -50,13 +50,20 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     chosen = argv[0] if argv and argv[0] in COMMANDS else None
     top = argparse.ArgumentParser(
         prog="amends",
-        usage="amends [options] COMMAND …",  # all of the help fits on one screen
-        description="Failures an agent can act on: read, decide, translate, look up.",
+        usage="amends [options] COMMAND …",  # all of the help fits on one screen, with the next prompt
+        description="Failures an agent can act on. `amends COMMAND --help` says more.",
     )
-    top.add_argument("--version", action="version", version=f"amends {__version__}")
+    top.add_argument(
+        "--version", action="version", version=f"amends {__version__}", help="show the version and exit"
+    )
     _common(top, default=None)
     commands = top.add_subparsers(
-        prog="amends", dest="command", metavar="COMMAND", required=True, parser_class=_Command
+        prog="amends",
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        parser_class=_Command,
+        title="commands",
     )
     for name in (chosen,) if chosen else COMMANDS:
         import_module(f"amends.commands.{COMMANDS[name]}").add(commands)
@@ -73,7 +80,11 @@ class _Command(argparse.ArgumentParser):
 
 def _common(target: argparse.ArgumentParser, default: Any) -> None:
     target.add_argument(
-        "--output", choices=OUTPUTS, default=default, help="default: text on a terminal, JSON in a pipe"
+        "--output",
+        choices=OUTPUTS,
+        default=default,
+        metavar="FORMAT",
+        help="text (on a terminal), json (in a pipe) or problem",
     )
     target.add_argument("--debug", action="store_true", default=default or False, help="tracebacks on stderr")
 
@@ -82,6 +93,24 @@ def wants_json(args: argparse.Namespace) -> bool:
     """Whether results go to a program: asked for, or stdout is no terminal."""
     chosen = args.output or os.environ.get("AMENDS_OUTPUT")
     return chosen == "json" if chosen in OUTPUTS else not sys.stdout.isatty()
+
+
+def words_after(words: list[str], program: str) -> list[str]:
+    """
+    The command behind the two dashes.
+
+    Raises:
+        UsageError: when there is none; the words that were given show how to write it.
+
+    """
+    if words[:1] == ["--"] and len(words) > 1:
+        return words[1:]
+    from shlex import join
+
+    from amends.errors.cli import UsageError
+
+    meant = join(words) if words[:1] != ["--"] and words else "command …"
+    raise UsageError(f"{program} needs a command after --", suggestions=[f"{program} -- {meant}"])
 
 
 def emit(value: Any) -> None:

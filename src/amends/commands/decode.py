@@ -12,8 +12,8 @@ import msgspec
 from amends.carriers.extraction import VIAS, examine_read
 from amends.carriers.report import report
 from amends.commands.console import emit, json_bytes, wants_json
+from amends.commands.input import document, opened, unreadable
 from amends.core.wire import MAX_BYTES, Unreadable, read
-from amends.errors.cli import ValidationError
 
 __all__ = ["add", "run"]
 
@@ -40,29 +40,10 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decode what comes in."""
-    if args.file is None:
-        return _decode(args, sys.stdin.buffer)
-    try:
-        with open(args.file, "rb") as stream:  # noqa: PTH123 - the plain call, as the user wrote the name
-            return _decode(args, stream)
-    except OSError as error:
-        from amends.foreign import from_exception
-
-        raise ValidationError(
-            f"cannot read {args.file}: {from_exception(error).message}",
-            field="FILE",
-            suggestions=["Name a file that can be read, or pipe the response in"],
-        ) from error
-
-
-def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
-    if args.jsonl:
-        return _each_line(stream, args.via, safe=not args.unsafe)
-    data = stream.read(MAX_BYTES + 1)
-    try:
-        value = read(data)
-    except Unreadable as error:
-        raise _unreadable(error, None) from None
+    with opened(args.file) as stream:
+        if args.jsonl:
+            return _each_line(stream, args.via, safe=not args.unsafe)
+        value = document(stream)
     result = report(*examine_read(value, args.via), safe=not args.unsafe)
     if wants_json(args):
         emit(result)
@@ -71,22 +52,6 @@ def _decode(args: argparse.Namespace, stream: BinaryIO) -> int:
 
         show_report(result)
     return 0
-
-
-def _unreadable(error: Unreadable, line: int | None) -> ValidationError:
-    where = line if line is not None else error.line
-    text = f"line {where} is not JSON" if where is not None else "the input is not JSON"
-    if error.too_large:
-        text = (
-            f"line {line} is longer than {MAX_BYTES} bytes"
-            if line
-            else f"the input is longer than {MAX_BYTES} bytes"
-        )
-    return ValidationError(
-        text,
-        details=None if where is None else {"line": where},
-        suggestions=["Send one JSON document" if line is None else "Send one JSON document per line"],
-    )
 
 
 def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
@@ -111,7 +76,7 @@ def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
                 answers.append(json_bytes(result))
             except Unreadable as error:
                 status = 2
-                answers.append(json_bytes(encode(_unreadable(error, number).fault, "envelope")))
+                answers.append(json_bytes(encode(unreadable(error, number).fault, "envelope")))
         if answers:
             answers.append(b"")
             out.write(b"\n".join(answers))

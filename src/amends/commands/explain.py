@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from difflib import get_close_matches
 from typing import Any
 
+from amends.cli.arguments import near
 from amends.commands.console import emit, wants_json
 from amends.core.explanation import facts, markdown
 from amends.core.vocabulary import Row, names, vocabulary
@@ -52,10 +52,9 @@ def _look_up(code: str, name: str | None) -> list[tuple[str, Row]]:
 
 def _unknown(code: str, name: str | None) -> NotFoundError:
     known = {word for each in ((name,) if name else names()) for word in vocabulary(each).rows}
-    near = get_close_matches(code.upper(), sorted(known), n=3)
     where = f"the vocabulary {name}" if name else "any vocabulary"
     return NotFoundError(
         f"no code {code!r} in {where}",
-        suggestions=[f"Did you mean {word}?" for word in near]
+        suggestions=[f"Did you mean {word}?" for word in near(code.upper(), sorted(known))]
         or ["amends explain --help lists the vocabularies"],
     )

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amends.core.fault import Fault
+    from amends.errors.base import FaultError
     from amends.process import Feed, Finished
     from amends.recovery import Attempt, Event
 
@@ -49,14 +51,16 @@ def add(subparsers: Any) -> None:
 
 
 def _whole(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 100:
-        raise argparse.ArgumentTypeError("it is a number from 1 to 100")
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError("it is a whole number from 1 to 100")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < 1e9:
         raise argparse.ArgumentTypeError("it is a number of seconds")
     return number
@@ -71,16 +75,13 @@ def _some_seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run it, and leave as it left."""
-    from msgspec.structs import replace
-
+    from amends.commands.console import words_after
     from amends.core.policy import Policy
     from amends.errors.base import FaultError
-    from amends.errors.cli import UsageError
     from amends.process import run as run_command
     from amends.recovery import set_hooks
 
-    if args.words[:1] != ["--"] or len(args.words) == 1:
-        raise UsageError("amends run needs a command after --", suggestions=["amends run -- command …"])
+    command = words_after(args.words, "amends run")
     # Whoever has to choose wants the answer as data; in a plain pipe the command's own output is the answer.
     as_json = args.output == "json" or os.environ.get("AMENDS_OUTPUT") == "json"
     live = args.max_attempts == 1 and not as_json
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     set_hooks(_teller(args.max_attempts))
     try:
         done = run_command(
-            args.words[1:],
+            command,
             read_only=args.read_only,
             mutating=args.mutating,
             profile=args.profile,
@@ -104,9 +105,7 @@ def run(args: argparse.Namespace) -> int:
     except FaultError as error:
         last = error.history[-1].result if error.history else None
         if last is not None and last.not_started is not None:
-            raise FaultError.from_fault(
-                replace(error.fault, message=f"{args.words[1]} could not be started")
-            ) from None
+            raise _not_started(error.fault, command[0]) from None
         if as_json:
             return _failed_json(error, last, history, args.max_attempts, started)
         return _failed_text(error, last, live=live)
@@ -115,6 +114,24 @@ def run(args: argparse.Namespace) -> int:
     if not live:
         done.out.pour(sys.stdout.buffer)
     return 0
+
+
+def _not_started(fault: Fault, program: str) -> FaultError:
+    """Why a program cannot be run, as far as a look at it tells; its fault says the rest."""
+    from msgspec.structs import replace
+
+    from amends.errors.base import FaultError
+
+    steps: tuple[str, ...] = ()
+    if os.path.isdir(program):  # noqa: PTH112 - as the user wrote the name
+        steps = (f"{program} is a directory: name a program in it",)
+    elif fault.code == "PERMISSION_DENIED":
+        steps = (f"Make {program} executable, or name what runs it: sh {program}",)
+    elif fault.code == "NOT_FOUND":
+        steps = (f"Install {program}, or give its whole path",)
+    return FaultError.from_fault(
+        replace(fault, message=f"{program} could not be started", suggestions=steps or fault.suggestions)
+    )
 
 
 def _input() -> Feed | None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add", "run"]
+__all__ = ["add", "run", "store_failures"]
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `store` subcommand."""
-    store = subparsers.add_parser("store", help="look at, check or copy a durable store")
+    words = "look at, check or copy a durable store"
+    store = subparsers.add_parser("store", help=words, description=f"{words.capitalize()}.")
     actions = store.add_subparsers(dest="action", metavar="ACTION", required=True)
     url = "memory:, sqlite:///file or nats://host:port/name"
     for name, words in (
@@ -36,21 +37,30 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     """Do it and print the outcome; 1 when a check or a copy found something wrong."""
     from amends.commands.console import emit, wants_json
-    from amends.errors.cli import ServiceUnavailableError, ValidationError
-    from amends.stores.errors import StoreError, StoreUnavailableError
 
-    try:
+    with store_failures():
         result = asyncio.run(_wanted(args))
-    except StoreUnavailableError as error:
-        raise ServiceUnavailableError(str(error)) from error
-    except (StoreError, ValueError, ImportError) as error:
-        # What stores raise is written for people and says what to do.
-        raise ValidationError(str(error)) from error
     if wants_json(args):
         emit(result)
     else:
         print(_TEXTS[args.action](result))
     return 1 if result.get("problems") or result.get("differences") else 0
+
+
+@contextmanager
+def store_failures() -> Iterator[None]:
+    """What stores raise is written for people and says what to do, most often behind its last colon."""
+    from amends.errors.cli import ServiceUnavailableError, ValidationError
+    from amends.stores.errors import StoreError, StoreUnavailableError
+
+    try:
+        yield
+    except (StoreError, ImportError) as error:
+        what, _, step = str(error).rpartition(": ")
+        kind = ServiceUnavailableError if isinstance(error, StoreUnavailableError) else ValidationError
+        raise kind(what or step, suggestions=[step[:1].upper() + step[1:]] if what else ()) from error
+    except ValueError as error:
+        raise ValidationError(str(error)) from error
 
 
 def _wanted(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:

@@ -53,19 +53,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     """Do it and print the outcome."""
     from amends.commands.console import emit, wants_json
-    from amends.errors.cli import NotFoundError, ServiceUnavailableError, ValidationError
-    from amends.stores.errors import StoreError, StoreUnavailableError
+    from amends.commands.store import store_failures
+    from amends.errors.cli import NotFoundError
     from amends.tasks import TaskNotFoundError
 
     try:
-        result = asyncio.run(_wanted(args))
+        with store_failures():
+            result = asyncio.run(_wanted(args))
     except TaskNotFoundError as error:
         raise NotFoundError(str(error)) from error
-    except StoreUnavailableError as error:
-        raise ServiceUnavailableError(str(error)) from error
-    except (StoreError, ValueError, ImportError) as error:
-        # What stores raise is written for people and says what to do.
-        raise ValidationError(str(error)) from error
     if wants_json(args):
         emit(result)
     else:

@@ -7,24 +7,17 @@ import sys
 from typing import Any
 
 from amends.commands.console import emit, json_bytes
-from amends.core.wire import MAX_BYTES, Unreadable, read
+from amends.commands.input import document, opened
 from amends.dialects import ALIASES, NAMES, decode, encode
 from amends.dialects.translation import translate
 from amends.errors.cli import ValidationError
 
-__all__ = ["VOCABULARIES", "add", "run"]
+__all__ = ["add", "run"]
 
 _CHOICES = (*NAMES, *(name for name in ALIASES if name == "cli"))
 
-VOCABULARIES = {
-    "problem": "http",
-    "envelope": "cli",
-    "cli": "cli",
-    "task": "task",
-    "adcp": "adcp",
-    "arcp": "arcp",
-}
-"""Whose words a dialect speaks."""
+_VOCABULARIES = {dialect: name for name, dialect in ALIASES.items()}
+"""Whose words a dialect speaks, where that has another name."""
 
 
 def add(subparsers: Any) -> None:
@@ -47,29 +40,22 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate what comes in."""
-    try:
-        data = read(sys.stdin.buffer.read(MAX_BYTES + 1))
-    except Unreadable as error:
-        raise ValidationError(
-            "the input is not JSON" if error.line is None else f"line {error.line} is not JSON",
-            details=None if error.line is None else {"line": error.line},
-            suggestions=["Send one JSON document"],
-        ) from None
-    fault = decode(data, args.source)
+    with opened(None) as stream:
+        fault = decode(document(stream), args.source)
     if fault is None:
         raise ValidationError(
             f"the input holds no error of the dialect {args.source}",
             suggestions=["amends decode tells what it is", "Choose the dialect with --from"],
         )
-    told, lost = translate(fault, to=VOCABULARIES[args.target])
-    document = encode(told, args.target)
+    told, lost = translate(fault, to=_VOCABULARIES.get(args.target, args.target))
+    written = encode(told, args.target)
     if args.report:
-        emit({"document": document, "losses": sorted(lost)})
+        emit({"document": written, "losses": sorted(lost)})
         return 0
     if sys.stdout.isatty():
-        emit(document)
+        emit(written)
     else:
-        sys.stdout.write(json_bytes(document).decode() + "\n")
+        sys.stdout.write(json_bytes(written).decode() + "\n")
     if lost:
         sys.stderr.write(f"not carried by {args.target}: {', '.join(sorted(lost))}\n")
     return 0

@@ -71,7 +71,7 @@ async def work(args: argparse.Namespace) -> int:
             return 0
         try:
             listening = await stack.enter_async_context(runtime.listen(args.host, args.port, ssl=context))
-        except OSError:
+        except (OSError, OverflowError):
             raise ValidationError(
                 f"Port {args.port} of {args.host} cannot be listened on",
                 suggestions=["--port 0"],

@@ -68,7 +68,7 @@ class _Lines:
         tell_line({"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"})
 
     def event(self, event: Event) -> None:
-        tell_line(event)
+        tell_line(_discreet(event))
 
     def ended(self, handle: Handle, result: Any) -> None:
         tell_line({"job_id": handle.job_id, "status": "success", "result": result})
@@ -198,6 +198,14 @@ def _tool_result(body: dict[str, Any]) -> str:
 def _progress(body: dict[str, Any]) -> str:
     of = f" of {_text(body['total'])}" if body.get("total") is not None else ""
     return f"{_text(body.get('current'))}{of} {_text(body.get('units') or '')} {_text(body.get('message') or '')}".rstrip()
+
+
+def _discreet(event: Event) -> Event:
+    """An event without the secret that a rotated credential's has (9.8)."""
+    if event.kind != "status" or event.body.get("phase") != "credential_rotated":
+        return event
+    body = {name: value for name, value in event.body.items() if name != "value"}
+    return msgspec.structs.replace(event, body=body)
 
 
 def _chunk(body: dict[str, Any]) -> str:
