@@ -91,7 +91,7 @@ async def _read(session: Session, over: asyncio.Future[None]) -> None:
                 break
             if session.unconfirmed:
                 session.unconfirmed = False
-                await node.sessions.confirmed(session)
+                await Noticing(node.sessions.confirmed(session), session.go_on)
             if message.type == "job.submit":
                 await Noticing(_submitted(session, message), hand_on, apart=True)
                 if handed_on:
@@ -132,6 +132,7 @@ async def _answered(handler: Handler, session: Session, message: Envelope) -> No
 
 async def _end(session: Session, error: FaultError) -> None:
     """End the connection and say why; the session can be resumed."""
+    session.go_on()
     frame = write(envelope("session.error", error_of(error), session_id=session.id))
     try:
         async with asyncio.timeout(5):

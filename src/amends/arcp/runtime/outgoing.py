@@ -37,12 +37,12 @@ class Outgoing(ABC):
 
     __slots__ = (
         "_bytes",
-        "_claimed",
         "_flushes",
         "_flying",
         "_held",
         "_numbering",
         "_parted",
+        "_place",
         "_queue",
         "_rooms",
         "_soon",
@@ -79,7 +79,8 @@ class Outgoing(ABC):
         self._flushes: list[asyncio.Future[None]] = []
         self._soon = False
         self._held = False
-        self._claimed = False
+        self._place: int | None = None
+        """Where among what waits that belongs which somebody else is numbering just now."""
 
     @abstractmethod
     async def drop(self) -> None:
@@ -130,20 +131,33 @@ class Outgoing(ABC):
             await asyncio.wait([waiter], timeout=within)
 
     def _ring(self) -> None:
+        if self._held:
+            return
         if not self.node.prompt:
             self._wake_writer()
-        elif not self._soon and not self._held:
+        elif not self._soon:
             self._soon = True
             self.node.loop.call_soon(self.flush)
 
     def _wake_writer(self) -> None:
-        if self._wake is not None and not self._wake.done() and not self._claimed:
-            self._wake.set_result(None)
+        wake = self._wake
+        if wake is not None and not wake.done() and self._place is None:
+            wake.set_result(None)
+
+    @property
+    def _resting(self) -> bool:
+        """Whether the task waits to be woken."""
+        return self._wake is not None and not self._wake.done()
 
     def _make_room(self) -> None:
         if self._rooms:
             rooms, self._rooms = self._rooms, []
             _release(rooms)
+
+    def _release_flushed(self) -> None:
+        if self._flushes and not self._queue:
+            flushes, self._flushes = self._flushes, []
+            _release(flushes)
 
     # -- sending it
 
@@ -151,7 +165,7 @@ class Outgoing(ABC):
         """Number, write down and send what comes, until the connection is gone or another node has the session."""
         try:
             while not self.closing:
-                if not self._queue or self._claimed:
+                if not self._queue or self._place is not None:
                     self._wake = self.node.loop.create_future()
                     await self._wake
                     self._wake = None
@@ -165,9 +179,7 @@ class Outgoing(ABC):
                 if self._numbering.since_snapshot >= SNAPSHOT_EVERY:
                     await self.trim()
                 self._make_room()
-                if self._flushes and not self._queue:
-                    flushes, self._flushes = self._flushes, []
-                    _release(flushes)
+                self._release_flushed()
         except ConnectionLost:
             pass
         except ConflictError:
@@ -179,7 +191,7 @@ class Outgoing(ABC):
 
     def hold(self) -> None:
         """A request is looked at: what it and those behind it have to say is put together until somebody waits."""
-        self._held = self.node.prompt
+        self._held = self.node.prompt or self.node.joins
 
     def go_on(self) -> None:
         """Whoever held it has to wait: what there is goes out, and a job that was begun is written down."""
@@ -193,36 +205,49 @@ class Outgoing(ABC):
     def flush(self) -> None:
         """Do the same at once, where neither store nor connection makes anybody wait; else leave it to the task."""
         self._soon = False
-        if not self._queue or self._wake is None or self._wake.done() or self._held:
+        if not self._queue or not self._resting or self._held:
             return
-        if (
-            self.closing
-            or self._parted
-            or not self.node.prompt
-            or self._numbering.since_snapshot >= SNAPSHOT_EVERY
-        ):
+        frames = None
+        if not (self.closing or self._parted or self._numbering.since_snapshot >= SNAPSHOT_EVERY):
+            frames = self._numbered_at_once() if self.node.prompt else self._numbered()
+        if frames is None:
             self._wake_writer()
-            return
+        elif frames and self.connection.post(frames):
+            self.sent = self.node.loop.time()
+            self._make_room()
+            self._release_flushed()
+        elif frames:
+            # They have their numbers: as they are they go first.
+            self._insert(0, frames)
+            if self._place is not None:
+                self._place += len(frames)
+            self._wake_writer()
+
+    def _numbered_at_once(self) -> list[bytes]:
+        """Everything that waits, ready to be sent."""
         items, self._queue = self._queue, []
         self._bytes = 0
         try:
             done_at_once(self._number(items))
         except ConflictError:
             self.node.spawn(self.drop())
-            return
-        frames = self._frames(items)
-        if not frames:
-            return
-        if self.connection.post(frames):
-            self.sent = self.node.loop.time()
-            self._make_room()
-            flushes, self._flushes = self._flushes, []
-            _release(flushes)
-        else:
-            # They have their numbers: as they are they go first.
-            self._queue[:0] = frames
-            self._bytes += sum(map(len, frames))
-            self._wake_writer()
+            return []
+        return self._frames(items)
+
+    def _numbered(self) -> list[bytes] | None:
+        """What waits, if nothing of it has to be numbered first: all of it, or what comes before what somebody numbers."""
+        end = len(self._queue) if self._place is None else self._place
+        frames = self._queue[:end]
+        if not _only_frames(frames):
+            return None
+        del self._queue[:end]
+        self._bytes -= sum(map(len, frames))
+        self._place = None if self._place is None else 0
+        return frames
+
+    def _insert(self, place: int, frames: list[bytes]) -> None:
+        self._queue[place:place] = frames
+        self._bytes += sum(map(len, frames))
 
     async def send(self, frames: list[bytes]) -> None:
         """Hand frames to the connection; the heartbeat sees to it that this does not last for ever."""
@@ -278,8 +303,13 @@ class Outgoing(ABC):
 
     @property
     def speaking(self) -> bool:
-        """Whether something waits to be sent."""
-        return bool(self._queue)
+        """Whether something waits to be sent that keeps others from numbering."""
+        return bool(self._queue) and not self._quiet
+
+    @property
+    def _quiet(self) -> bool:
+        """Whether nobody numbers, and nothing waits to be numbered."""
+        return self._resting and self._place is None and _only_frames(self._queue)
 
     def claim(self) -> bool:
         """
@@ -287,10 +317,9 @@ class Outgoing(ABC):
 
         Given while nobody else numbers, on stores where a transaction is worth a wait. `noted` or `unclaim` ends it.
         """
-        idle = self._wake is not None and not self._wake.done() and not self._queue
-        if not idle or self.closing or self._claimed or not self.node.joins:
+        if self.closing or not self.node.joins or not self._quiet:
             return False
-        self._claimed = True
+        self._place = len(self._queue)
         return True
 
     def note(self, steps: Steps, entry: Batch) -> None:
@@ -302,15 +331,13 @@ class Outgoing(ABC):
         self._numbering.noted()
         self.next_event += events
         if not self.closing:
-            self._queue[:0] = frames
-            self._bytes += sum(map(len, frames))
+            self._insert(self._place or 0, frames)
         self.unclaim()
 
     def unclaim(self) -> None:
         """Whoever waits may number again."""
-        self._claimed = False
-        if self._queue:
-            self._wake_writer()
+        self._place = None
+        self.flush()
 
     def silence(self) -> None:
         """Send nothing more, and hold nobody up."""
@@ -319,7 +346,7 @@ class Outgoing(ABC):
         self._bytes = 0
         self._make_room()
         _release(self._flushes)
-        self._claimed = False
+        self._place = None
         self._wake_writer()
 
 
@@ -327,3 +354,7 @@ def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)
+
+
+def _only_frames(items: list[Any]) -> bool:
+    return all(item.__class__ is bytes for item in items)
