@@ -10,6 +10,9 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and answer its exit code."""
-    from amends.commands.console import run
+    try:
+        from amends.commands.console import run
 
-    return run(sys.argv[1:] if argv is None else list(argv))
+        return run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        return 130  # so early that there is nothing to say yet

@@ -138,11 +138,11 @@ class Services:
         await self._process.wait()
 
     async def close(self) -> None:
-        """End it: it ends with its input, and is ended if it does not."""
+        """End it: it ends with its input, and is ended if it does not do so at once; it keeps nothing worth waiting for."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), 5)
+            await asyncio.wait_for(self._process.wait(), 1)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
@@ -176,6 +176,7 @@ async def services(seed: int, heard: Callable[[Call], None]) -> AsyncIterator[Se
         *(sys.executable, "-m", "amends.demo.host", "--seed", str(seed)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: they end with their input, and have nothing to say about it
     )
     found = Services(process, heard)
     try:

@@ -1,0 +1,198 @@
+"""What a newcomer does wrong at the prompt: each answer names the mistake and what to do, and none is a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.commands.test_decode import AMENDS, amends
+
+
+def answered(*words, **options):
+    """The error a command answers with in a pipe, and its exit code."""
+    done = amends(*words, **options)
+    assert b"Traceback" not in done.stderr
+    return json.loads(done.stdout)["error"], done.returncode
+
+
+WRONG_WORDS = {
+    "a command": (["decde"], 3, "amends has no command decde", "Did you mean amends decode?"),
+    "a command below a command": (
+        ["store", "stat", "x"],
+        3,
+        "amends store has no command stat",
+        "Choose one of info, check, copy",
+    ),
+    "a flag before a command": (
+        ["--outptu", "json"],
+        3,
+        "amends has no flag --outptu",
+        "Did you mean --output?",
+    ),
+    "a flag": (["try", "--kep"], 3, "amends try has no flag --kep", "Did you mean --keep?"),
+    "no command below": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy"),
+    "a value": (["decode", "--via", "mpc"], 2, "'mpc' is none of", "Did you mean mcp?"),
+    "a number": (["try", "--seed", "x"], 2, "'x' is not a whole number", "Give a whole number for --seed"),
+    "seconds": (["run", "--timeout", "x", "--", "true"], 2, "it is a number of seconds", "--timeout"),
+    "a code": (["explain", "RATE_LIMTED"], 4, "no code 'RATE_LIMTED'", "Did you mean RATE_LIMITED?"),
+    "a shell": (["completion", "bsh"], 2, "'bsh' is none of", "Did you mean bash?"),
+    "no dashes": (["run", "echo", "hi"], 3, "needs a command after --", "amends run -- echo hi"),
+    "no dashes, audit": (["audit", "cli", "git"], 3, "needs a command after --", "amends audit cli -- git"),
+    "a program": (["run", "--", "no-such-program"], 4, "could not be started", "Install no-such-program"),
+    "a directory for a program": (["run", "--", "/"], 8, "could not be started", "/ is a directory"),
+    "a program to audit": (
+        ["audit", "cli", "--", "no-such-program"],
+        4,
+        "no command",
+        "Install no-such-program",
+    ),
+    "a store": (["store", "check", "mysql://x"], 2, "is no store URL: write memory:", ""),
+    "a store's file": (
+        ["store", "check", "sqlite:////no/such.db"],
+        2,
+        "no file /no/such.db",
+        "Correct the path",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "exit", "message", "step"), WRONG_WORDS.values(), ids=WRONG_WORDS)
+def test_wrong_words(words, exit, message, step):
+    """The message says which word, the first step says what would be right."""
+    error, code = answered(*words)
+    assert code == exit
+    assert message in error["message"]
+    assert step in error["suggestions"][0] if step else error["fix_required"]
+
+
+def test_everything_that_is_wrong_is_told_also_where_something_is_missing():
+    """An unknown flag is not hidden by a missing command."""
+    error, code = answered("-v")
+    assert code == 3
+    assert [part["field"] for part in error["errors"]] == ["-v", "COMMAND"]
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    """Why, in words: not there, a directory."""
+    for name, message in ((tmp_path / "none", "there is no file"), (tmp_path, "is a directory")):
+        error, code = answered("decode", str(name))
+        assert (code, error["field"]) == (2, "FILE")
+        assert message in error["message"]
+
+
+@pytest.mark.parametrize("command", [["decode"], ["translate", "--from", "adcp", "--to", "arcp"]])
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"", "empty"), (b" \n", "empty"), (b"\x80\xff\x00", "line 1 is not")]
+)
+def test_input_that_is_none(command, data, message):
+    """Nothing at all, and what is no text."""
+    error, code = answered(*command, stdin=data)
+    assert code == 2
+    assert message in error["message"]
+
+
+def test_a_server_that_is_not_there():
+    """A store on NATS: what to start or to correct, in bounded time."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and not listening
+        error, code = answered("store", "info", f"nats://127.0.0.1:{bound.getsockname()[1]}/x")
+    assert code == 12
+    assert "no NATS server answers" in error["message"]
+    assert error["suggestions"][0] == "Start one, or correct the address"
+
+
+def test_a_port_that_is_taken(tmp_path):
+    """Whoever serves is told to take a free one."""
+    (tmp_path / "agents.py").write_text("async def echo(input, ctx):\n    return input\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for port in (taken.getsockname()[1], 99999):
+            error, code = answered("runtime", "serve", "agents:echo", "--port", str(port), env=env)
+            assert (code, error["field"], error["fix_required"]) == (2, "--port", "--port 0")
+
+
+def at_a_terminal(words, typed=b"", **env):
+    """What a person sees who runs it at a terminal, types something, and ends the input."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [*AMENDS, *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", **env},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen, until = b"", time.monotonic() + 60
+    while time.monotonic() < until:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                seen += os.read(ours, 65536)
+            except OSError:
+                break  # how a terminal says that nobody writes to it any more
+        if typed and b"Ctrl-D" in seen:
+            os.write(ours, typed + b"\n\x04")
+            typed = b""
+    os.close(ours)
+    return seen.decode(), child.wait(20)
+
+
+def test_a_person_who_pipes_nothing_is_told_so():
+    """`amends decode` at a prompt waits for input, and says it."""
+    seen, code = at_a_terminal(["decode"], b'{"code": "RATE_LIMITED", "retry_after": 5}')
+    assert "Paste a response" in seen
+    assert "retry in 5 s" in seen
+    assert code == 0
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_terminals_without_colour(env):
+    """No escape is written where it would be seen as letters."""
+    seen, code = at_a_terminal(["explain", "RATE_LIMTED"], **env)
+    assert code == 4
+    assert "\x1b" not in seen
+    assert "Did you mean RATE_LIMITED?" in seen
+
+
+def test_the_help_fits_a_screen_of_24_lines_with_the_next_prompt():
+    """And no line of any command's help is wider than 80 columns."""
+    env = {**os.environ, "COLUMNS": "80"}
+    lines = amends("--help", env=env).stdout.decode().splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("when", ["before it reads", "while it reads"])
+def test_ctrl_c_is_130_and_says_nothing(when):
+    """Also while modules are still being loaded."""
+    early = "import os, signal; os.kill(os.getpid(), signal.SIGINT)" if when == "before it reads" else ""
+    code = (
+        "import sys, builtins\n"
+        "from amends.commands import main\n"
+        "real = builtins.__import__\n"
+        "def late(name, *rest):\n"
+        "    if name == 'amends.commands.console':\n"
+        f"        {early or 'pass'}\n"
+        "    return real(name, *rest)\n"
+        "builtins.__import__ = late\n"
+        "sys.exit(main(['decode']))\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    if not early:
+        assert child.stdin is not None
+        child.stdin.write(b" " * 1_000_000)  # more than a pipe holds: it is written when somebody reads
+        child.stdin.flush()
+        child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (130, b"", b"")
