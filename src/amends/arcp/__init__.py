@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from amends.arcp.client import Client, Event, Handle, Settings, Ticket, connect
-    from amends.arcp.runtime import Context, Credential, CredentialProvider, Grant, Limits, Runtime
+    from amends.arcp.runtime import (
+        Context,
+        Credential,
+        CredentialProvider,
+        Grant,
+        Limits,
+        RotatingCredentialProvider,
+        Runtime,
+    )
 
 __all__ = [
     "Client",
@@ -29,6 +37,7 @@ __all__ = [
     "Grant",
     "Handle",
     "Limits",
+    "RotatingCredentialProvider",
     "Runtime",
     "Settings",
     "Ticket",
@@ -48,6 +57,7 @@ _HOMES = {
     "CredentialProvider": "runtime",
     "Grant": "runtime",
     "Limits": "runtime",
+    "RotatingCredentialProvider": "runtime",
     "Runtime": "runtime",
 }
 

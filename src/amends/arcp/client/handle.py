@@ -60,6 +60,21 @@ class Handle:
         return self.accepted.lease or {}
 
     @property
+    def credentials(self) -> list[dict[str, Any]]:
+        """
+        The job's credentials (9.8), each with its newest value: the runtime may replace them while the job runs.
+
+        Secrets, worth nothing once the job has ended: not for a log, and not to be kept.
+        """
+        newest = self._job.rotated
+        return [
+            {**credential, "value": newest[credential["id"]]}
+            if credential.get("id") in newest
+            else dict(credential)
+            for credential in self.accepted.credentials or ()
+        ]
+
+    @property
     def trace_id(self) -> str | None:
         """The trace the job belongs to."""
         return self._job.trace_id

@@ -31,6 +31,7 @@ class Job:
         "last_seq",
         "outcome",
         "result",
+        "rotated",
         "run",
         "submitted",
         "trace_id",
@@ -44,6 +45,8 @@ class Job:
         """Whether this session submitted it, and not only watches it."""
         self.last_seq = 0
         self.result: m.Result | None = None
+        self.rotated: dict[str, str] = {}
+        """The newest values of credentials that were replaced, by id."""
         self.outcome = Outcome()
         self._events: Events | None = None
         self._settings = settings
@@ -81,8 +84,15 @@ class Job:
             if self._chunks is None:
                 self._chunks = Assembly(self._settings.max_result)
             self._chunks.add(body)
+        elif payload.kind == "status" and body.get("phase") == "credential_rotated":
+            self._note_rotation(body)
         event = Event(payload.kind, body, payload.ts, self.job_id, message.event_seq, self.run)
         self.events.put(event, size)
+
+    def _note_rotation(self, body: dict[str, Any]) -> None:
+        id, value = body.get("id"), body.get("value")
+        if isinstance(id, str) and isinstance(value, str):
+            self.rotated[id] = value
 
     def finish(self, message: Envelope) -> None:
         """Take the job's end: `job.result` or `job.error`."""

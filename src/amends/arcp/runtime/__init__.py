@@ -8,9 +8,23 @@ tables derived from them. Nodes that share a store share everything else.
 from __future__ import annotations
 
 from amends.arcp.runtime.context import Context
-from amends.arcp.runtime.credentials import Credential, CredentialProvider, Grant
+from amends.arcp.runtime.credentials import (
+    Credential,
+    CredentialProvider,
+    Grant,
+    RotatingCredentialProvider,
+)
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.runtime import Runtime
 from amends.arcp.runtime.streaming import ResultStream
 
-__all__ = ["Context", "Credential", "CredentialProvider", "Grant", "Limits", "ResultStream", "Runtime"]
+__all__ = [
+    "Context",
+    "Credential",
+    "CredentialProvider",
+    "Grant",
+    "Limits",
+    "ResultStream",
+    "RotatingCredentialProvider",
+    "Runtime",
+]

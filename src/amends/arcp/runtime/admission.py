@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
+from amends.arcp.runtime.credentials import Outstanding
 from amends.arcp.runtime.entries import Batch, Mark, Order, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.ledger import Also, conflicting, repeatable
 from amends.arcp.runtime.node import Ended
 from amends.arcp.runtime.ordering import accepted_payload, must_begin, ordered
-from amends.arcp.runtime.runner import keep, run
+from amends.arcp.runtime.runner import conclude, keep, run
 from amends.arcp.wire import Envelope, Malformed, read_payload
-from amends.errors.arcp import InternalError, InvalidRequestError
+from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import ConflictError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def submit(session: Session, message: Envelope) -> None:
             retryable=False,
             details={"limit": "jobs_per_principal", "value": node.limits.jobs_per_principal},
         )
-    credentials = await _provisioned(session, order)
+    minted = await _provisioned(session, order)
     for _ in range(_TRIES):
         # Where that saves a wait, the session's listening is written down together with the job.
         entry = Batch(session.next_event, attached=((order.job_id, 2, SUBMITTED),))
@@ -75,7 +76,7 @@ async def submit(session: Session, message: Envelope) -> None:
                     return
             # Somebody was faster with the same key; or the key came to its end just now.
             if order.key is not None and await _join(session, message, order):
-                if credentials is not None and node.credentials is not None:
+                if minted is not None and node.credentials is not None:
                     await node.credentials.revoke(order.job_id)
                 return
             continue
@@ -85,9 +86,10 @@ async def submit(session: Session, message: Envelope) -> None:
             raise
         feed = Feed(session, order.job_id, order.trace, 2 if job is None else job.last + 1, SUBMITTED)
         if job is not None:
-            job.credentials = credentials
+            if minted is not None and node.credentials is not None:
+                node.credentials.give(job, minted)
             session.newborn = job
-        _tell(session, message, order, feed, waiting=job is None, credentials=credentials, noted=claimed)
+        _tell(session, message, order, feed, waiting=job is None, minted=minted, noted=claimed)
         if job is not None:
             await run(job)
         return
@@ -176,15 +178,10 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
                 elif row.job_id not in node.jobs:
                     await ledger.note_owner(first, mark)
             feed = Feed(session, row.job_id, first.trace, last + 1, SUBMITTED)
-            running = node.jobs.get(row.job_id)
-            _tell(
-                session,
-                message,
-                first,
-                feed,
-                waiting=not mark.node,
-                credentials=None if running is None else running.credentials,
-            )
+            minted = None
+            if node.credentials is not None and "provisioned_credentials" in session.features:
+                minted = await node.credentials.outstanding(row.job_id)
+            _tell(session, message, first, feed, waiting=not mark.node, minted=minted)
             return True
         if not repeatable(mark):
             start = await _outcome(session, row.job_id, last, mark)
@@ -208,11 +205,7 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
         feed = Feed(session, row.job_id, first.trace, last + 2, SUBMITTED)
         if here and agent is not None:
             node.accepted(first.principal)
-            job = begin(node, first, agent, mark, last + 1)
-            job.budget = await spent(node, first)
-            job.credentials = await _provisioned(session, first)
-            _tell(session, message, first, feed, credentials=job.credentials)
-            await run(job)
+            await _run_again(session, message, begin(node, first, agent, mark, last + 1), feed)
         else:
             _queued(node, first)
             _tell(session, message, first, feed, waiting=True)
@@ -220,7 +213,28 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
     raise InternalError("The key is contended: submit again")
 
 
-async def _provisioned(session: Session, order: Order) -> list[dict[str, Any]] | None:
+async def _run_again(session: Session, message: Envelope, job: Job, feed: Feed) -> None:
+    """A further run of a job, begun here: what is left of its budget, credentials of its own, and then it runs."""
+    node, order = session.node, job.order
+    try:
+        job.budget = await spent(node, order)
+        minted = await _provisioned(session, order)
+    except ARCPError as error:
+        _tell(session, message, order, feed)
+        await conclude(job, error)
+        return
+    except BaseException:
+        # Written down, and not run: the keeper sees to it.
+        node.uncount(order.principal)
+        job.lost()
+        raise
+    if minted is not None and node.credentials is not None:
+        node.credentials.give(job, minted)
+    _tell(session, message, order, feed, minted=minted)
+    await run(job)
+
+
+async def _provisioned(session: Session, order: Order) -> Outstanding | None:
     node = session.node
     if node.credentials is None or "provisioned_credentials" not in session.features:
         return None
@@ -261,7 +275,7 @@ def _tell(
     feed: Feed,
     *,
     waiting: bool = False,
-    credentials: list[dict[str, Any]] | None = None,
+    minted: Outstanding | None = None,
     noted: bool = False,
 ) -> None:
     """Listen, then say what was accepted, then bring what happens. Who listens already goes on where it is."""
@@ -271,7 +285,10 @@ def _tell(
     else:
         session.attach(feed, noted=noted)
     accepted = session.written(
-        "job.accepted", accepted_payload(order, message.id, credentials), order.job_id, order.trace
+        "job.accepted",
+        accepted_payload(order, message.id, None if minted is None else minted.wire()),
+        order.job_id,
+        order.trace,
     )
     if noted:
         session.noted([accepted], 0)

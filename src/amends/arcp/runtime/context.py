@@ -90,6 +90,22 @@ class Context:
         """The credentials provisioned for this job (9.8)."""
         return [dict(credential) for credential in self._job.credentials or ()]
 
+    async def rotate_credential(self, id: str) -> dict[str, Any]:
+        """
+        Have a credential replaced, because its endpoint no longer takes it, and return it with its new value.
+
+        Whoever listens on behalf of the job's principal is told the new value, and the old one becomes worthless.
+
+        Raises:
+            ValueError: the job has no credential of this id.
+            InternalError: the provider cannot; the old value is what there is.
+
+        """
+        issued = self._job.node.credentials
+        if issued is None or all(one["id"] != id for one in self._job.credentials or ()):
+            raise ValueError(f"the job has no credential {id!r}")
+        return await issued.rotate(self._job, id)
+
     # -- what can be said
 
     async def log(self, message: str, level: str = "info") -> None:

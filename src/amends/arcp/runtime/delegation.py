@@ -110,13 +110,14 @@ def _narrowed(job: Job, name: str, request: dict[str, Any], constraints: Any) ->
 async def _done(job: Job, order: Order) -> tuple[Mark, Budget]:
     """Have the child run, here or elsewhere, and wait for its end."""
     node = job.node
-    credentials = None if node.credentials is None else await node.credentials.issue(order)
+    minted = None if node.credentials is None else await node.credentials.issue(order)
     child = await place(node, order, child=True)
     if child is not None:
         child.write_down()
     job.adopted(encode(accepted_payload(order, None)))
     if child is not None:
-        child.credentials = credentials
+        if node.credentials is not None and minted is not None:
+            node.credentials.give(child, minted)
         waiter: asyncio.Future[Mark] = node.loop.create_future()
         child.waiters.append(waiter)
         node.spawn(run(child))

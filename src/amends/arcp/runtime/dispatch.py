@@ -155,12 +155,18 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
         node.placing.discard(job_id)
     job = begin(node, order, agent, mark, tail[0] + 1)
     node.accepted(order.principal)
-    if mark.run > 1 or mark.epoch > 1:
-        job.budget = await spent(node, order)
+    try:
+        if mark.run > 1 or mark.epoch > 1:
+            job.budget = await spent(node, order)
+        if node.credentials is not None:
+            await node.credentials.found(job)
+    except BaseException:
+        # Written down, and not run: the keeper sees to it.
+        node.uncount(order.principal)
+        job.lost()
+        raise
     if tail[1].again:
         job.emit("status", {"phase": "restarted", "message": "The node that ran it before is gone"})
-    if node.credentials is not None:
-        job.credentials = await node.credentials.of(job_id)
     node.spawn(run(job))
     with suppress(StoreError):
         await lease.done()

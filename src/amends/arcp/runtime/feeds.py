@@ -34,7 +34,7 @@ _FASTEST, _SLOWEST = 0.02, 0.5
 class Feed:
     """One session's hold on one job's events."""
 
-    __slots__ = ("_task", "job_id", "live", "mode", "next", "numbered", "session", "trace")
+    __slots__ = ("_task", "guarded", "job_id", "live", "mode", "next", "numbered", "session", "trace")
 
     def __init__(self, session: Session, job_id: str, trace: str, start: int, mode: int) -> None:
         self.session = session
@@ -45,6 +45,8 @@ class Feed:
         self.numbered = start
         """The first entry that has no number in the session yet."""
         self.mode = mode
+        self.guarded = False
+        """Another principal's job: its credentials are not for this session."""
         self.live = False
         self._task: asyncio.Task[None] | None = None
 
@@ -61,7 +63,7 @@ class Feed:
 
     def claimed(self, first: int, marks: Sequence[Mark]) -> tuple[list[tuple[int, Mark]], Batch] | None:
         """Take a job's last entries into its own transaction: what is to be sent, and how that is written down."""
-        if any(mark.kind == "child" for mark in marks) or self.session.parted(marks[-1]):
+        if any(mark.kind == "child" for mark in marks) or self.session.parted(marks[-1]) or self.guarded:
             return None
         if not self.session.claim():
             return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
-from amends.arcp.runtime.resumption import replay
+from amends.arcp.runtime.resumption import known, replay
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     FEATURES,
@@ -128,7 +128,8 @@ async def _welcome(
         await node.drop(session)
         raise
     for feed in list(session.feeds.values()):
-        feed.trace = await node.trace(feed.job_id)
+        feed.trace, principal = await known(node, feed.job_id)
+        feed.guarded = principal != session.principal
         feed.begin(node)
     session.writer = node.spawn(session.write())
 

@@ -8,6 +8,7 @@ have had its effect: its run ends with INTERNAL_ERROR and `in_doubt`, its key an
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 import zlib
@@ -33,6 +34,8 @@ __all__ = ["evict", "in_doubt", "inherit", "listen", "tend", "vouch", "waiting"]
 _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
 _AT_ONCE = 64
+_EVERYTHING = 9
+"""Rounds between two looks at the jobs of all nodes: who is seen to go is looked at in that round."""
 _WORDS_KEPT = 1_000
 _BREATH = 0.02
 
@@ -65,16 +68,20 @@ async def vouch(node: Node) -> None:
 
 async def tend(node: Node) -> None:
     """See to everything else, three times per lease where that does not take longer."""
-    while True:
+    gone: set[str] = set()
+    for number in itertools.count():
         try:
             await node.sessions.expire()
             await evict(node)
             if not node.alone:
-                before = set(node.peers)
-                await _bury(node)
-                if any(_looks(node, gone) for gone in before - set(node.peers)):
+                known = set(node.peers)
+                await node.meet()
+                gone |= known - set(node.peers)
+                await _bury(node, None if number % _EVERYTHING == 0 else {node.id, "", *gone})
+                if any(_looks(node, one) for one in gone):
                     # Nobody else would forget what it has ended.
                     await inherit(node)
+                gone.clear()
             if node.credentials is not None:
                 await node.credentials.settle()
         except StoreError:
@@ -93,8 +100,14 @@ async def _still_mine(node: Node) -> None:
             job.lost()
 
 
-async def _bury(node: Node) -> None:
-    rows = [(owner, row) async for owner, row in node.ledger.active()]
+async def _bury(node: Node, owners: set[str] | None = None) -> None:
+    """
+    See to jobs nobody works on: of these owners ("" for those that wait), or of all.
+
+    Looking at all of them costs every node what all nodes together have to do: that is for now and then.
+    """
+    asked = [None] if owners is None else sorted(owners)
+    rows = [found for owner in asked async for found in node.ledger.active(owner)]
     # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of now
     # is dead, and not just born.
     await node.meet()

@@ -134,8 +134,9 @@ class Ledger:
     async def active(self, node: str | None = None) -> AsyncIterator[tuple[str, Summary]]:
         """The jobs that have not ended, of one node (empty: those in queues) or of all, each with its node."""
         async for row in self.store.table(ACTIVE).scan("" if node is None else f"{node or '-'}/"):
-            owner = row.key.partition("/")[0]
-            yield "" if owner == "-" else owner, _read_summary(row.value)
+            if row.value:
+                owner = row.key.partition("/")[0]
+                yield "" if owner == "-" else owner, _read_summary(row.value)
 
     async def ended(self, principal: str | None = None) -> AsyncIterator[Summary]:
         """The jobs that have ended and are still kept, of one principal or of all."""
@@ -245,7 +246,7 @@ class Ledger:
         steps = Steps()
         steps.append(job_log(order.job_id), encode(mark), last=last)
         self._activate(steps, order, mark)
-        steps.delete(ACTIVE, self._active_key(order.job_id, ""))
+        steps.retire(ACTIVE, self._active_key(order.job_id, ""))
         await steps.commit(self.store)
         return mark
 
@@ -263,7 +264,7 @@ class Ledger:
         steps.append(job_log(order.job_id), encode(mark), last=last)
         self._activate(steps, order, mark)
         steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
-        steps.delete(ACTIVE, self._active_key(order.job_id, before.node))
+        steps.retire(ACTIVE, self._active_key(order.job_id, before.node))
         await steps.commit(self.store)
 
     async def put_in_queue(self, order: Order) -> None:
@@ -347,7 +348,7 @@ class Ledger:
                 expires_in=self._limits.key_window,
             )
         if owner is not None:
-            steps.delete(ACTIVE, self._active_key(order.job_id, owner))
+            steps.retire(ACTIVE, self._active_key(order.job_id, owner))
 
     @staticmethod
     def _active_key(job_id: str, node: str) -> str:

@@ -164,9 +164,10 @@ async def _tell(
     if mark is not None and mark.ended:
         status = status_of(mark.kind, mark.payload)
     budget = running.budget if running is not None else await spent(node, order)
-    credentials = None
-    if node.credentials is not None and session.principal == order.principal:
-        credentials = await node.credentials.of(order.job_id)
+    own = session.principal == order.principal
+    minted = None
+    if own and node.credentials is not None and "provisioned_credentials" in session.features:
+        minted = await node.credentials.outstanding(order.job_id)
     old = session.feeds.get(order.job_id)
     ended_before = mark is not None and mark.ended and tail is not None and tail[0] == last
     session.say(
@@ -179,7 +180,7 @@ async def _tell(
             lease.wire(),
             lease.constraints(),
             budget.counters() or None,
-            credentials,
+            None if minted is None else minted.wire(),
             order.parent,
             order.trace,
             session.next_event,
@@ -195,6 +196,7 @@ async def _tell(
         return
     # A session that submitted the job keeps its authority when it listens again.
     feed = Feed(session, order.job_id, order.trace, start, 0 if old is None else old.mode & SUBMITTED)
+    feed.guarded = not own
     session.attach(feed)
     if not session.closing:
         feed.begin(node)

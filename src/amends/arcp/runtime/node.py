@@ -22,8 +22,8 @@ from amends.arcp.wire import new_id
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.credentials import Issued
     from amends.arcp.runtime.feeds import Feed
+    from amends.arcp.runtime.issuing import Issued
     from amends.arcp.runtime.session import Session
 
 __all__ = ["Ended", "Node"]
@@ -254,14 +254,6 @@ class Node:
             from amends.arcp.runtime.runner import conclude
 
             self.spawn(conclude(job, job.stopping))
-
-    async def trace(self, job_id: str) -> str:
-        """The trace a job belongs to."""
-        job = self.jobs.get(job_id)
-        if job is not None:
-            return job.order.trace
-        order = await self.ledger.order(job_id)
-        return "" if order is None else order.trace
 
     # -- sessions
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from amends.arcp.runtime.assembling import whole
+from amends.arcp.runtime.credentials import discreet
 from amends.arcp.runtime.entries import Batch, encode, job_log, session_log
 from amends.arcp.runtime.ledger import read_mark
 from amends.arcp.runtime.session import Session
@@ -21,7 +22,7 @@ from amends.stores import ConflictError, TrimmedError
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["Place", "check", "fence", "find", "replay"]
+__all__ = ["Place", "check", "fence", "find", "known", "replay"]
 
 _read_batch = msgspec.json.Decoder(Batch).decode
 _PAGE = 256
@@ -109,10 +110,17 @@ async def fence(node: Node, session_id: str, place: Place) -> Place:
     raise InternalError("The session is held by a busy connection: try again")
 
 
+async def known(node: Node, job_id: str) -> tuple[str, str]:
+    """The trace a job belongs to, and whose it is."""
+    job = node.jobs.get(job_id)
+    order = await node.ledger.order(job_id) if job is None else job.order
+    return ("", "") if order is None else (order.trace, order.principal)
+
+
 async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
     """Send events under the numbers they had, reading each job's log in stretches."""
     node = session.node
-    traces: dict[str, str] = {}
+    jobs: dict[str, tuple[str, str]] = {}
     for begin in range(0, len(events), _PAGE):
         window = events[begin : begin + _PAGE]
         frames = []
@@ -126,10 +134,13 @@ async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
             value = stretch.get((job_id, entry))
             if value is None:
                 raise ResumeWindowExpiredError
-            if job_id not in traces:
-                traces[job_id] = await node.trace(job_id)
+            if job_id not in jobs:
+                jobs[job_id] = await known(node, job_id)
+            trace, principal = jobs[job_id]
             mark = read_mark(value)
+            if principal != session.principal:
+                mark = discreet(mark)
             if session.parted(mark):
                 mark = await whole(node, job_id, mark)
-            frames.append(session.framed(job_id, traces[job_id], mark, number))
+            frames.append(session.framed(job_id, trace, mark, number))
         await session.send(frames)

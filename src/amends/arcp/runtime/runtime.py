@@ -13,10 +13,11 @@ from amends import stores
 from amends.arcp.runtime import connection as connections
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.auth import Authenticate, authenticator
-from amends.arcp.runtime.credentials import CredentialProvider, Issued
+from amends.arcp.runtime.credentials import CredentialProvider
 from amends.arcp.runtime.dispatch import dispatch, rest
 from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import beat
+from amends.arcp.runtime.issuing import Issued
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend, vouch
 from amends.arcp.runtime.limits import Limits

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.runtime.assembling import streamed
+from amends.arcp.runtime.credentials import discreet
 from amends.arcp.runtime.entries import Mark
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.numbering import Attached
@@ -75,6 +76,8 @@ class Session(Outgoing):
         """Send an entry of a job's log, under the session's next number."""
         if self.refuses(mark):
             return
+        if feed.guarded:
+            mark = discreet(mark)
         if mark.kind != "event":
             self.ended(feed)
             if self.parted(mark):

@@ -75,6 +75,8 @@ async def look(store: Store) -> Status:
     queued: list[Summary] = []
     async for row in store.table(ACTIVE).scan():
         owner = row.key.partition("/")[0]
+        if not row.value:
+            continue
         if owner == "-":
             queued.append(_read_summary(row.value))
         else:

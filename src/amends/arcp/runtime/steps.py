@@ -13,7 +13,8 @@ from amends.stores.contract import Store, Transaction
 
 __all__ = ["Steps", "done_at_once"]
 
-_LOG, _PUT, _CREATE, _DELETE, _QUEUE = range(5)
+_LOG, _PUT, _CREATE, _DELETE, _RETIRE, _QUEUE = range(6)
+_AT_ONCE = 0.001
 _Step = tuple[int, str, Any, Any, Any]
 
 
@@ -41,6 +42,15 @@ class Steps:
         """See `Table.delete`."""
         self._steps.append((_DELETE, table, key, None, None))
 
+    def retire(self, table: str, key: str) -> None:
+        """
+        Remove a row whose readers pass over empty values, and would find out what is stale about the old one.
+
+        Where a deletion leaves a mark for minutes, so that a crash cannot bring the old value back, every scan would come
+        across the marks of everything that was there in the meantime. An expiry leaves none.
+        """
+        self._steps.append((_RETIRE, table, key, None, None))
+
     def enqueue(self, queue: str, value: bytes, key: str) -> None:
         """See `Queue.put`."""
         self._steps.append((_QUEUE, queue, value, key, None))
@@ -64,7 +74,7 @@ class Steps:
                 tx.log(name).append(first, last=second)
             elif what == _PUT:
                 tx.table(name).put(first, second, expires_in=third)
-            elif what == _DELETE:
+            elif what in {_DELETE, _RETIRE}:
                 tx.table(name).delete(first)
             elif what == _CREATE:
                 tx.table(name).create(first, second, expires_in=third)
@@ -79,6 +89,8 @@ class Steps:
                 await store.table(name).put(first, second, expires_in=third)
             elif what == _DELETE:
                 await store.table(name).discard(first)
+            elif what == _RETIRE:
+                await store.table(name).put(first, b"", expires_in=_AT_ONCE)
             elif what == _CREATE:
                 await store.table(name).create(first, second, expires_in=third)
             else:
