@@ -73,7 +73,9 @@ async def tend(node: Node) -> None:
         try:
             await node.sessions.expire()
             await evict(node)
-            if not node.alone:
+            if node.alone:
+                node.quota.heard([row async for _, row in node.ledger.active("")], ())
+            else:
                 known = set(node.peers)
                 await node.meet()
                 gone |= known - set(node.peers)
@@ -107,12 +109,14 @@ async def _bury(node: Node, owners: set[str] | None = None) -> None:
     Looking at all of them costs every node what all nodes together have to do: that is for now and then.
     """
     asked = [None] if owners is None else sorted(owners)
+    busy = node.busy
     rows = [found for owner in asked async for found in node.ledger.active(owner)]
     # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of now
     # is dead, and not just born.
     await node.meet()
     alive = {node.id, *node.peers}
     node.waiting = waiting(row for owner, row in rows if not owner)
+    node.quota.heard((row for owner, row in rows if not owner), busy)
     for owner, row in rows:
         if owner == node.id:
             await _given_up(node, row)
