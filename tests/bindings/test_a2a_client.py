@@ -890,11 +890,13 @@ async def rude(talk):
         try:
             await reader.readuntil(b"\r\n\r\n")
             answering = asyncio.ensure_future(talk(reader, writer))
-            # Until it has spoken, or the other side has gone.
-            while not answering.done() and await _still_there(reader):
-                await asyncio.sleep(0)
-            answering.cancel()
-            await asyncio.gather(answering, return_exceptions=True)
+            try:
+                # Until it has spoken, or the other side has gone.
+                while not answering.done() and await _still_there(reader):
+                    await asyncio.sleep(0)
+            finally:
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
