@@ -4,41 +4,22 @@ import asyncio
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from amends import FaultError
-from amends.core.backoff import Backoff
 from amends.errors import task as errors
-from amends.recovery import TASK
 from amends.tasks import (
     Agent,
     Orchestrator,
     Request,
     Step,
     TaskNotFoundError,
-    fan_out,
     graph,
     result_of,
-    sequence,
 )
+from tests.tasks.agents import calendar
 from tests.tasks.conftest import until
 
 SOON = {"maxAttempts": 3, "initialDelay": 30}
-
-
-class Event(msgspec.Struct):
-    title: str
-    minutes: int = 60
-
-
-def calendar():
-    agent = Agent("calendar-agent")
-
-    @agent.capability(idempotent=True)
-    async def create_event(event: Event, ctx):
-        return {"title": event.title, "key": ctx.key, "attempt": ctx.attempt}
-
-    return agent
 
 
 async def test_one_task(open_at):
@@ -133,65 +114,6 @@ async def test_nobody_for_it(open_at):
     assert [listed async for listed in orchestrator.list()] == []
 
 
-def booking(undone, broken=()):
-    """An agent whose steps can be taken back, some of which fail."""
-    agent = Agent("booking-agent")
-
-    async def take_back(what, result, ctx):
-        undone.append((what, result, ctx.key))
-        if what in broken and ctx.attempt < 2:
-            raise errors.AgentUnavailableError
-
-    @agent.capability(keyed=True, undo=take_back)
-    async def book(what):
-        if what == "moon":
-            raise errors.InvalidFieldValueError(field="/what")
-        return f"{what} booked"
-
-    return agent
-
-
-async def test_what_was_done_is_undone_in_reverse(open_at):
-    """T5: partial state is cleaned up before the failure surfaces, and what became of it is reported."""
-    undone = []
-    orchestrator = await open_at(booking(undone))
-    steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight", "moon")]
-    response = await orchestrator.run(sequence(*steps), id="trip")
-    assert [each[2] for each in undone] == ["trip/flight/undo", "trip/hotel/undo"]
-    assert undone[0][:2] == ("flight", "flight booked")
-    error = response.document()["error"]
-    assert error["code"] == "COORDINATION_FAILED"
-    assert error["details"]["step"] == "moon"
-    assert error["details"]["cause"]["code"] == "INVALID_FIELD_VALUE"
-    assert error["details"]["undone"] == ["hotel", "flight"]
-    assert error["details"]["completed"] == {}
-
-
-async def test_undoing_is_tried_again(open_at):
-    """At least once, with the same key; one that never works is reported, and the others go on."""
-    undone = []
-    agent = booking(undone, broken={"flight"})
-    quick = replace(TASK, backoff=Backoff(first=0.02))
-
-    async def never(what, result, ctx):
-        raise errors.KnowledgeNotFoundError
-
-    @agent.capability(keyed=True, undo=never)
-    async def glue(what):
-        return "stuck"
-
-    orchestrator = await open_at(agent, policy=quick)
-    steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight")]
-    steps.insert(1, Step(name="glue", type="glue"))
-    response = await orchestrator.run(sequence(*steps, Step(name="moon", type="book", payload="moon")))
-    assert [each[0] for each in undone] == ["flight", "flight", "hotel"]
-    assert undone[0][2] == undone[1][2]
-    details = response.error.details
-    assert details["undone"] == ["hotel", "flight"]
-    assert details["notUndone"] == ["glue"]
-    assert details["completed"] == {"glue": "stuck"}
-
-
 async def test_results_go_from_step_to_step(open_at):
     """A graph: what can run at once does, and results arrive where they are used."""
     agent, running = Agent("worker"), []
@@ -218,24 +140,6 @@ async def test_results_go_from_step_to_step(open_at):
     response = await orchestrator.run(plan)
     assert response.result == {"end": 12, "sum": {"sum": 6}, "a": 2, "b": 4}
     assert sorted(running[:2]) == [1, 2]
-
-
-async def test_a_fan_out_may_be_partial(open_at):
-    """Optional steps that fail are reported beside the others' results; none at all is a failure."""
-    undone = []
-    orchestrator = await open_at(booking(undone))
-    some = [Step(name=what, type="book", payload=what) for what in ("hotel", "moon")]
-    response = await orchestrator.run(fan_out(*some, partial=True))
-    assert response.ok
-    assert response.result == {"hotel": "hotel booked"}
-    assert response.document()["failures"]["moon"]["code"] == "INVALID_FIELD_VALUE"
-    assert undone == []
-    uses = Step(name="after", type="book", payload=result_of("moon"))
-    assert (await orchestrator.run(graph([*fan_out(*some, partial=True), uses]))).result[
-        "after"
-    ] == "None booked"
-    none = await orchestrator.run(fan_out(some[1], partial=True))
-    assert none.error.code == "COORDINATION_FAILED"
 
 
 async def test_a_question_waits_for_its_answer(open_at):
@@ -269,137 +173,6 @@ async def test_a_question_waits_for_its_answer(open_at):
     assert len(begun) == 3
     with pytest.raises(FaultError):
         await handle.answer("too late")
-
-
-async def test_cancelling(open_at):
-    """What waits or runs is stopped; what was done is undone; what is over stays as it is."""
-    undone, started = [], asyncio.Event()
-    agent = booking(undone)
-
-    @agent.capability(read_only=True)
-    async def forever(payload):
-        started.set()
-        await asyncio.sleep(3600)
-
-    orchestrator = await open_at(agent)
-    handle = await orchestrator.submit(
-        sequence(Step(name="hotel", type="book", payload="hotel"), Step(name="wait", type="forever"))
-    )
-    await started.wait()
-    await handle.cancel()
-    response = await handle.wait()
-    assert response.status == "cancelled"
-    assert response.error is None
-    assert [each[0] for each in undone] == ["hotel"]
-    assert (await handle.cancel()).status == "cancelled"
-    with pytest.raises(FaultError):
-        await handle.result()
-
-    started.clear()
-    single = await orchestrator.submit("forever")
-    await started.wait()
-    await single.cancel()
-    assert (await single.wait()).status == "cancelled"
-
-
-async def test_cancelling_what_waits(open_at):
-    """A task that is an hour away from its next try is over at once."""
-    agent = calendar()
-
-    @agent.capability(read_only=True)
-    async def later(payload):
-        raise errors.RateLimitedError(retry_after=250)
-
-    orchestrator = await open_at(agent)
-    handle = await orchestrator.submit("later")
-
-    async def waiting():
-        return (await orchestrator.state(handle.id)).release.until is not None
-
-    await until(waiting)
-    await handle.cancel()
-    assert (await asyncio.wait_for(handle.wait(), 100)).status == "cancelled"
-
-
-async def test_trying_again_what_failed(open_at):
-    """retry: finished steps stay unless they were undone; then they are new deeds with new keys."""
-    undone, works = [], []
-    agent = booking(undone)
-
-    @agent.capability(read_only=True)
-    async def shaky(payload):
-        if not works:
-            raise errors.KnowledgeNotFoundError
-        return "ok"
-
-    @agent.capability(read_only=True)
-    async def look(payload):
-        works.append("looked")
-        works.pop()
-        return "seen"
-
-    orchestrator = await open_at(agent)
-    plan = sequence(
-        Step(name="look", type="look"),
-        Step(name="hotel", type="book", payload="hotel"),
-        Step(name="shaky", type="shaky"),
-    )
-    assert (await orchestrator.run(plan, id="p")).error.code == "COORDINATION_FAILED"
-    works.append(1)
-    await orchestrator.retry("p")
-    response = await orchestrator.get("p").wait()
-    assert response.result == {"look": "seen", "hotel": "hotel booked", "shaky": "ok"}
-    state = await orchestrator.state("p")
-    assert (state.steps["look"].round, state.steps["hotel"].round) == (1, 2)
-    with pytest.raises(FaultError):
-        await orchestrator.retry("p")
-
-
-async def test_delegation(open_at):
-    """Another agent's result; done once; its failure is DELEGATION_FAILED with the cause; its deeds are undone."""
-    undone, asked = [], []
-    lead = Agent("lead-agent")
-
-    @lead.capability(idempotent=True)
-    async def plan_trip(where: str, ctx):
-        hotel = await ctx.delegate("book", "hotel")
-        asked.append(hotel)
-        if where == "moon":
-            await ctx.delegate("book", "moon", agent="booking-agent")
-        if len(asked) == 1:
-            raise errors.AgentUnavailableError(retry_after=0.01)
-        return hotel
-
-    orchestrator = await open_at(lead, booking(undone))
-    good = await orchestrator.run("plan_trip", "rome", id="rome")
-    assert good.result == "hotel booked"
-    state = await orchestrator.state("rome")
-    assert [name for name in state.done if ">" in name] == ["plan_trip>booking-agent/book#1"]
-    assert len(asked) == 2
-
-    bad = await orchestrator.run("plan_trip", "moon", id="moon")
-    error = bad.document()["error"]
-    assert error["code"] == "DELEGATION_FAILED"
-    assert error["details"]["cause"]["code"] == "INVALID_FIELD_VALUE"
-    assert error["details"]["agent"] == "booking-agent"
-    assert bad.error.errors[0].field == "/what"
-    assert [each[2] for each in undone] == ["moon/plan_trip>booking-agent/book#1/undo"]
-    assert (await orchestrator.run("plan_trip", "x", id="nobody")).ok
-
-
-async def test_delegating_to_nobody(open_at):
-    """The same code, with the reason."""
-    lead = Agent("lead")
-
-    @lead.capability(idempotent=True)
-    async def try_it(payload, ctx):
-        await ctx.delegate("fly")
-
-    orchestrator = await open_at(lead)
-    response = await orchestrator.run("try_it")
-    assert response.error.code == "DELEGATION_FAILED"
-    assert response.error.details["cause"]["code"] == "AGENT_NOT_FOUND"
-    assert response.error.recovery == "terminal"
 
 
 async def test_a_deadline(open_at):

@@ -52,14 +52,18 @@ class TaskDesk:
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
-        step = self._journal.state.steps[ctx.step]
+        where, what = ctx.step, name
+        if ">" in where and not ctx.undo:
+            # A delegation is in the log when it is done: until then its effects stand with the step it is done for.
+            where, what = where.partition(">")[0], f"{ctx.key}:{name}"
+        step = self._journal.state.steps[where]
         effects = (step.undo.effects if step.undo is not None else {}) if ctx.undo else step.effects
-        if name in effects:
-            return effects[name]  # type: ignore[no-any-return]
+        if what in effects:
+            return effects[what]  # type: ignore[no-any-return]
 
         def record(value: T) -> Record:
             now = self._house.clock()
-            return Effect(at=now, step=ctx.step, name=name, result=stored(value), undo=ctx.undo)
+            return Effect(at=now, step=where, name=what, result=stored(value), undo=ctx.undo)
 
         return await self._journal.commit(work, record)
 
@@ -74,7 +78,7 @@ class TaskDesk:
             if name in parent.delegations:
                 return parent.delegations[name]
             plan = Step(name=name, type=type, payload=stored(payload), agent=found.name)
-            result = await self._performed(StepState(plan, round=parent.round), found, capability)
+            result = await self._performed(StepState(plan, round=parent.round_of(name)), found, capability)
         except FaultError as error:
             raise delegation_failed(error.fault, found.name if found else agent, type) from error
         made = Delegated(

@@ -14,6 +14,7 @@ import msgspec
 
 from amends.core.decision import Decision
 from amends.core.fault import Fault
+from amends.stores.errors import DamagedStoreError
 from amends.tasks.plan import Step
 
 __all__ = [
@@ -225,8 +226,6 @@ def decode(entry: bytes) -> list[Record]:
     try:
         return _decoder.decode(entry)
     except msgspec.MsgspecError as error:
-        from amends.stores.errors import DamagedStoreError
-
         raise DamagedStoreError(
             "an entry of a task's log is none this version of amends writes: upgrade amends, or run `amends store check`"
         ) from error

@@ -121,7 +121,11 @@ class Orchestrator:
             ended=self._waiting.tell,
         )
         if self._works:
-            await self._worker.start()
+            try:
+                await self._worker.start()
+            except BaseException:
+                await self.close()
+                raise
 
     async def close(self) -> None:
         """Stop working, close the agents' connections, and the store if it was opened here."""

@@ -7,11 +7,12 @@ records, so a fold with other policies, or with none of the agents at hand, come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from amends.core.fault import Fault
+from amends.stores.errors import DamagedStoreError
 from amends.tasks import entries
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.entries import Record
@@ -55,9 +56,19 @@ class TaskState:
     """Whether somebody outside has said something since it was last let go."""
 
     def apply(self, records: Iterable[Record]) -> None:
-        """Fold records in."""
+        """
+        Fold records in.
+
+        Raises:
+            DamagedStoreError: they do not belong together.
+        """
         for record in records:
-            self._FOLD[type(record)](self, record)
+            try:
+                self._FOLD[type(record)](self, record)
+            except (KeyError, ValueError) as error:
+                raise DamagedStoreError(
+                    f"the log of task {self.head.id!r} says something that cannot have happened to it: run `amends store check`"
+                ) from error
             self.updated = record.at
 
     # Each record ------------------------------------------------------------------------------------------------
@@ -116,7 +127,12 @@ class TaskState:
         parent = self.steps[record.step.partition(">")[0]]
         parent.delegations[record.step] = record.result
         self.steps[record.step] = StepState(
-            plan, "done", result=record.result, began=record.began, ended=record.at, round=parent.round
+            plan,
+            "done",
+            result=record.result,
+            began=record.began,
+            ended=record.at,
+            round=parent.round_of(record.step),
         )
         self.done.append(record.step)
         self.takeovers = 0
@@ -165,12 +181,17 @@ class TaskState:
         self.cancelled = self.heard = True
 
     def _retried(self, record: entries.Retried) -> None:
+        undone = {name for name, step in self.steps.items() if step.undo and step.undo.state == "done"}
+        # Whoever had something done that was taken back has to have it done again.
+        wanting = undone | {above for name in undone for above in _above(name)}
         for name, step in list(self.steps.items()):
-            undone = step.undo is not None and step.undo.state == "done"
             if ">" in name:
-                if undone:
+                if name in wanting:
+                    parent = self.steps[name.partition(">")[0]]
+                    parent.delegations.pop(name, None)
+                    parent.redone[name] = parent.redone.get(name, 0) + (name in undone)
                     del self.steps[name]
-            elif undone or step.state != "done":
+            elif name in wanting or step.state != "done":
                 step.again()
             else:
                 step.undo = None
@@ -260,3 +281,10 @@ class TaskState:
                 and any(step.degraded is not None for step in self.steps.values()),
             ),
         )
+
+
+def _above(name: str) -> Iterator[str]:
+    """The step, and the delegations, that had a delegation done."""
+    while ">" in name:
+        name = name.rpartition(">")[0]
+        yield name

@@ -40,6 +40,9 @@ class StepState:
     answers: list[Any] = field(default_factory=list)
     effects: dict[str, Any] = field(default_factory=dict)
     delegations: dict[str, Any] = field(default_factory=dict)
+    """What those it delegated to gave, by the delegation's name."""
+    redone: dict[str, int] = field(default_factory=dict)
+    """How often each delegation was undone and is done anew."""
     began: float | None = None
     ended: float | None = None
     round: int = 1
@@ -87,6 +90,10 @@ class StepState:
             self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)
         self.state, self.open = "done", False
         self.result, self.degraded, self.ended = record.result, record.degraded, record.at
+
+    def round_of(self, delegation: str) -> int:
+        """Which round a delegation of this step is in; it grows with the step's own."""
+        return self.round + self.redone.get(delegation, 0)
 
     def again(self) -> None:
         """As if never tried; what somebody answered or what was committed stays."""

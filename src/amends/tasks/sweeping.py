@@ -7,13 +7,18 @@ that is listed should be done or say why not.
 
 from __future__ import annotations
 
+import logging
+
 from amends.stores.contract import Store
+from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.house import House
 from amends.tasks.listing import Listing, listed, mend
 from amends.tasks.reading import log_name, read
 
 __all__ = ["SWEEP", "forget", "sweep"]
+
+_log = logging.getLogger("amends.tasks")
 
 SWEEP = b"~sweep"
 """The message that asks for it."""
@@ -25,12 +30,15 @@ async def sweep(store: Store, house: House, keep: float | None) -> int:
     """Do it; how many tasks were forgotten."""
     now, forgotten = house.clock(), 0
     async for row in listed(store, house.space):
-        if row.status in ENDED:
-            if keep is not None and now - row.updated > keep:
-                await forget(store, house.space, row.id)
-                forgotten += 1
-        elif now - max(row.updated, row.due or 0.0) > _STALE:
-            await _look_at(store, house.space, row)
+        try:
+            if row.status in ENDED:
+                if keep is not None and now - row.updated > keep:
+                    await forget(store, house.space, row.id)
+                    forgotten += 1
+            elif now - max(row.updated, row.due or 0.0) > _STALE:
+                await _look_at(store, house.space, row)
+        except DamagedStoreError:
+            _log.exception("a task cannot be read, and is left as it is")
     return forgotten
 
 

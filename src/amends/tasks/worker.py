@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 
 from amends.stores.contract import Lease, Queue, Store
-from amends.stores.errors import LeaseLostError, StoreClosedError, StoreError
+from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
 from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal
@@ -195,13 +195,18 @@ class Worker:
                 await sweep(self._store, self._house, self._keep)
                 await lease.give_back(delay=self._sweep_every)
             else:
-                await self._task(lease, lease.value.decode())
+                # What is no id is nobody's, and put away.
+                await self._task(lease, lease.value.decode(errors="replace"))
         except Fenced:
             # Another worker has it. Should that one die, this message brings it back.
             with contextlib.suppress(StoreError):
                 await lease.give_back(delay=self._lease)
         except LeaseLostError:
             pass  # whoever has the message now will see
+        except DamagedStoreError:
+            _log.exception("a task cannot be read; looking again in %s s", self._lease)
+            with contextlib.suppress(StoreError):
+                await lease.give_back(delay=self._lease)
         except StoreError:
             _log.warning("the store does not answer; the task is taken up again later", exc_info=True)
             with contextlib.suppress(StoreError):

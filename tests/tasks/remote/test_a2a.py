@@ -1,0 +1,64 @@
+"""A2A agents as agents: skills, artifacts, questions."""
+
+from contextlib import asynccontextmanager
+
+from amends.bindings import a2a as a2a_binding
+from amends.errors import RateLimitedError
+from amends.tasks.remote.a2a import A2aAgent
+from tests.bindings import agents as a2a_agents
+from tests.http.serving import free_port, serve
+from tests.tasks.remote.orchestrated import SOON, orchestrated
+
+
+@asynccontextmanager
+async def a2a_server(work):
+    with serve(a2a_agents.application(a2a_binding.guard(a2a_agents.Agent(work)))) as base:
+        yield a2a_agents.card(base)
+
+
+async def test_an_a2a_agents_skills():
+    """Data in, artifacts out; failures and questions come back as S3's."""
+    from a2a.types.a2a_pb2 import Part
+    from google.protobuf.json_format import MessageToDict, ParseDict
+
+    seen = []
+
+    async def work(context, updater):
+        parts = context.message.parts
+        seen.append((MessageToDict(context.message.metadata), context.message.message_id))
+        skill = context.message.metadata["skill"]
+        await updater.start_work()
+        if skill == "fail":
+            raise RateLimitedError("slow down", retry_after=600)
+        if skill == "ask" and len(parts) < 2:
+            await updater.requires_input(updater.new_agent_message([Part(text="Which city?")]))
+            return
+        data = MessageToDict(parts[0].data) if parts and parts[0].WhichOneof("content") == "data" else None
+        answers = [part.text for part in parts[1:]]
+        await updater.add_artifact(
+            [ParseDict({"data": {"got": data, "answers": answers, "n": 3}}, Part())], artifact_id="r"
+        )
+        await updater.complete()
+
+    async with a2a_server(work) as card:
+        agent = A2aAgent("travel-agent", card, read_only=["plan", "fail", "ask"])
+        async with orchestrated(agent) as orchestrator:
+            done = await orchestrator.run("plan", {"to": "Rome"}, agent="travel-agent", id="p")
+            assert done.result == {"got": {"to": "Rome"}, "answers": [], "n": 3}
+            assert seen[0] == ({"skill": "plan", "idempotencyKey": "p/plan"}, "p/plan")
+            failed = await orchestrator.run("fail", {}, agent="travel-agent")
+            assert failed.error.code == "RATE_LIMITED"
+            assert failed.error.retry_after == 600
+            handle = await orchestrator.submit("ask", {"x": 1}, agent="travel-agent")
+            asked = await handle.wait()
+            assert asked.input["question"] == "Which city?"
+            await handle.answer("Rome")
+            assert (await handle.wait()).result["answers"] == ["Rome"]
+
+
+async def test_an_a2a_agent_that_is_not_there():
+    """Nothing was sent: tried again, then said plainly."""
+    card = a2a_agents.card(f"http://127.0.0.1:{free_port()}")
+    async with orchestrated(A2aAgent("travel-agent", card)) as orchestrator:
+        gone = await orchestrator.run("plan", "as text", agent="travel-agent", retry_policy=SOON)
+        assert gone.error.code == "AGENT_UNAVAILABLE"

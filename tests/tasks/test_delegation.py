@@ -1,0 +1,176 @@
+"""Agents that have other agents do something."""
+
+from amends.errors import task as errors
+from amends.tasks import (
+    Agent,
+    Step,
+    sequence,
+)
+from tests.tasks.agents import booking
+
+
+async def test_delegation(open_at):
+    """Another agent's result; done once; its failure is DELEGATION_FAILED with the cause; its deeds are undone."""
+    undone, asked = [], []
+    lead = Agent("lead-agent")
+
+    @lead.capability(idempotent=True)
+    async def plan_trip(where: str, ctx):
+        hotel = await ctx.delegate("book", "hotel")
+        asked.append(hotel)
+        if where == "moon":
+            await ctx.delegate("book", "moon", agent="booking-agent")
+        if len(asked) == 1:
+            raise errors.AgentUnavailableError(retry_after=0.01)
+        return hotel
+
+    orchestrator = await open_at(lead, booking(undone))
+    good = await orchestrator.run("plan_trip", "rome", id="rome")
+    assert good.result == "hotel booked"
+    state = await orchestrator.state("rome")
+    assert [name for name in state.done if ">" in name] == ["plan_trip>booking-agent/book#1"]
+    assert len(asked) == 2
+
+    bad = await orchestrator.run("plan_trip", "moon", id="moon")
+    error = bad.document()["error"]
+    assert error["code"] == "DELEGATION_FAILED"
+    assert error["details"]["cause"]["code"] == "INVALID_FIELD_VALUE"
+    assert error["details"]["agent"] == "booking-agent"
+    assert bad.error.errors[0].field == "/what"
+    assert [each[2] for each in undone] == ["moon/plan_trip>booking-agent/book#1/undo"]
+    assert (await orchestrator.run("plan_trip", "x", id="nobody")).ok
+
+
+async def test_delegating_to_nobody(open_at):
+    """The same code, with the reason."""
+    lead = Agent("lead")
+
+    @lead.capability(idempotent=True)
+    async def try_it(payload, ctx):
+        await ctx.delegate("fly")
+
+    orchestrator = await open_at(lead)
+    response = await orchestrator.run("try_it")
+    assert response.error.code == "DELEGATION_FAILED"
+    assert response.error.details["cause"]["code"] == "AGENT_NOT_FOUND"
+    assert response.error.recovery == "terminal"
+
+
+async def test_a_delegation_that_was_undone_is_done_anew(still):
+    """retry: what was taken back is a new deed with a new key; what stands is not done again."""
+    booked, undone, works = [], [], []
+    booker, lead = Agent("booking"), Agent("lead")
+
+    @booker.capability(keyed=True, undo=lambda what, result, ctx: undone.append(ctx.key))
+    async def book(what, ctx):
+        booked.append(ctx.key)
+        return len(booked)
+
+    @booker.capability(keyed=True)
+    async def note(what, ctx):
+        booked.append(ctx.key)
+        return len(booked)
+
+    @lead.capability(keyed=True)
+    async def plan_trip(payload, ctx):
+        found = [await ctx.delegate("note", "n"), await ctx.delegate("book", "hotel")]
+        if len(works) < 2:
+            raise errors.KnowledgeNotFoundError
+        return found
+
+    still.register(booker, lead)
+    await still.submit("plan_trip", id="t")
+    await still.drain()
+    assert (await still.get("t").response()).error.details["undone"] == ["plan_trip>booking/book#1"]
+    for _ in range(2):
+        works.append(1)
+        await still.retry("t")
+        await still.drain()
+    assert (await still.get("t").response()).result == [1, 4]
+    deed = "t/plan_trip>booking/book#1"
+    assert booked == ["t/plan_trip>booking/note#1", deed, f"{deed}/2", f"{deed}/3"]
+    assert undone == [f"{deed}/undo", f"{deed}/2/undo"]
+
+
+async def test_whoever_had_it_done_begins_anew_too(still):
+    """A finished step, and an agent in between, stand on what was taken back: they have it done again, under their old keys."""
+    calls, works = [], []
+    booker, between, lead = Agent("booking"), Agent("between"), Agent("lead")
+
+    @booker.capability(keyed=True, undo=lambda: None)
+    async def book(what, ctx):
+        calls.append(ctx.key)
+        return f"booking {len(calls)}"
+
+    @between.capability(keyed=True)
+    async def arrange(what, ctx):
+        calls.append(ctx.key)
+        return await ctx.delegate("book", what)
+
+    @lead.capability(keyed=True)
+    async def travel(payload, ctx):
+        calls.append(ctx.key)
+        return await ctx.delegate("arrange", "hotel")
+
+    @lead.capability(keyed=True)
+    async def shaky(payload):
+        if not works:
+            raise errors.KnowledgeNotFoundError
+        return "ok"
+
+    still.register(booker, between, lead)
+    await still.submit(sequence(Step(name="a", type="travel"), Step(name="b", type="shaky")), id="t")
+    await still.drain()
+    first, calls[:] = list(calls), []
+    works.append(1)
+    await still.retry("t")
+    await still.drain()
+    assert (await still.get("t").response()).result == {"a": "booking 3", "b": "ok"}
+    assert first == ["t/a", "t/a>between/arrange#1", "t/a>between/arrange#1>booking/book#1"]
+    assert calls == ["t/a", "t/a>between/arrange#1", "t/a>between/arrange#1>booking/book#1/2"]
+
+
+async def test_an_effect_of_a_delegation(still):
+    """Once, however often the one who delegates is tried; and anew after it was taken back."""
+    booker, lead, works = Agent("booking"), Agent("lead"), []
+
+    def count(tx):
+        row = tx.table("rooms").get("taken")
+        tx.table("rooms").put("taken", str(1 + int(row.value if row else 0)).encode())
+        return "room"
+
+    def free(tx):
+        row = tx.table("rooms").get("taken")
+        tx.table("rooms").put("taken", str(int(row.value) - 1).encode())
+
+    async def give_back(what, result, ctx):
+        await ctx.once(free)
+
+    @booker.capability(idempotent=True, undo=give_back)
+    async def book(what, ctx):
+        room = await ctx.once(count)
+        if ctx.attempt == 1 and not works:
+            works.append("tried")
+            raise errors.McpRateLimitedError(retry_after=0.01)
+        return room
+
+    @lead.capability(idempotent=True)
+    async def travel(payload, ctx):
+        room = await ctx.delegate("book")
+        if len(works) < 2:
+            raise errors.KnowledgeNotFoundError
+        return room
+
+    async def taken():
+        return int((await still.store.table("rooms").get("taken")).value)
+
+    still.register(booker, lead)
+    await still.submit("travel", id="t")
+    await still.drain()
+    assert (await still.get("t").response()).error.code == "KNOWLEDGE_NOT_FOUND"
+    assert await taken() == 0
+    works.append("again")
+    await still.retry("t")
+    await still.drain()
+    assert (await still.get("t").response()).result == "room"
+    assert await taken() == 1

@@ -1,0 +1,60 @@
+"""Those who wait for tasks hear of them, whoever works on them."""
+
+import asyncio
+
+import pytest
+
+from amends import stores
+from amends.tasks import Agent, Step, fan_out
+from tests.tasks.conftest import until
+
+
+async def test_waiting_for_what_is_closed(open_at):
+    """Whoever waits is told; nothing is remembered about those who are gone."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        return ctx.ask("?")
+
+    @agent.capability(read_only=True)
+    async def slow(payload):
+        await asyncio.sleep(3600)
+
+    orchestrator = await open_at(agent)
+    asked = await orchestrator.submit("ask")
+    both = await asyncio.gather(asked.wait(), asked.wait())
+    assert both[0] == both[1]
+    assert len(orchestrator._waiting) == 0
+    waiting = asyncio.ensure_future((await orchestrator.submit("slow")).wait())
+    await until(lambda: len(orchestrator._waiting))
+    await orchestrator.close()
+    with pytest.raises(stores.StoreClosedError):
+        await waiting
+
+
+async def test_an_answer_while_other_steps_run(open_at):
+    """The step that asked goes on at once, not when another one ends."""
+    free = asyncio.Event()
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def ask(payload, ctx):
+        answer = ctx.ask("?")
+        free.set()
+        return answer
+
+    @agent.capability(read_only=True)
+    async def hold(payload):
+        await free.wait()
+        return "held"
+
+    orchestrator = await open_at(agent)
+    handle = await orchestrator.submit(fan_out(Step(name="a", type="ask"), Step(name="h", type="hold")))
+
+    async def asking():
+        return (await orchestrator.state(handle.id)).steps["a"].state == "asking"
+
+    await until(asking)
+    await handle.answer("yes", step="a")
+    assert (await asyncio.wait_for(handle.wait(), 100)).result == {"a": "yes", "h": "held"}
