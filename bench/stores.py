@@ -13,6 +13,7 @@ import asyncio
 import os
 import sqlite3
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -245,7 +246,7 @@ async def compare(backend, raw, ours, ways=(ONE, WRITERS)):
                     "cpu": statistics.median(bare.cpu / our.cpu for bare, our in pairs),
                 }
             )
-            print(row_line(rows[-1]), flush=True)
+            print(row_line(rows[-1]), file=sys.stderr, flush=True)  # stdout is the page
     return rows
 
 
