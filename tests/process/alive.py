@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-PATIENCE = 10.0
+PATIENCE = 100.0
 
 
 def alive(pid):

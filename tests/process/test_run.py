@@ -213,10 +213,8 @@ def test_a_hang_is_ended_with_everything_it_started(script, tmp_path):
     pids = tmp_path / "pids"
     deaf = tmp_path / "deaf.sh"
     deaf.write_text(f"trap '' TERM\necho $$ >> {pids}\n[ $1 = 0 ] || sh $0 0 &\nwhile :; do sleep 60; done\n")
-    started = time.monotonic()
-    seen, code, action, _ = outcome(script("", 0, before=f"sh {deaf} 1 &", after="sleep 60"), timeout=1.5)
+    seen, code, action, _ = outcome(script("", 0, before=f"sh {deaf} 1 &", after="sleep 600"), timeout=1.5)
     assert (seen, code, action) == (1, "TIMEOUT", "verify")
-    assert time.monotonic() - started < 20
     assert all_gone(written(pids, 2))
 
 
@@ -235,25 +233,23 @@ def test_a_fork_bomb_of_two_levels(script, tmp_path):
     assert all_gone(written(pids, 93))
 
 
-def test_output_after_the_exit(script, monkeypatch):
+def test_output_after_the_exit(script, tmp_path, monkeypatch):
     """What a command started may write a moment longer; a success is not waited for longer than that."""
     with monkeypatch.context() as patch:
         patch.setattr(child, "AFTERMATH", 30.0)  # a moment on the busiest machine
         done = run(script("first ", 0, before="(sleep 0.2; echo second) &"))
     assert done.stdout == b"first second\n"
-    started = time.monotonic()
-    done = run(script("first", 0, before="sleep 30 &"))
+    done = run(script("first", 0, before=f"sleep 600 & echo $! > {tmp_path}/pid"))
     assert (done.stdout, done.exit) == (b"first", 0)
-    assert time.monotonic() - started < 10
+    # It was not waited for: it is still there.
+    os.kill(*written(tmp_path / "pid"), signal.SIGKILL)
 
 
 def test_output_without_end(tmp_path):
     """Something left behind that writes for ever holds nothing up, and what is kept stays bounded."""
-    started = time.monotonic()
     argv = ["sh", "-c", f"yes & echo $! > {tmp_path}/pid"]
     done = run(argv, max_output=1000)
     assert (done.exit, done.truncated) == (0, True)
-    assert time.monotonic() - started < 15
     assert all_gone(written(tmp_path / "pid")), "it writes to nobody"
 
 
@@ -364,11 +360,9 @@ def test_what_makes_no_sense():
 
 def test_a_deadline_ends_a_run(script):
     """The time of the whole operation bounds each run."""
-    started = time.monotonic()
     with pytest.raises(FaultError) as caught:
-        run(script("", 0, before="sleep 30"), policy=Policy(deadline=0.7, rules={}), read_only=True)
+        run(script("", 0, before="sleep 600"), policy=Policy(deadline=0.7, rules={}), read_only=True)
     assert caught.value.fault.code == "TIMEOUT"
-    assert time.monotonic() - started < 15
 
 
 def test_an_interrupt_ends_the_group(script, tmp_path):
