@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-PATIENCE = 100.0
+PATIENCE = 30.0
+"""Seconds: for a busy machine, and well below what any of them would live by itself."""
 
 
 def alive(pid):
