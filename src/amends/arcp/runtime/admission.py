@@ -53,13 +53,9 @@ async def submit(session: Session, message: Envelope) -> None:
     order = await ordered(node, session, message, request)
     if order.key is not None and await _join(session, message, order):
         return
-    count = node.active.get(session.principal, 0)
-    if count >= node.limits.jobs_per_principal:
-        raise InternalError(
-            "Too many jobs of this principal have not ended",
-            retryable=False,
-            details={"limit": "jobs_per_principal", "value": node.limits.jobs_per_principal},
-        )
+    quota, principal = node.quota, session.principal
+    if quota.here.get(principal, 0) + quota.elsewhere.get(principal, 0) >= node.limits.jobs_per_principal:
+        await quota.admit(principal)
     minted = await _provisioned(session, order)
     for _ in range(_TRIES):
         # Where that saves a wait, the session's listening is written down together with the job.
@@ -106,7 +102,7 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
     """
     agent = _here(node, order.agent)
     here = agent is not None and (node.has_room(order.agent) or (child and not node.draining))
-    node.accepted(order.principal)
+    node.quota.began(order.principal)
     if here:
         node.reserve()
     if agent is not None and here and node.prompt and order.key is None:
@@ -119,7 +115,7 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
     try:
         await node.ledger.accept(order, here=here, also=also)
     except BaseException:
-        node.uncount(order.principal)
+        node.quota.ended(order.principal)
         if here:
             node.release()
         raise
@@ -127,7 +123,7 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
         node.placing.discard(order.job_id)
     if here and agent is not None:
         return begin(node, order, agent, Mark("accepted", 1, 1, node.id, order.created), 1)
-    node.uncount(order.principal)
+    node.quota.ended(order.principal)
     _queued(node, order)
     return None
 
@@ -140,6 +136,7 @@ def begin(node: Node, order: Order, agent: Agent, mark: Mark, last: int) -> Job:
 
 
 def _queued(node: Node, order: Order) -> None:
+    node.quota.queued(order.principal)
     node.backlog.add(order.agent)
     node.wanted.set()
 
@@ -204,7 +201,7 @@ async def _join(session: Session, message: Envelope, order: Order) -> bool:
             node.placing.discard(row.job_id)
         feed = Feed(session, row.job_id, first.trace, last + 2, SUBMITTED)
         if here and agent is not None:
-            node.accepted(first.principal)
+            node.quota.began(first.principal)
             await _run_again(session, message, begin(node, first, agent, mark, last + 1), feed)
         else:
             _queued(node, first)
@@ -225,7 +222,7 @@ async def _run_again(session: Session, message: Envelope, job: Job, feed: Feed) 
         return
     except BaseException:
         # Written down, and not run: the keeper sees to it.
-        node.uncount(order.principal)
+        node.quota.ended(order.principal)
         job.lost()
         raise
     if minted is not None and node.credentials is not None:

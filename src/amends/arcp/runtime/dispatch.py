@@ -154,7 +154,8 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
     finally:
         node.placing.discard(job_id)
     job = begin(node, order, agent, mark, tail[0] + 1)
-    node.accepted(order.principal)
+    node.quota.taken(order.principal)
+    node.quota.began(order.principal)
     try:
         if mark.run > 1 or mark.epoch > 1:
             job.budget = await spent(node, order)
@@ -162,7 +163,7 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
             await node.credentials.found(job)
     except BaseException:
         # Written down, and not run: the keeper sees to it.
-        node.uncount(order.principal)
+        node.quota.ended(order.principal)
         job.lost()
         raise
     if tail[1].again:

@@ -195,6 +195,8 @@ class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     draining: bool = False
     ended: dict[str, int] = {}
     """Jobs that ended here since it started: by code of their error, those that succeeded under ""."""
+    busy: dict[str, int] = {}
+    """Jobs of the principals who have the most here; see `quota`."""
 
 
 class Control(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     # -- jobs
     jobs_per_principal: int = 1_000
-    """Accepted jobs of one principal that have not ended, on this node."""
+    """Accepted jobs of one principal that have not ended, on all nodes that share the store: see `quota`."""
     running: int = 1_000
     """Jobs this node runs at once; others wait in the queue."""
     max_runtime: float | None = None

@@ -16,6 +16,7 @@ from amends.arcp.runtime.entries import NODES, NodeRow, encode
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.quota import Quota
 from amends.arcp.runtime.sessions import Sessions
 from amends.arcp.runtime.steps import done_at_once
 from amends.arcp.wire import new_id
@@ -91,8 +92,9 @@ class Node:
         self.running = 0
         self.draining = False
         self.strangers = 0
-        self.active: dict[str, int] = {}
-        """Jobs of each principal that were accepted here and have not ended."""
+        self.quota = Quota(self)
+        self.busy: list[dict[str, int]] = []
+        """For whom the other nodes work most."""
         self.peers: dict[str, tuple[Offer, ...]] = {}
         """The other nodes that are alive, and what they can run."""
         self.counts: Counter[str] = Counter()
@@ -169,10 +171,14 @@ class Node:
     async def meet(self) -> None:
         """Hear which other nodes are alive."""
         found: dict[str, tuple[Offer, ...]] = {}
+        busy: list[dict[str, int]] = []
         async for row in self.store.table(NODES).scan():
             if row.key != self.id:
-                found[row.key] = _read_node(row.value).agents
-        self.peers = found
+                peer = _read_node(row.value)
+                found[row.key] = peer.agents
+                if peer.busy:
+                    busy.append(peer.busy)
+        self.peers, self.busy = found, busy
         self._peers_at = self.loop.time()
 
     async def announce(self) -> None:
@@ -186,6 +192,7 @@ class Node:
             sessions=len(self.sessions.attached),
             draining=self.draining,
             ended=dict(self.counts),
+            busy=self.quota.said(),
         )
         await self.store.table(NODES).put(self.id, encode(row), expires_in=self.limits.node_lease)
 
@@ -203,18 +210,6 @@ class Node:
     def has_room(self, agent: str) -> bool:
         """Whether a job can begin here at once, past nobody who waits longer."""
         return self.running < self.limits.running and not self.draining and agent not in self.backlog
-
-    def accepted(self, principal: str) -> None:
-        """Count a job."""
-        self.active[principal] = self.active.get(principal, 0) + 1
-
-    def uncount(self, principal: str) -> None:
-        """Count it no more."""
-        left = self.active.get(principal, 0) - 1
-        if left > 0:
-            self.active[principal] = left
-        else:
-            self.active.pop(principal, None)
 
     def reserve(self) -> None:
         """Take one of the places for running jobs."""

@@ -104,14 +104,14 @@ async def conclude(
         node.counts["" if error is None else error.code] += 1
         after(node, job)
     else:
-        node.uncount(job.order.principal)
+        node.quota.ended(job.order.principal)
 
 
 def after(node: Node, job: Job) -> None:
     """What follows from a job's end."""
     order = job.order
     node.gone(job)
-    node.uncount(order.principal)
+    node.quota.ended(order.principal)
     keep(node, Ended(order.job_id, order.principal, order.key, time.time()))
     if job.children:
         from amends.arcp.runtime.cancel import cancel_children
