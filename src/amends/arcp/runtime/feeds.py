@@ -29,6 +29,8 @@ OUTCOME = 2
 """Only the end of the run is wanted, with the chunks its result consists of: a repeated key."""
 
 _FASTEST, _SLOWEST = 0.02, 0.5
+_UNCALLED = 5.0
+"""Seconds between looks where a bell rings for every entry: for the one whose ring was lost with a connection."""
 
 
 class Feed:
@@ -114,7 +116,7 @@ class Feed:
             await self._bring(node, bell)
 
     async def _bring(self, node: Node, bell: Signal | None) -> None:
-        pause = _FASTEST
+        pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
         while True:
             seen = 0 if bell is None else bell.count
             try:
@@ -136,15 +138,16 @@ class Feed:
                 return
             if page:
                 pause = _FASTEST
+            if len(page) > 1 or (page and bell is None):
                 continue
-            if pause >= _SLOWEST and await node.ledger.forgotten(self.job_id):
+            if pause >= longest and await node.ledger.forgotten(self.job_id):
                 self.session.detach(self.job_id)
                 return
             if bell is None:
                 await asyncio.sleep(pause)
             else:
-                await bell.wait(seen, _SLOWEST)
-            pause = min(pause * 2, _SLOWEST)
+                await bell.wait(seen, max(pause, _SLOWEST))
+            pause = min(pause * 2, longest)
 
 
 def _belongs_to_outcome(mark: Mark) -> bool:

@@ -319,7 +319,7 @@ class Ledger:
 
     async def forget(self, job_id: str, principal: str, key: str | None) -> None:
         """Remove an ended job with all that is kept of it."""
-        await self.store.table(JOBS).delete(f"{digest(principal)}/{job_id}")
+        await self.store.table(JOBS).discard(f"{digest(principal)}/{job_id}")
         if key is not None:
             row = await self.store.table(KEYS).get(key)
             if row is not None and _read_key(row.value).job_id == job_id:
