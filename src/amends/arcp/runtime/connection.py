@@ -13,8 +13,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.admission import submit
-from amends.arcp.runtime.greeting import error_of, welcomed
+from amends.arcp.runtime.greeting import welcomed
 from amends.arcp.runtime.noticing import Noticing
+from amends.arcp.runtime.refusal import refusal
 from amends.arcp.runtime.requests import HANDLERS, Handler
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, read, write
@@ -114,7 +115,7 @@ async def _submitted(session: Session, message: Envelope) -> None:
         await _answered(submit, session, message)
     except Exception:  # noqa: BLE001 - nobody waits for this task: whoever submitted is told
         _log.exception("a submission failed")
-        session.say("job.error", error_of(InternalError(), request_id=message.id), trace=message.trace_id)
+        session.say("job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id)
     finally:
         session.newborn = None
 
@@ -124,16 +125,16 @@ async def _answered(handler: Handler, session: Session, message: Envelope) -> No
     try:
         await handler(session, message)
     except ARCPError as error:
-        session.say("job.error", error_of(error, request_id=message.id), trace=message.trace_id)
+        session.say("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
     except StoreError:
         _log.exception("a request failed: the store fails")
-        session.say("job.error", error_of(InternalError(), request_id=message.id), trace=message.trace_id)
+        session.say("job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id)
 
 
 async def _end(session: Session, error: FaultError) -> None:
     """End the connection and say why; the session can be resumed."""
     session.go_on()
-    frame = write(envelope("session.error", error_of(error), session_id=session.id))
+    frame = write(envelope("session.error", refusal(error), session_id=session.id))
     try:
         async with asyncio.timeout(5):
             await session.connection.send(frame)

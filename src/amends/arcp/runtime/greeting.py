@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
+from amends.arcp.runtime.refusal import refusal
 from amends.arcp.runtime.resumption import known, replay
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
@@ -25,8 +26,7 @@ from amends.arcp.wire import (
     read_payload,
     write,
 )
-from amends.arcp.wire.messages import Auth, Capabilities, Error, Hello, Peer, Resume, Welcome
-from amends.dialects import arcp as dialect
+from amends.arcp.wire.messages import Auth, Capabilities, Hello, Peer, Resume, Welcome
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError, UnauthenticatedError
 from amends.stores import StoreError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["error_of", "welcomed"]
+__all__ = ["welcomed"]
 
 _log = logging.getLogger("amends.arcp")
 
@@ -143,20 +143,6 @@ async def _refuse(connection: Connection, error: FaultError) -> None:
     """Say why there is no session."""
     try:
         async with asyncio.timeout(5):
-            await connection.send(write(envelope("session.error", error_of(error))))
+            await connection.send(write(envelope("session.error", refusal(error))))
     except (ConnectionLost, TimeoutError):
         pass
-
-
-def error_of(error: FaultError, request_id: str | None = None) -> Error:
-    """An error on the wire (R2): of a session, or of the request it answers."""
-    told: dict[str, Any] = dialect.encode(error.fault)
-    return Error(
-        told["code"],
-        told["message"],
-        told["retryable"],
-        told.get("details"),
-        final_status="error" if request_id is not None else None,
-        completed_at=now_text() if request_id is not None else None,
-        request_id=request_id,
-    )

@@ -207,4 +207,4 @@ async def unsubscribe(session: Session, message: Envelope) -> None:
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
-    session.detach(request.job_id)
+    session.leave(request.job_id)

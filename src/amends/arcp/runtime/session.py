@@ -13,8 +13,10 @@ from amends.arcp.runtime.entries import Mark
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.numbering import Attached
 from amends.arcp.runtime.outgoing import Outgoing
+from amends.arcp.runtime.refusal import refusal
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
+from amends.errors.arcp import JobNotFoundError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
@@ -131,6 +133,13 @@ class Session(Outgoing):
             feed.begin(self.node)
 
     def detach(self, job_id: str) -> None:
+        """There is nothing left to listen to: the job is no longer kept. Whoever waits for its end is told."""
+        feed = self.feeds.get(job_id)
+        if feed is not None:
+            self.leave(job_id)
+            self.say("job.error", refusal(JobNotFoundError(), of_job=True), job_id=job_id, trace=feed.trace)
+
+    def leave(self, job_id: str) -> None:
         """Listen to it no more."""
         feed = self.feeds.pop(job_id, None)
         if feed is not None:

@@ -1,0 +1,86 @@
+"""Jobs that are no longer kept: to whoever asks for one there is none, and nobody waits for its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from amends.arcp import connect
+from amends.arcp.errors import JobNotFoundError
+from tests.arcp.raw import connected
+
+SOON = {"finished": 0, "node_lease": 0.1}
+
+
+async def forgotten(runtime, job_id):
+    async with asyncio.timeout(100):
+        while not await runtime.node.ledger.forgotten(job_id):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
+async def test_there_is_no_such_job_any_more(store_url, begin):
+    """Subscribing and cancelling answer JOB_NOT_FOUND as for a job that never was, and no listing shows it."""
+    runtime = await begin(store_url, limits=SOON)
+    raw = await connected(runtime)
+    job_id = (await raw.run("echo", 1))["job_id"]
+    await forgotten(runtime, job_id)
+    answers = []
+    for missing in (job_id, "job_that_never_was"):
+        for payload in ({"job_id": missing}, {"job_id": missing, "history": True, "from_event_seq": 0}):
+            answers.append(await raw.answer(await raw.send("job.subscribe", payload)))
+        answers.append(await raw.answer(await raw.send("job.cancel", {}, job_id=missing)))
+    assert {(answer["type"], answer["payload"]["code"]) for answer in answers} == {
+        ("job.error", "JOB_NOT_FOUND")
+    }
+    assert len({str(answer["payload"].get("details")) for answer in answers}) == 1
+    listed = await raw.answer(await raw.send("session.list_jobs", {}))
+    assert listed["payload"]["jobs"] == []
+    await raw.close()
+
+
+async def test_a_client_is_told_over_websocket(begin):
+    """`subscribe` raises, and leaves nothing behind that would keep the next one from asking."""
+    runtime = await begin(limits=SOON)
+    async with runtime.listen("127.0.0.1", 0) as server, connect(server.url, token="alice-token") as client:
+        handle = await client.submit("echo", 1)
+        assert await handle.done == 1
+        await forgotten(runtime, handle.job_id)
+        for _ in range(2):
+            with pytest.raises(JobNotFoundError):
+                await client.subscribe(handle.job_id)
+
+
+@pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
+async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkeypatch):
+    """A node that could not read a job's log until it was dropped: its watchers get an end, not silence."""
+    first = await begin(store_url, limits=SOON)
+    second = await begin(store_url, limits={"finished": 0})
+    raw, watcher = await connected(first), await connected(second)
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    await raw.until("job.event")
+    async with connect(second, token="alice-token") as client:
+        reading = asyncio.Event()
+        entries = second.node.ledger.entries
+
+        async def blind(job_id, start):
+            return await entries(job_id, start) if reading.is_set() else []
+
+        monkeypatch.setattr(second.node.ledger, "entries", blind)
+        await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
+        handle = await client.subscribe(job_id)
+        await raw.send("job.cancel", {}, job_id=job_id)
+        await raw.end(job_id)
+        await forgotten(first, job_id)
+        reading.set()
+        told = await watcher.until("job.error")
+        assert (told["job_id"], told["payload"]["code"], told["payload"]["final_status"]) == (
+            job_id,
+            "JOB_NOT_FOUND",
+            "error",
+        )
+        assert "event_seq" not in told
+        with pytest.raises(JobNotFoundError):
+            await handle.done
+    await asyncio.gather(raw.close(), watcher.close())
