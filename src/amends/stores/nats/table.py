@@ -24,7 +24,8 @@ __all__ = ["NatsTable"]
 
 _ID, _LAST, _TTL = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence", "Nats-TTL"
 _KEY, _EXPIRES, _DELETED = "Amends-Key", "Amends-Expires-Ms", "Amends-Deleted"
-# How long a deletion is remembered: as long as a copy of the value could be on its way from a server that was away.
+# How long a deletion is remembered: longer than a server keeps what it has removed only in mind (two minutes, its
+# `sync_interval`). Killed before that, it finds the removed value in its files again, and only the mark tells it otherwise.
 _DELETION_KEPT = "300s"
 _STALE, _PAUSE = 40, 0.05
 """Looks at a copy that is behind, and seconds between them."""
