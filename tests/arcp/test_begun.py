@@ -1,0 +1,86 @@
+"""Between writing that a job begins and beginning it a store may fail: the job comes to an end all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+import pytest
+
+from amends.arcp.runtime.entries import Order
+from amends.stores import StoreUnavailableError
+from tests.arcp.raw import connected
+
+BUDGET = {"cost.budget": ["USD:5.00"]}
+
+
+async def left_over(input, ctx):
+    """Says what is left of its budget."""
+    return ctx.budget
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes the next readings of a job's history fail."""
+
+    def fail(node, times=1):
+        history, left = node.ledger.history, times
+
+        async def failing(job_id):
+            nonlocal left
+            if left > 0:
+                left -= 1
+                raise StoreUnavailableError("away", executed="no")
+            async for found in history(job_id):
+                yield found
+
+        monkeypatch.setattr(node.ledger, "history", failing)
+        return lambda: left
+
+    return fail
+
+
+async def test_taken_from_a_queue(store_url, begin, failing):
+    """It is put back by whoever could not begin it, and done; nothing is counted that does not run."""
+    runtime = await begin(store_url, limits={"node_lease": 0.3})
+    runtime.register_agent("again", left_over, repeatable=True)
+    node = runtime.node
+    given = Order(
+        job_id=f"job_{uuid.uuid4().hex}",
+        principal="alice",
+        session="sess_x",
+        agent="again@1.0.0",
+        created=time.time(),
+        trace="a" * 32,
+        grants={"cost.budget": ("USD:5.00",)},
+        repeatable=True,
+    )
+    left = failing(node)
+    await node.ledger.accept(given, here=True)
+    await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
+    node.wanted.set()
+    async with asyncio.timeout(100):
+        while not (tail := await node.ledger.tail(given.job_id))[1].ended:
+            await asyncio.sleep(0.01)
+    assert left() == 0
+    assert b'"result":{"USD":"5.00"}' in bytes(tail[1].payload)
+    assert not node.jobs
+    assert not node.running
+    assert not node.quota.here
+
+
+async def test_run_again_under_its_key(store_url, begin, failing):
+    """Whoever asked is told that the runtime failed; the run is not left hanging, and its key says that it is in doubt."""
+    runtime = await begin(store_url, limits={"node_lease": 0.3})
+    raw = await connected(runtime)
+    asked = {"lease_request": BUDGET, "idempotency_key": "k"}
+    assert (await raw.run("flaky", {"fails": 1}, **asked))["type"] == "job.error"
+    left = failing(runtime.node)
+    answer = await raw.submit("flaky", {"fails": 1}, **asked)
+    assert (answer["type"], answer["payload"]["code"], left()) == ("job.error", "INTERNAL_ERROR", 0)
+    assert not runtime.node.quota.here
+    assert not runtime.node.running
+    end = await raw.run("flaky", {"fails": 1}, **asked)
+    assert end["payload"]["details"]["in_doubt"] is True
+    await raw.close()
