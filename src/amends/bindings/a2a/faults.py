@@ -120,13 +120,15 @@ class Progress:
             # What the task was before is said by what it is now.
             self._held = [each for each in self._held if not each.HasField("task")]
         self._state(event, task.status)
-        if any(_says_error(artifact.parts) for artifact in task.artifacts):
-            self._hold(event)
-            if self._over:
-                self.ended()
-            return False
-        if task.artifacts:
-            self.content = True
+        content = False
+        for artifact in task.artifacts:
+            if _says_error(artifact.parts):
+                self._hold(event)
+                if self._over:
+                    self.ended()
+                return False
+            content = True
+        self.content = self.content or content
         return True
 
     def _hold(self, event: StreamResponse) -> None:
