@@ -149,8 +149,8 @@ async def test_one_bad_answer_does_not_disturb_the_others(nothing_left):
     """The plain client's session ends with the first lost connection; here the failure is one call's."""
     from tests.http.serving import serve
 
-    app = official(Shop()).streamable_http_app()
-    lost = []
+    shop, lost = Shop(), []
+    app = official(shop).streamable_http_app()
 
     async def losing(scope, receive, send):
         if lost and scope["type"] == "http" and scope["method"] == "POST":
@@ -165,8 +165,8 @@ async def test_one_bad_answer_does_not_disturb_the_others(nothing_left):
     with serve(losing, lifespan="on") as url:
         async with Client(f"{url}/mcp", mode="legacy", policy=NONE) as client:
             await client.call_tool("add", {"a": 1})
-            slow = asyncio.create_task(client.call_tool("slow", {"seconds": 0.5}))
-            await asyncio.sleep(0.2)
+            slow = asyncio.create_task(client.call_tool("slow", {"seconds": 1}))
+            await until(lambda: shop.calls.get("slow"))
             lost.append(1)
             with pytest.raises(FaultError):
                 await client.call_tool("add", {"a": 1})
