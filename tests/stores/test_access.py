@@ -12,7 +12,7 @@ import pytest
 
 from amends import stores
 from amends.stores import ConflictError, LeaseLostError, StoreUnavailableError
-from amends.stores.sqlite import access
+from amends.stores.sqlite import access, patience
 
 BIG = b"x" * (access.ROOM + 1)
 LOOP, WRITER, READER = "MainThread", "amends-sqlite-write", "amends-sqlite-read"
@@ -51,8 +51,12 @@ def asked(monkeypatch):
 @pytest.fixture
 def unhurried(monkeypatch):
     """A busy machine makes everything look slow, and would have the thread asked sooner than meant here."""
-    for name, value in {"_LENT": 60.0, "_SLOW": 60.0, "_SPARED": 0.0, "_SPARED_FIRST": 0.0}.items():
-        monkeypatch.setattr(access, name, value)
+    monkeypatch.setattr(access, "_LENT", 60.0)
+    for name in ("_LENT", "_STALL", "_SLOW"):
+        monkeypatch.setattr(patience, name, 60.0)
+    for name in ("_SPARED", "_SPARED_FIRST"):
+        monkeypatch.setattr(patience, name, 0.0)
+    monkeypatch.setattr(patience, "_IN_A_ROW", 10_000)
 
 
 @contextmanager
@@ -101,6 +105,24 @@ async def test_commits_that_wait_for_the_disk_are_the_threads(asked, path):
         with places(asked, LOOP, WRITER):
             await everything(full, "n")
         assert {word for who, word in asked if who == LOOP} == {"SELECT"}
+
+
+async def test_commits_wait_for_a_disk_on_the_loop_once_it_has_shown_to_be_quick(
+    asked, unhurried, path, monkeypatch
+):
+    monkeypatch.setattr(patience, "_QUICK", 60.0)
+    monkeypatch.setattr(access, "_MOMENT", 60.0)
+    async with await stores.open(f"sqlite:///{path}") as full:
+        for n in range(patience._PROOF):
+            with places(asked, WRITER):
+                await full.table("t").put("k", b"%d" % n)
+        with places(asked, LOOP):
+            await everything(full, "n")
+        monkeypatch.setattr(patience, "_QUICK", 0.0)
+        with places(asked, LOOP):
+            await full.table("t").put("k", b"")
+        with places(asked, WRITER):
+            await full.table("t").put("k", b"")
 
 
 async def test_large_values_are_the_threads(asked, unhurried, normal):
@@ -226,6 +248,7 @@ async def test_a_lock_that_goes_away_is_waited_for(path, normal):
 
 async def test_endless_callers_leave_turns_to_others(normal, monkeypatch):
     monkeypatch.setattr(access, "_LENT", 0.001)
+    monkeypatch.setattr(patience, "_LENT", 0.001)
 
     async def turns_during(step):
         async def count():
@@ -308,6 +331,7 @@ async def test_the_loop_waits_a_moment_for_the_disk_and_no_longer(path, unhurrie
 
 
 async def test_answers_that_come_just_when_patience_ends(path, unhurried, monkeypatch):
+    monkeypatch.setattr(patience, "_QUICK", 0.0)
     async with await stores.open(f"sqlite:///{path}?synchronous=full") as full:
         for n in range(1, 401):
             monkeypatch.setattr(access, "_MOMENT", 0.000005 * (n % 80))
@@ -319,8 +343,8 @@ async def test_answers_that_come_just_when_patience_ends(path, unhurried, monkey
 
 async def test_a_disk_that_stays_slow_is_waited_for_ever_more_rarely(path, monkeypatch):
     monkeypatch.setattr(access, "_MOMENT", 0.0)
-    monkeypatch.setattr(access, "_SPARED", 60.0)
-    monkeypatch.setattr(access, "_SPARED_FIRST", 60.0)
+    monkeypatch.setattr(patience, "_SPARED", 60.0)
+    monkeypatch.setattr(patience, "_SPARED_FIRST", 60.0)
     async with await stores.open(f"sqlite:///{path}") as full:
         waited = []
         do_soon = full.access._writer.do_soon
@@ -333,13 +357,13 @@ async def test_a_disk_that_stays_slow_is_waited_for_ever_more_rarely(path, monke
 
 
 async def test_a_slow_commit_spares_the_loop_for_a_while(asked, unhurried, normal, monkeypatch):
-    monkeypatch.setattr(access, "_SLOW", -1.0)
-    monkeypatch.setattr(access, "_SPARED", 60.0)
-    monkeypatch.setattr(access, "_SPARED_FIRST", 60.0)
+    monkeypatch.setattr(patience, "_SLOW", -1.0)
+    monkeypatch.setattr(patience, "_SPARED", 60.0)
+    monkeypatch.setattr(patience, "_SPARED_FIRST", 60.0)
     await normal.table("t").put("k", b"")
     with places(asked, WRITER):
         await normal.table("t").put("k", b"")
         await normal.table("t").put("k", b"")
-    monkeypatch.setattr(normal.access, "_spared_until", 0.0)
+    monkeypatch.setattr(normal.access._patience, "_spared_until", 0.0)
     with places(asked, LOOP):
         await normal.table("t").put("k", b"")

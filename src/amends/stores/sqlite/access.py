@@ -6,14 +6,15 @@ a hundred. So the loop does what cannot keep it, on a connection of its own that
 
 - A read of one row or of a short page is done by the loop. Scans, counts, values above `ROOM`, and reads that meet a
   lock are the reader's.
-- A write is done by the loop when `synchronous=normal` makes its commit a copy into the system's cache, and it is small. Commits
-  that wait for the disk, transactions of the user's, large values, and writes that meet another process's lock
-  are the writer thread's. When nothing else is under way, the loop waits `_MOMENT` for it, which on a fast disk is
+- A write is done by the loop when it is small and its commit takes no time: because `synchronous=normal` makes it a copy into
+  the system's cache, or because the disk has shown that it is quick (see `patience`). Transactions of the user's, large
+  values, and writes that meet another process's lock are the writer thread's, and so is every commit that waits for a disk
+  of which nothing is known. When nothing else is under way, the loop waits `_MOMENT` for the thread, which on a fast disk is
   all it takes; what takes longer is awaited like everything else.
 - Writers that come together are the thread's, all that wait in one transaction.
 - The loop lends its time: after `_LENT` seconds of reads others get a turn, and after as many of writes the next
-  goes to the thread and is awaited. That also moves the write-ahead log into the file, so that no such checkpoint falls on the
-  loop. After a moment was not enough, or a write of its own took longer than `_SLOW`, the loop is spared for a while.
+  goes to the thread and is awaited. Now and then one does so anyway, and moves the write-ahead log into the file: no such
+  checkpoint falls on the loop.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Generic, TypeVar
 from amends.stores.errors import StoreClosedError
 from amends.stores.sqlite.commit import in_transaction
 from amends.stores.sqlite.file import File, meaning
+from amends.stores.sqlite.patience import Patience
 from amends.stores.sqlite.threads import Later, Reader, Writer
 
 __all__ = ["NO_BOUND", "ROOM", "Access", "Elsewhere", "Rows"]
@@ -39,10 +41,6 @@ T = TypeVar("T")
 ROOM = 65_536
 NO_BOUND = 2**62
 _LENT = 0.004
-# More than being preempted on a busy machine, less than anybody would call responsive.
-_SLOW = 0.02
-_SPARED = 1.0
-_SPARED_FIRST = 0.002
 # How long the loop waits for the thread: several fsyncs of a fast disk, and nothing anybody notices.
 _MOMENT = 0.001
 
@@ -81,12 +79,9 @@ class Access:
         self._file = file
         self._writer = writer
         self._reader = reader
-        self._commits_wait = file.synchronous != "normal"
+        self._patience = Patience(asyncio.get_running_loop(), commits_wait=file.synchronous != "normal")
         self.closed = False
         self._read_for = 0.0
-        self._wrote_for = 0.0
-        self._spare = 0.0
-        self._spared_until = 0.0
 
     async def read(self, rows: Rows[R], ask: Callable[[R], T]) -> T:
         """Ask for a little, wherever it is answered sooner."""
@@ -138,7 +133,7 @@ class Access:
             Later: the thread is at it.
         """
         begin = perf_counter()
-        if not self._commits_wait and self._may_lend(begin):
+        if self._patience.trusts and self._may_lend(begin):
             try:
                 return self._write_here(rows.near, ask, begin, alone)
             except Elsewhere:
@@ -167,15 +162,14 @@ class Access:
         begin = perf_counter()
         if self.closed or not self._may_lend(begin):
             raise Later(self.submit(work, alone=alone, isolated=isolated))
+        settle = self._patience.waited
         try:
-            answer = self._writer.do_soon(work, _MOMENT, alone=alone, isolated=isolated)
+            return self._writer.do_soon(work, _MOMENT, alone=alone, isolated=isolated)
         except Later:
-            self._lose_patience(begin)
+            settle = self._patience.waited_in_vain
             raise
         finally:
-            self._wrote_for += perf_counter() - begin
-        self._spare /= 2
-        return answer
+            settle(begin, perf_counter())
 
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
@@ -183,7 +177,7 @@ class Access:
         """Have the writer's thread do it, in its own time."""
         self._check_open()
         future = self._writer.submit(work, isolated=isolated, alone=alone)
-        self._wrote_for = 0.0
+        self._patience.gave()
         return future
 
     def shut(self) -> None:
@@ -204,9 +198,7 @@ class Access:
             raise StoreClosedError(self._url)
 
     def _may_lend(self, now: float) -> bool:
-        return not (
-            self._wrote_for > _LENT or self.closed or not self._writer.idle or now < self._spared_until
-        )
+        return self._patience.left(now) and self._writer.idle and not self.closed
 
     def _write_here(self, near: R, ask: Callable[[R], T], begin: float, alone: bool) -> T:
         try:
@@ -216,19 +208,9 @@ class Access:
                 raise Elsewhere from None
             raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
         finally:
-            end = perf_counter()
-            self._wrote_for += end - begin
-            if end - begin > _SLOW:
-                self._lose_patience(end)
-            else:
-                self._spare /= 2
+            self._patience.did(begin, perf_counter())
         self._writer.committed()
         return answer
-
-    def _lose_patience(self, now: float) -> None:
-        """One slow commit costs little; a disk that stays slow is tried ever more rarely."""
-        self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
-        self._spared_until = now + self._spare
 
 
 def _busy(error: sqlite3.Error) -> bool:

@@ -1,0 +1,101 @@
+"""
+What of its time the event loop gives to writes, and whether it trusts the disk with it.
+
+The loop lends its time: after `_LENT` seconds of writes without a turn for others the next one is the thread's, and awaited.
+So is one in `_IN_A_ROW`, whoever had turns: the thread's commits also move the write-ahead log into the file. After a
+write that took long, or that the loop waited for in vain, it is spared for a while; for ever longer, if that goes on.
+
+A commit that waits for the disk cannot be left half way, so the loop does it only on a disk that has earned it: the last
+`_PROOF` commits in a row, done by the thread, were quick. One that is not quick ends that, and all of it has to be shown
+again. After one that held the loop up for longer than `_STALL` it is twice as much each time: a disk that
+stalls now and then is soon left to the thread for good, and has to be quick for long to be forgiven.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+
+__all__ = ["Patience"]
+
+_LENT = 0.004
+_IN_A_ROW = 128
+# More than being preempted on a busy machine, less than anybody would call responsive.
+_SLOW = 0.02
+_SPARED = 1.0
+_SPARED_FIRST = 0.002
+# Several fsyncs of a fast disk, with room for a busy machine, and nothing anybody notices.
+_QUICK = 0.001
+_STALL = 0.004
+_PROOF = 32
+_MOST_PROOF = 1 << 16
+# So many times the proof it takes to be forgiven one stall.
+_FORGIVEN = 16
+
+
+class Patience:
+    """One store's: told how long each write took, it says who does the next."""
+
+    __slots__ = ("_in_a_row", "_lent", "_loop", "_proof", "_quick", "_spare", "_spared_until", "_waits")
+
+    def __init__(self, loop: AbstractEventLoop, *, commits_wait: bool) -> None:
+        self._loop = loop
+        self._waits = commits_wait
+        self._in_a_row = 0
+        self._lent = 0.0
+        self._spare = 0.0
+        self._spared_until = 0.0
+        self._quick = 0
+        self._proof = _PROOF
+
+    def left(self, now: float) -> bool:
+        """Whether the loop has time for a write at all."""
+        return self._lent <= _LENT and self._in_a_row < _IN_A_ROW and now >= self._spared_until
+
+    @property
+    def trusts(self) -> bool:
+        """Whether it may do the commit itself."""
+        return not self._waits or self._quick >= self._proof
+
+    def did(self, begin: float, end: float) -> None:
+        """The loop did a write itself."""
+        took = end - begin
+        self._in_a_row += 1
+        self._judge(took)
+        if took > _STALL:
+            self._proof = min(2 * self._proof, _MOST_PROOF)
+        if took > _SLOW:
+            self._lose(end)
+        else:
+            self._spare /= 2
+
+    def waited(self, begin: float, end: float) -> None:
+        """It waited for the thread, and had its answer."""
+        self._judge(end - begin)
+        self._spare /= 2
+
+    def waited_in_vain(self, begin: float, end: float) -> None:
+        """It waited, and went on without one."""
+        self._judge(end - begin)
+        self._quick = 0
+        self._lose(begin)
+
+    def gave(self) -> None:
+        """It left a write to the thread, and gives others a turn."""
+        self._turn()
+        self._in_a_row = 0
+
+    def _turn(self) -> None:
+        self._lent = 0.0
+
+    def _judge(self, took: float) -> None:
+        if not self._lent:
+            self._loop.call_soon(self._turn)
+        self._lent += took
+        self._quick = self._quick + 1 if took < _QUICK else 0
+        if self._quick >= _FORGIVEN * self._proof > _FORGIVEN * _PROOF:
+            self._proof //= 2
+
+    def _lose(self, now: float) -> None:
+        """One slow commit costs little; a disk that stays slow is tried ever more rarely."""
+        self._spare = min(max(2 * self._spare, _SPARED_FIRST), _SPARED)
+        self._spared_until = now + self._spare
