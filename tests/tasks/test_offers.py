@@ -3,8 +3,8 @@
 import pytest
 
 from amends.errors import task as errors
-from amends.tasks import Agent, Capability, Step, sequence
-from tests.tasks.conftest import through_time
+from amends.tasks import Agent, Capability, Step, offers, sequence
+from tests.tasks.conftest import through_time, until
 
 
 class Elsewhere(Agent):
@@ -109,3 +109,19 @@ async def test_undoing_with_an_agent_that_is_away(still, clock, after, undone, l
     assert agent.undone == undone
     assert error.details.get("notUndone") == left
     assert "10.0.0.7" not in str(error)
+
+
+async def test_a_worker_says_again_what_it_offers(open_at, store, other, monkeypatch):
+    """Its word expires, so it is renewed for as long as it lives, and taken back when it ends."""
+    monkeypatch.setattr(offers, "_EXPIRES", 0.3)
+    worker = await open_at(Agent("shop"))
+    rows, name = other.table("tasks.workers"), worker._house.worker
+    first = (await rows.get(name)).revision
+
+    async def said_again():
+        row = await rows.get(name)
+        return row is not None and row.revision > first + 2
+
+    await until(said_again)
+    await worker.close()
+    assert await rows.get(name) is None

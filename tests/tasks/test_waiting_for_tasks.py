@@ -58,3 +58,22 @@ async def test_an_answer_while_other_steps_run(open_at):
     await until(asking)
     await handle.answer("yes", step="a")
     assert (await asyncio.wait_for(handle.wait(), 100)).result == {"a": "yes", "h": "held"}
+
+
+async def test_many_are_waited_for(open_at):
+    """So many logs are followed and no more; the others are looked at now and then, and all are heard of at once here."""
+    agent, go = Agent("worker"), asyncio.Event()
+
+    @agent.capability(read_only=True)
+    async def work(number):
+        await go.wait()
+        return number
+
+    orchestrator = await open_at(agent)
+    waiting = [
+        asyncio.ensure_future((await orchestrator.submit("work", number)).wait()) for number in range(20)
+    ]
+    await until(lambda: orchestrator._waiting._following == 16)
+    go.set()
+    assert [(await each).result for each in waiting] == list(range(20))
+    assert (orchestrator._waiting._following, len(orchestrator._waiting)) == (0, 0)

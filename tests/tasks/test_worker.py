@@ -2,12 +2,14 @@
 
 import asyncio
 
+import pytest
 from msgspec.structs import replace
 
 from amends import stores
 from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
+from amends.tasks import worker as worker_module
 from amends.tasks.entries import Taken
 from amends.tasks.reading import log_name, read
 from tests.tasks.conftest import through_time, until
@@ -178,3 +180,78 @@ async def test_nobody_has_the_agent(still, clock):
     clock.pass_(31)
     await still.drain()
     assert (await handle.response()).error.code == "AGENT_NOT_FOUND"
+
+
+class FlakyQueue:
+    """A queue nothing can be taken from while its store is down."""
+
+    def __init__(self, store, queue):
+        self._store, self._queue = store, queue
+
+    def __getattr__(self, name):
+        return getattr(self._queue, name)
+
+    async def take(self, **options):
+        if self._store.down:
+            raise StoreUnavailableError("away", "no")
+        return await self._queue.take(**options)
+
+
+class FlakyStore(Flaky):
+    def queue(self, name, **options):
+        return FlakyQueue(self, self._store.queue(name, **options))
+
+
+async def test_a_store_that_is_away_while_a_worker_looks(monkeypatch, caplog):
+    """It looks again, keeps what it has, and goes on when the store is back."""
+    monkeypatch.setattr(worker_module, "_PAUSE", 0.01)
+    agent, begun, go = Agent("worker"), asyncio.Event(), asyncio.Event()
+
+    @agent.capability(read_only=True)
+    async def work(payload):
+        begun.set()
+        await go.wait()
+        return payload
+
+    async with await stores.open("memory:") as plain:
+        flaky = FlakyStore(plain)
+        async with Orchestrator([agent], store=flaky, lease=1.0) as orchestrator:
+            first = await orchestrator.submit("work", 1)
+            await begun.wait()
+            flaky.down = True
+            await plain.queue("tasks").put(b"\xff", key="poison")
+            await until(lambda: "a lease may be lost" in caplog.text)
+            await until(lambda: "looking again" in caplog.text)
+            flaky.down = False
+            go.set()
+            assert (await first.wait()).result == 1
+            assert (await orchestrator.run("work", 2)).result == 2
+            await until(lambda: not orchestrator._worker._runs)
+
+
+async def test_a_message_that_is_no_id(still, caplog):
+    """Whoever wrote it: it is put away, and is not taken for ever."""
+    await still.store.queue("tasks").put(b"\xff\xfe", key="poison")
+    assert await still.drain() == 1
+    assert await still.drain() == 0
+    assert "mistake" not in caplog.text
+
+
+async def test_a_start_that_fails_leaves_nothing_open(tmp_path):
+    """What the store said is raised, and the store that was opened for it is closed."""
+    orchestrator = Orchestrator([Agent("worker")], store=f"sqlite:///{tmp_path}/tasks.db")
+    opened = []
+
+    async def announce(self):
+        opened.append(orchestrator.store)
+        raise StoreUnavailableError("away", "no")
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoreUnavailableError):
+        patch.setattr("amends.tasks.offers.Offers.announce", announce)
+        await orchestrator.start()
+    with pytest.raises(stores.StoreClosedError):
+        await opened[0].table("tasks").get("x")
+    async with orchestrator:
+        assert orchestrator.agents["worker"].name == "worker"
+    with pytest.raises(RuntimeError, match="not open"):
+        _ = orchestrator.store

@@ -11,8 +11,8 @@ from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 
 @asynccontextmanager
-async def a2a_server(work):
-    with serve(a2a_agents.application(a2a_binding.guard(a2a_agents.Agent(work)))) as base:
+async def a2a_server(work, **options):
+    with serve(a2a_agents.application(a2a_binding.guard(a2a_agents.Agent(work, **options)))) as base:
         yield a2a_agents.card(base)
 
 
@@ -62,3 +62,48 @@ async def test_an_a2a_agent_that_is_not_there():
     async with orchestrated(A2aAgent("travel-agent", card)) as orchestrator:
         gone = await orchestrator.run("plan", "as text", agent="travel-agent", retry_policy=SOON)
         assert gone.error.code == "AGENT_UNAVAILABLE"
+
+
+async def test_what_an_a2a_agent_may_answer_with():
+    """Artifacts in pieces, files, a second question: each as what it is."""
+    from a2a.types.a2a_pb2 import Part
+
+    async def work(context, updater):
+        parts, skill = context.message.parts, context.message.metadata["skill"]
+        await updater.start_work()
+        if skill == "asks" and len(parts) < 3:
+            await updater.requires_input(updater.new_agent_message([Part(text=f"Question {len(parts)}")]))
+            return
+        if skill == "pieces":
+            await updater.add_artifact([Part(text="one")], artifact_id="r", last_chunk=False)
+            await updater.add_artifact([Part(text="two")], artifact_id="r", append=True, last_chunk=True)
+            await updater.add_artifact([Part(url="https://files.example/x", filename="x")], artifact_id="f")
+        else:
+            await updater.add_artifact(
+                [Part(text=" ".join(part.text for part in parts[1:]))], artifact_id="r"
+            )
+        await updater.complete()
+
+    async with a2a_server(work) as card:
+        agent = A2aAgent("travel-agent", card, read_only=["asks", "pieces"])
+        async with orchestrated(agent) as orchestrator:
+            pieces = await orchestrator.run("pieces", agent="travel-agent")
+            assert pieces.result == ["one", "two", {"url": "https://files.example/x", "filename": "x"}]
+            handle = await orchestrator.submit("asks", agent="travel-agent")
+            for number, answer in ((1, "Rome"), (2, {"nights": 3})):
+                assert (await handle.wait()).input["question"] == f"Question {number}"
+                await handle.answer(answer)
+            assert (await handle.wait()).result == 'Rome {"nights":3}'
+
+
+async def test_an_a2a_agent_that_answers_without_a_task():
+    """A message is an answer, too; a task that is given nothing still says so in a part."""
+    from a2a.types.a2a_pb2 import Part
+
+    async def work(context, updater):
+        (part,) = context.message.parts
+        said = updater.new_agent_message([Part(text=f"hello {part.WhichOneof('content')}")])
+        await updater.event_queue.enqueue_event(said)
+
+    async with a2a_server(work, opening=False) as card, orchestrated(A2aAgent("host", card)) as orchestrator:
+        assert (await orchestrator.run("greet", agent="host", deadline=30)).result == "hello data"

@@ -212,3 +212,30 @@ async def test_a_server_that_speaks_s3_itself():
         "file": "x.md",
     }
     await agent.close()
+
+
+async def test_a_listing_that_never_ends():
+    """So many pages are read and no more; what is on them can be called, what is not is not there."""
+    pages = []
+
+    class Endless:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *exc):
+            return None
+
+        async def list_tools(self, cursor=None):
+            pages.append(cursor)
+            tool = types.Tool(name=f"tool{len(pages)}", input_schema={"type": "object"})
+            return types.ListToolsResult(tools=[tool], next_cursor="more")
+
+        async def call_tool(self, name, arguments):
+            content = [types.TextContent(type="text", text=each) for each in (name, str(arguments))]
+            return types.CallToolResult(content=content)
+
+    async with orchestrated(McpAgent("endless", lambda: Endless())) as orchestrator:
+        assert (await orchestrator.run("nothing", agent="endless")).error.code == "CAPABILITY_NOT_FOUND"
+        assert 1 < len(pages) < 100
+        called = await orchestrator.run("tool2", "plain", agent="endless")
+        assert called.result == ["tool2", "{'input': 'plain'}"]

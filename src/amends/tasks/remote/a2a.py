@@ -10,7 +10,7 @@ import msgspec
 
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
-from amends.tasks.context import Context
+from amends.tasks.context import Context, Question
 from amends.tasks.held import Kept
 
 __all__ = ["A2aAgent"]
@@ -101,9 +101,7 @@ class A2aAgent(Agent):
         async for event in client.send_message(request):
             outcome.take(event)
         if outcome.question is not None:
-            for _ in ctx.answers:
-                ctx.ask("")
-            return ctx.ask(outcome.question)
+            raise Question(outcome.question)
         return outcome.result()
 
     async def close(self) -> None:
@@ -156,7 +154,8 @@ def _parts(skill: str, payload: Any) -> list[Any]:
 
     if isinstance(payload, str):
         return [Part(text=payload)]
-    return [] if payload is None else [ParseDict({"data": payload}, Part())]
+    # A message without parts is none, so that nothing is an empty object.
+    return [ParseDict({"data": {} if payload is None else payload}, Part())]
 
 
 def _value(part: Any) -> Any:
