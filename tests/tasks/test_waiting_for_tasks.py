@@ -33,6 +33,35 @@ async def test_waiting_for_what_is_closed(open_at):
         await waiting
 
 
+@pytest.mark.parametrize("look", [1, 2])
+async def test_closed_while_somebody_looks(open_at, monkeypatch, look):
+    """Between two times of listening, too: whoever waits is told."""
+    agent = Agent("worker")
+
+    @agent.capability(read_only=True)
+    async def slow(payload):
+        await asyncio.sleep(3600)
+
+    orchestrator = await open_at(agent)
+    waiting, looks = orchestrator._waiting, []
+    state = waiting._state
+
+    async def closing(store, id):
+        found = await state(store, id)
+        looks.append(1)
+        if len(looks) == look:
+            waiting.close()
+        return found
+
+    monkeypatch.setattr(waiting, "_state", closing)
+    await orchestrator.submit("slow", id="t")
+    await until(lambda: not orchestrator._worker.expects("t"))
+    with pytest.raises(stores.StoreClosedError):
+        await asyncio.wait_for(orchestrator.wait("t"), 100)
+    assert len(looks) == look
+    assert len(waiting) == 0
+
+
 async def test_an_answer_while_other_steps_run(open_at):
     """The step that asked goes on at once, not when another one ends."""
     free = asyncio.Event()

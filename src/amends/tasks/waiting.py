@@ -41,6 +41,7 @@ class Waiting:
         self._space, self._works = space, worker
         self._futures: dict[str, set[asyncio.Future[TaskState]]] = {}
         self._following = 0
+        self._closings = 0
 
     def __len__(self) -> int:
         """How many tasks are waited for."""
@@ -53,7 +54,8 @@ class Waiting:
                 future.set_result(state)
 
     def close(self) -> None:
-        """Nobody will hear of anything any more."""
+        """Nobody who waits will hear of anything any more."""
+        self._closings += 1
         for future in [each for group in self._futures.values() for each in group]:
             if not future.done():
                 future.set_exception(StoreClosedError("of this orchestrator"))
@@ -71,10 +73,14 @@ class Waiting:
             TaskNotFoundError: there is no such task.
             StoreClosedError: the orchestrator was closed meanwhile; the task goes on.
         """
+        closings = self._closings
         state = None if new else await self._state(store, id)
         here = self._works
         pause = _LOOK[0]
         while state is None or not _at_rest(state):
+            if self._closings != closings:
+                # While this one looked for itself, and did not listen.
+                raise StoreClosedError("of this orchestrator")
             with self._told(id) as future:
                 if here:
                     # This process does it, most likely.
@@ -98,6 +104,8 @@ class Waiting:
         try:
             yield future
         finally:
+            if future.done():
+                future.exception()  # heard, or of no use any more
             self._futures[id].discard(future)
             if not self._futures[id]:
                 del self._futures[id]
