@@ -135,13 +135,13 @@ async def test_a_replica_that_lags(store, other, monkeypatch):
 
     monkeypatch.setattr(shared, "page", lagging)
     assert [entry.seq for entry in await log.read(1)] == [1, 2, 3]
-    monkeypatch.setattr(other._streams.link, "timeout", 0.1)
 
     async def absent(*given):
         return []
 
     monkeypatch.setattr(shared, "page", absent)
-    with pytest.raises(StoreUnavailableError):
+    with monkeypatch.context() as patch, pytest.raises(StoreUnavailableError):
+        patch.setattr(other._streams.link, "timeout", 0.1)
         await log.read(1)
     # The newest alone needs no page.
     assert [entry.seq for entry in await log.read(3)] == [3]
