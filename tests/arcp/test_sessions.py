@@ -293,6 +293,20 @@ async def test_a_session_that_ran_out_while_it_was_in_use_leaves_nothing(store_u
     assert session_logs(await store.names()) == []
 
 
+async def test_a_session_left_while_it_is_renewed_leaves_nothing(store_url, begin):
+    """Its row has changed under the hands of whoever writes that it was left: it is still this node's to erase."""
+    runtime = await begin(store_url, limits={"resume_window": 0.5, "node_lease": 0.3})
+    store = runtime.node.store
+    raw = await connected(runtime)
+    await raw.run("echo", 1)
+    rows = store.table("arcp.sessions")
+    await rows.put(raw.session_id, (await rows.get(raw.session_id)).value, expires_in=0.5)
+    await raw.close()
+    async with asyncio.timeout(20):
+        while session_logs(await store.names()):
+            await asyncio.sleep(0.05)
+
+
 async def test_a_session_that_ran_out_makes_room_and_leaves_nothing(store_url, begin):
     """The oldest that was left has to go for a new one: its row is gone already, its log is not."""
     runtime = await begin(store_url, limits={"sessions_per_principal": 1})

@@ -180,10 +180,13 @@ class Sessions:
                     expires_in=self._node.limits.resume_window,
                 )
             except ConflictError:
-                self._forget(session.id)
-                if await self._rows.get(session.id) is None:
+                found = await self._rows.get(session.id)
+                if found is not None and _read_row(found.value).node == self._node.id:
+                    return  # renewed just now, which is as good
+                if found is None:
                     # Not taken by another node: its time ran out while nobody could renew it.
                     await self._erase(session.id)
+                self._forget(session.id)
 
     async def expire(self) -> None:
         """Erase what nobody came back for."""
