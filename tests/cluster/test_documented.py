@@ -210,14 +210,14 @@ async def stream(client, looks):
 
 
 async def reached(looks, wanted):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         while not looks or looks[-1] != wanted:
             await asyncio.sleep(0.02)
 
 
 def in_order(place, check):
     """Wait as the page says: until the check finds nothing."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 100
     while time.monotonic() < end:
         process = place.start(check)
         out, _ = process.communicate(timeout=60)

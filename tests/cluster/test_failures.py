@@ -43,11 +43,11 @@ async def test_two_of_three_servers_gone(machines, tmp_path):
     await asyncio.to_thread(servers.nodes[0].start)
     customer = Customer(balancer([node]), "c", at_once=2)
     going = asyncio.ensure_future(customer.go())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         while not customer.ends:
             await asyncio.sleep(0.05)
     customer.more = False
-    await asyncio.wait_for(going, 60)
+    await asyncio.wait_for(going, 100)
     assert customer.wrong == []
     raw = await session([node])
     again = await raw.run("steps", **KEYED)
@@ -99,11 +99,11 @@ async def test_clocks_that_are_wrong(machines, nats_url, tmp_path):
     customer = Customer(balancer([front]), "c", at_once=4, pause=0.0)
     going = asyncio.ensure_future(customer.go())
     async with await stores.open(nats_url) as store:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(100):
             while len(await ended_by(store, customer)) < 2:
                 await asyncio.sleep(0.1)
         customer.more = False
-        await asyncio.wait_for(going, 40)
+        await asyncio.wait_for(going, 100)
         await customer.compare(Ledger(store, "test", Limits()))
         assert customer.wrong == []
         assert customer.restarted == 0, "nobody was taken for dead"

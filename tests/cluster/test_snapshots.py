@@ -23,7 +23,7 @@ async def test_snapshots_taken_while_everything_runs(machines, tmp_path):
     await asyncio.to_thread(started, machines, node)
     customer = Customer(balancer([node]), "c", at_once=6, pause=0.02)
     going = asyncio.ensure_future(customer.go())
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(100):
         while len(customer.ends) < 12:
             await asyncio.sleep(0.05)
     accepted = dict(customer.jobs)
