@@ -11,8 +11,11 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 import websockets
+from websockets.frames import Frame, Opcode
+from websockets.streams import StreamReader
 
 from amends.arcp.transports import ConnectionLost, asgi, memory, stdio, websocket
+from amends.arcp.transports.frames import text_frame
 
 LIMIT = 1000
 
@@ -373,6 +376,34 @@ async def test_a_peer_of_the_library_itself():
         await peer.send(b"\xff\xfe", text=True)
         await peer.wait_closed()
     assert echo.served == [b"\xff\xfe"]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 200_000])
+def test_the_library_reads_our_frames(size, masked):
+    """Every form of the length, either side's, read by the library's own parser as one whole text frame."""
+    data = ("ä" * (size // 2) + "x" * (size % 2)).encode()
+    stream = StreamReader()
+    stream.feed_data(text_frame(data, masked=masked))
+    with pytest.raises(StopIteration) as done:
+        next(Frame.parse(stream.read_exact, mask=masked))
+    frame = done.value.value
+    assert (frame.opcode, frame.fin, bytes(frame.data)) == (Opcode.TEXT, True, data)
+    assert not stream.buffer
+
+
+def test_no_two_frames_are_masked_alike():
+    assert len({text_frame(b"the same", masked=True) for _ in range(50)}) == 50
+
+
+async def test_a_connection_with_extensions_is_the_librarys_to_write():
+    """Whoever asks for compression gets it, both ways."""
+    async with websocket.serve(Echo(), compression="deflate") as listening:
+        connection = await websocket.dial(listening.url, compression="deflate")
+        assert connection._protocol.extensions
+        await connection.send("ä" * 5000)
+        assert [await connection.receive() for _ in range(2)] == [("ä" * 5000).encode()] * 2
+        await connection.close()
 
 
 async def test_stdio_in_this_process(monkeypatch):

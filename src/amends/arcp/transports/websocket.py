@@ -21,7 +21,9 @@ try:
     from websockets.asyncio.client import connect as _connect
     from websockets.asyncio.server import serve as _serve
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
-    from websockets.protocol import State
+    from websockets.protocol import Side, State
+
+    from amends.arcp.transports.frames import text_frame
 except ImportError as error:  # pragma: no cover - tests run with the extra
     raise ImportError("WebSockets need the extra: pip install 'amends[arcp]'", name="websockets") from error
 
@@ -40,12 +42,14 @@ _KEEPALIVE = 30.0
 class WebSocketConnection:
     """A WebSocket, as a connection."""
 
-    __slots__ = ("_protocol", "_socket", "peer")
+    __slots__ = ("_masked", "_plain", "_protocol", "_socket", "peer")
 
     def __init__(self, socket: Any) -> None:
         """Take over a connection of the `websockets` library, either side's."""
         self._socket = socket
         self._protocol = socket.protocol
+        self._masked = socket.protocol.side is Side.CLIENT
+        self._plain = not socket.protocol.extensions
         address = socket.remote_address
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "websocket"
 
@@ -70,10 +74,14 @@ class WebSocketConnection:
         socket, protocol = self._socket, self._protocol
         if protocol.state is not State.OPEN or socket.paused or socket.transport.is_closing():
             return False
-        for frame in frames:
-            protocol.send_text(_bytes(frame))
-        # One write for all of them. An open protocol has nothing but frames to send.
-        socket.transport.write(b"".join(protocol.data_to_send()))
+        # One write for all of them. An open protocol has nothing else to send: what it says itself it has written at once.
+        if self._plain:
+            masked = self._masked
+            socket.transport.write(b"".join([text_frame(_bytes(frame), masked=masked) for frame in frames]))
+        else:
+            for frame in frames:
+                protocol.send_text(_bytes(frame))
+            socket.transport.write(b"".join(protocol.data_to_send()))
         return True
 
     async def receive(self) -> str | bytes | None:
