@@ -215,3 +215,11 @@ def test_a_missing_extra_names_the_install_line():
     code = "import sys; sys.modules['fastmcp'] = None\nimport amends.bindings.fastmcp"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "amends[fastmcp]" in done.stderr
+
+
+async def test_a_client_that_nobody_has_entered():
+    """A mistake of the program's stays one: it is no failure of a server, and nothing is repeated."""
+    client = Client(fast(Shop()))
+    for call in (client.call_tool("add", {"a": 1}), client.read_resource_mcp("shop://stock")):
+        with pytest.raises(RuntimeError, match="not connected"):
+            await call

@@ -13,6 +13,7 @@ from mcp_types import CallToolResult, TextContent
 
 from amends import FaultError, Operation, Upstream
 from amends.bindings.mcp import Client, Witness, guard
+from amends.bindings.mcp.calls import UNKNOWN
 from amends.core.terms import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
@@ -454,3 +455,30 @@ async def test_a_shared_cache_knows_servers_by_their_address_without_credentials
     client = Client("http://user:secret@127.0.0.1:9/mcp", cache=config)
     assert client.cache.target_id == "http://127.0.0.1:9/mcp"
     assert client.server == "http://user:secret@127.0.0.1:9/mcp"
+
+
+async def test_calls_that_find_the_connection_lost_make_one_anew_together():
+    """Five at once: the first connects, the others wait for it."""
+    from mcp.client._memory import InMemoryTransport
+
+    server, made = official(Shop()), []
+
+    def fresh():
+        made.append(InMemoryTransport(server))
+        return made[-1]
+
+    async with Client(fresh, mode="legacy", policy=NONE) as client:
+        await client.call_tool("add", {"a": 1})
+        client._link.lost = True
+        found = await asyncio.gather(*(client.call_tool("add", {"a": number}) for number in range(5)))
+    assert [each.content[0].text for each in found] == ["1", "2", "3", "4", "5"]
+    assert len(made) == 2
+
+
+async def test_no_limit_at_all():
+    """`limit=None`: then nothing but the caller's own cancellation ends a call."""
+    async with Client(official(Shop()), limit=None, policy=NONE) as client:
+        assert not (await client.call_tool("add", {"a": 1})).is_error
+        assert not (await client.call_tool("add", {"a": 1}, operation=UNKNOWN)).is_error
+        with pytest.raises(FaultError):
+            await client.call_tool("fails", {"kind": "budget"})

@@ -215,6 +215,9 @@ class Recovering:
 
     def _attempt(self, use: Callable[[Any], Awaitable[Any]]) -> Callable[[float | None], Awaitable[Any]]:
         """An attempt on the client's session, or where that has died on a fresh one for this attempt alone."""
+        if self._session_state.session_task is None:  # type: ignore[attr-defined]
+            # Nobody has entered it: a mistake of the program's, which FastMCP has a word for.
+            _ = self.session  # type: ignore[attr-defined]
 
         async def anew() -> Any:
             async with self.new() as fresh:  # type: ignore[attr-defined]
@@ -225,11 +228,8 @@ class Recovering:
     def _died(self) -> bool:
         """Whether the session ended by itself while the client is in use."""
         state = self._session_state  # type: ignore[attr-defined]
-        task = state.session_task
-        if task is None:
-            return False
-        dispatcher = getattr(state.session, "_dispatcher", None)
-        return task.done() or getattr(dispatcher, "_closed", False) is True
+        task, dispatcher = state.session_task, getattr(state.session, "_dispatcher", None)
+        return task is not None and (task.done() or getattr(dispatcher, "_closed", False) is True)
 
 
 def _own(client: Any, method: str) -> Any:
