@@ -19,7 +19,7 @@ from mcp.server.mcpserver import MCPServer
 
 from amends.bindings.mcp import Client, guard
 
-ROUNDS, CALLS = 400, 30
+ROUNDS, CALLS = 1000, 10
 
 
 def server(*, guarded):
@@ -80,7 +80,9 @@ def measured(mode, rounds, calls):
     found = {name: [] for name in CONTENDERS}
     order = list(CONTENDERS)
     for each in contenders.values():
-        each.timed(calls)
+        each.timed(20 * calls)
+    gc.collect()
+    gc.freeze()  # what is there by now need not be looked at in every round
     gc.disable()
     for _ in range(rounds):
         random.shuffle(order)
@@ -88,6 +90,7 @@ def measured(mode, rounds, calls):
         for name in order:
             found[name].append(contenders[name].timed(calls))
     gc.enable()
+    gc.unfreeze()
     for each in contenders.values():
         each.close()
     return found
