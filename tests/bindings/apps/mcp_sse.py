@@ -13,7 +13,7 @@ from tests.http.serving import serve
 @contextmanager
 def sse_served(server):
     """The address of a server of any kind."""
-    with serve(_app(server), lifespan="on") as url:
+    with serve(_app(server), lifespan="on", timeout_keep_alive=600) as url:
         yield f"{url}/sse"
 
 
