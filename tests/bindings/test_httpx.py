@@ -152,6 +152,18 @@ def test_a_lost_response_is_repeated_with_its_key_and_never_without(caller, flak
     assert len(flaky.calls["/b"]) <= 1
 
 
+def test_a_promise_made_around_the_call_counts(caller, flaky, clock):
+    """A POST that only searches is repeated without a key, because whoever calls says that it changes nothing."""
+    flaky.script["/search"] = [500, 200]
+    searching = Operation(name="search", read_only=True)
+    url = f"{flaky.url}/search"
+    response = recover(
+        lambda: caller.call("POST", url, keys=False), operation=searching, policy=Policy(attempts=1)
+    )
+    assert response.status_code == 200
+    assert len(flaky.calls["/search"]) == 2
+
+
 def test_a_stream_is_sent_once(caller, flaky, clock):
     """A body that can be read only once is never silently replayed, whatever the answer says."""
     flaky.script["/a"] = [(429, {"retry-after": "1"}, None), 200]

@@ -4,7 +4,7 @@ import pytest
 
 from amends.core.fault import Fault, Origin
 from amends.core.terms import Recovery
-from amends.dialects import NAMES, dialect
+from amends.dialects import NAMES, decode, dialect
 from amends.dialects.translation import losses, translate
 from amends.errors import TimeoutError as AmendsTimeoutError
 
@@ -62,3 +62,13 @@ def test_an_exception_is_not_a_fault():
     """The message says where it keeps one; the type says whose mistake it is."""
     with pytest.raises(TypeError):
         translate(AmendsTimeoutError("late"), "adcp")
+
+
+@pytest.mark.parametrize("to", ["cli", "task", "adcp", "arcp"])
+def test_a_problem_without_a_detail_says_what_its_code_means(to):
+    """Only S1 may say nothing; the words are those of the code that was raised, in the parts as well."""
+    fault = decode({"status": 429, "errors": [{"status": 404}]}, "problem")
+    told, _ = translate(fault, to=to)
+    assert (fault.message, told.message) == ("", "Too many requests")
+    assert told.errors[0].message == "The thing asked for does not exist"
+    assert translate(fault, to="http")[0].message == ""

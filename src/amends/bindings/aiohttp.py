@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from uuid import uuid4
 
 try:
     import aiohttp
@@ -22,11 +21,9 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.aiohttp needs aiohttp: pip install aiohttp") from missing
 
-from msgspec.structs import replace
-
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import KEY, LIMIT, Calls, ended, failure, in_doubt
+from amends.http.calls import KEY, LIMIT, Calls, failure
 from amends.recovery.drivers import arecover
 from amends.recovery.upstream import Upstream
 
@@ -78,16 +75,7 @@ async def _send(calls: Calls, request: aiohttp.ClientRequest, handler: Handler) 
     try:
         return await arecover(attempt, **calls.options(operation, replayable=replayable))
     except FaultError as error:
-        if in_doubt(error) and calls.verify is not None:
-            seen = calls.verify(error.fault)
-            if hasattr(seen, "__await__"):
-                seen = await seen
-            if seen is False:
-                request.headers[KEY] = str(uuid4())
-                return await _send(replace(calls, verify=None), request, handler)
-            if seen is not None:
-                return seen
-        return ended(error, calls.errors)
+        return await calls.asettled(error, request.headers, lambda once: _send(once, request, handler))
 
 
 async def _checked(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:

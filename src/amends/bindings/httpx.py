@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from uuid import uuid4
 
 if TYPE_CHECKING:
     import httpx2 as library
@@ -31,11 +30,9 @@ else:
         except ImportError as missing:
             raise ImportError("amends.bindings.httpx needs an extra: pip install 'amends[http]'") from missing
 
-from msgspec.structs import replace
-
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, ended, failure, in_doubt
+from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, failure
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -123,15 +120,7 @@ class Transport(_Options, library.BaseTransport):
         try:
             return recover(attempt, **options)
         except FaultError as error:
-            if in_doubt(error) and calls.verify is not None:
-                # The server cannot tell whether it happened; somebody who can is asked, once.
-                seen = calls.verify(error.fault)
-                if seen is False:
-                    request.headers[KEY] = str(uuid4())
-                    return self._send(replace(calls, verify=None), request)
-                if seen is not None:
-                    return seen
-            return ended(error, calls.errors)
+            return calls.settled(error, request.headers, lambda once: self._send(once, request))
 
     def close(self) -> None:
         """Close what sends."""
@@ -172,16 +161,7 @@ class AsyncTransport(_Options, library.AsyncBaseTransport):
         try:
             return await arecover(attempt, **options)
         except FaultError as error:
-            if in_doubt(error) and calls.verify is not None:
-                seen = calls.verify(error.fault)
-                if hasattr(seen, "__await__"):
-                    seen = await seen
-                if seen is False:
-                    request.headers[KEY] = str(uuid4())
-                    return await self._send(replace(calls, verify=None), request)
-                if seen is not None:
-                    return seen
-            return ended(error, calls.errors)
+            return await calls.asettled(error, request.headers, lambda once: self._send(once, request))
 
     async def aclose(self) -> None:
         """Close what sends."""

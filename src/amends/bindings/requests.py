@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 try:
     import requests
@@ -23,11 +22,9 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
-from msgspec.structs import replace
-
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, ended, failure, in_doubt
+from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, failure
 from amends.recovery.drivers import recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -97,14 +94,9 @@ class Adapter(HTTPAdapter):
         try:
             return recover(attempt, **calls.options(operation, replayable=replayable))
         except FaultError as error:
-            if in_doubt(error) and calls.verify is not None:
-                seen = calls.verify(error.fault)
-                if seen is False:
-                    request.headers[KEY] = str(uuid4())
-                    return self._send(replace(calls, verify=None), request, stream, timeout, options)
-                if seen is not None:
-                    return seen
-            return ended(error, calls.errors)
+            return calls.settled(
+                error, request.headers, lambda once: self._send(once, request, stream, timeout, options)
+            )
 
 
 def _text(value: str | bytes | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.core.crosswalk import transfer
+from amends.core.crosswalk import source_row, transfer
 from amends.core.fault import Fault, Origin
 from amends.core.given import check_fault
 from amends.dialects import dialect as find_dialect
@@ -32,7 +32,17 @@ def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
     """
     check_fault("translate", fault)
     told = transfer(fault, to)
+    if to not in {fault.vocabulary, "http"}:
+        told = _worded(told)
     return told, losses(told, to)
+
+
+def _worded(fault: Fault) -> Fault:
+    """S1 may leave the detail out; the others have to say something, and what the code means is true."""
+    errors = tuple(_worded(part) for part in fault.errors)
+    if fault.message and errors == fault.errors:
+        return fault
+    return replace(fault, message=fault.message or source_row(fault).message, errors=errors)
 
 
 def losses(fault: Fault, dialect: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ What every HTTP client binding decides the same way: keys, headers, which answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from uuid import uuid4
 
@@ -43,7 +43,11 @@ _UNSAFE = frozenset({"POST", "PATCH"})
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
-    """How the calls through one transport are made. The names are those of `recover`."""
+    """
+    How the calls through one transport are made. The names are those of `recover`.
+
+    Every binding writes these options out in its own signature: that is what `help` and editors show.
+    """
 
     policy: Policy = DEFAULT
     upstream: Upstream | None = None
@@ -65,7 +69,7 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
     def operation(self, method: str, given: str | None, name: str) -> Operation:
         """What this request promises, with the key that travels with every attempt."""
         around = current_operation()
-        key = given
+        key = given or None  # an empty header is none
         if key is None and around is not None and method.upper() in _UNSAFE:
             key = around.key
         if key is None and self.keys and method.upper() in _UNSAFE:
@@ -89,6 +93,41 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
             "refresh": self.refresh if replayable else None,
             "verify": self.verify if replayable else None,
         }
+
+    def settled(
+        self, error: FaultError, headers: MutableMapping[str, Any], again: Callable[[Calls], Any]
+    ) -> Any:
+        """
+        What comes of a call that recovery gave up on: its response, where the caller wants that, or the error.
+
+        A server that cannot tell whether an earlier attempt happened is not asked again: somebody who can tell is,
+        once. Where it did not happen, `again` sends the request anew, under another key.
+        """
+        if not in_doubt(error) or self.verify is None:
+            return ended(error, self.errors)
+        return self._seen(self.verify(error.fault), error, headers, again)
+
+    async def asettled(
+        self, error: FaultError, headers: MutableMapping[str, Any], again: Callable[[Calls], Any]
+    ) -> Any:
+        """The same where hooks may be async; what `again` returns is awaited."""
+        if not in_doubt(error) or self.verify is None:
+            return ended(error, self.errors)
+        seen = self.verify(error.fault)
+        found = self._seen(await seen if hasattr(seen, "__await__") else seen, error, headers, again)
+        return await found if hasattr(found, "__await__") else found
+
+    def _seen(
+        self,
+        seen: Any,
+        error: FaultError,
+        headers: MutableMapping[str, Any],
+        again: Callable[[Calls], Any],
+    ) -> Any:
+        if seen is False:
+            headers[KEY] = str(uuid4())
+            return again(replace(self, verify=None))
+        return ended(error, self.errors) if seen is None else seen
 
     def dressing(self, accept: str | None, key: str | None, origin: str) -> dict[str, str]:
         """The headers one attempt gets. `origin` is whom it goes to: scheme, host and port."""
