@@ -1,12 +1,16 @@
 """A task's log for people."""
 
+from typing import get_args
+
 import pytest
 
 from amends import Fault
 from amends.core.decision import Decision
 from amends.core.terms import Action
 from amends.tasks import Step, entries
+from amends.tasks import timeline as timeline_module
 from amends.tasks.entries import decode, encode
+from amends.tasks.state import TaskState
 from amends.tasks.timeline import timeline
 
 FAULT = Fault(code="MCP_RATE_LIMITED", vocabulary="task", message="slow\x1b[31m down")
@@ -71,3 +75,9 @@ def test_every_record_has_its_line():
 def test_every_record_comes_back_from_the_store(record):
     """What is written is what is read."""
     assert decode(encode([record])) == [record]
+
+
+def test_every_record_is_folded_and_told():
+    """A record that is added has its place in the state and its words in the timeline."""
+    assert set(get_args(entries.Record)) == set(TaskState._FOLD) == set(timeline_module._TEXTS)
+    assert {each for each in get_args(entries.Record) if each.__name__ not in entries.__all__} == set()
