@@ -8,6 +8,9 @@ import time
 from amends import stores
 from amends.errors.task import McpRateLimitedError
 from amends.tasks import Agent, Orchestrator
+from amends.tasks.entries import Started
+from amends.tasks.journal import Journal
+from tests.cluster.machines import Wire
 
 
 async def test_a_delayed_retry_is_the_queues(nats_url):
@@ -45,3 +48,51 @@ async def _delayed(store, id):
     return [
         task async for task in store.queue("tasks").tasks() if id.encode() in task.value and task.due_in > 0
     ]
+
+
+async def test_a_late_acknowledgement_begins_nothing(nats_server, nats_url, monkeypatch):
+    """
+    A worker hears only after a cut that its word "started" stands. Its hold has run out, another one has looked and done it.
+
+    What must not happen twice happens once: whoever was late does not begin.
+    """
+    deeds = []
+
+    def made(name):
+        agent = Agent("agent")
+
+        @agent.capability(verify=lambda payload, ctx: bool(deeds) and "found")
+        async def pay(payload, ctx):
+            deeds.append(name)
+            return name
+
+        return agent
+
+    async with Wire(nats_server.port) as wire:
+        behind = nats_url.replace(str(nats_server.port), str(wire.port))
+        late = Orchestrator([made("late")], store=f"{behind}?timeout=30", lease=1.0, grace=0)
+        write, going_on = Journal.write, asyncio.Event()
+
+        async def slowly(self, records, **options):
+            done = await write(self, records, **options)
+            if self._store is late.store and isinstance(records[0], Started):
+                wire.cut()
+                going_on.set()
+                async with asyncio.timeout(30):
+                    while not deeds:
+                        await asyncio.sleep(0.02)
+            return done
+
+        monkeypatch.setattr(Journal, "write", slowly)
+        async with Orchestrator(store=nats_url, worker=False, grace=0) as client:
+            await late.start()
+            handle = await client.submit("pay", agent="agent")
+            await asyncio.wait_for(going_on.wait(), 20)
+            async with Orchestrator([made("other")], store=nats_url, lease=1.0, grace=0):
+                response = await asyncio.wait_for(handle.wait(), 30)
+            assert response.result == "other"
+            # It would have begun by now, if it did not ask whether it still may.
+            await asyncio.sleep(0.3)
+            wire.mend()
+            await late.close()
+    assert deeds == ["other"]

@@ -14,6 +14,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.terms import Executed, Recovery
 from amends.errors.base import FaultError
+from amends.stores.errors import StoreUnavailableError
 from amends.tasks import telemetry
 from amends.tasks.agent import Agent
 from amends.tasks.attempt import connect, perform, wrapped
@@ -78,6 +79,7 @@ class Tries:
             raise FaultError.from_fault(wrapped(late, agent.name, capability.name))
         if not capability.repeatable:
             await self._journal.write([Started(at=began, step=ctx.step, attempt=ctx.attempt)])
+        await self._held()
         limits = [each for each in (capability.timeout, left) if each is not None]
         with telemetry.covering(
             at=began,
@@ -88,6 +90,23 @@ class Tries:
             attempt=ctx.attempt,
         ):
             return await perform(agent, capability, given, ctx, min(limits, default=None))
+
+    async def _held(self) -> None:
+        """
+        Before anything is done: see that nobody else can be doing it by now.
+
+        What was written last may be known to stand only after a lost connection was made good. By then the hold on the task may
+        have run out, and another worker have taken it over and found this very step undone.
+
+        Raises:
+            LeaseLostError: another worker has it.
+            StoreUnavailableError: nobody can say in the time a hold lasts.
+        """
+        lease = self._journal.lease
+        if lease.expires_in <= 0:
+            await lease.extend()
+            if lease.expires_in <= 0:
+                raise StoreUnavailableError("the store takes longer than a task may be held: try again")
 
     async def undo(self, name: str) -> list[Record]:
         """
