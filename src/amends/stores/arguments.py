@@ -11,6 +11,9 @@ __all__ = ["check_key", "check_lease", "check_limit", "check_name", "check_secon
 
 def check_key(key: str, what: str = "key") -> str:
     """The text itself, if it can be stored as UTF-8."""
+    # Nearly every key there is, and checked several times per write.
+    if key.__class__ is str and key.isascii():
+        return key
     if not isinstance(key, str):
         raise TypeError(f"a {what} is text, not {type(key).__name__}")
     try:
@@ -24,22 +27,27 @@ def check_key(key: str, what: str = "key") -> str:
 
 def check_name(name: str, what: str) -> str:
     """A usable name of a log, table or queue."""
-    if not check_key(name, f"{what} name"):
+    if not (name.__class__ is str and name.isascii()):
+        check_key(name, f"{what} name")
+    if not name:
         raise ValueError(f"a {what} needs a name that is not empty")
     return name
 
 
 # SQLite's own bound is a gigabyte for a row; NATS says its much smaller one itself.
 _LARGEST = 500_000_000
+_BUFFERS = (bytes, bytearray, memoryview)
 
 
 def check_value(value: bytes) -> bytes:
     """The value as bytes; a mutable buffer is copied, because writing happens later than the call."""
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError(f"a value is bytes, not {type(value).__name__}: encode it first")
+    if value.__class__ is not bytes:
+        if not isinstance(value, _BUFFERS):
+            raise TypeError(f"a value is bytes, not {type(value).__name__}: encode it first")
+        value = bytes(value)
     if len(value) > _LARGEST:
         raise ValueTooLargeError(len(value), _LARGEST)
-    return bytes(value)
+    return value
 
 
 def check_seconds(seconds: float, what: str) -> float:

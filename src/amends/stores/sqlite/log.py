@@ -53,6 +53,8 @@ class LogRows:
     Above `room` bytes a page is not read, and a value not written.
     """
 
+    __slots__ = ("_connection", "_name", "_room")
+
     def __init__(self, connection: sqlite3.Connection, name: str, room: int = NO_BOUND) -> None:
         self._connection = connection
         self._name = name

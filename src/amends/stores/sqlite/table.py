@@ -46,6 +46,8 @@ class TableRows:
     Values above `room` bytes are neither read nor written.
     """
 
+    __slots__ = ("_clock", "_connection", "_name", "_room")
+
     def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
         self._connection = connection
         self._clock = clock
