@@ -291,14 +291,18 @@ async def test_a_session_whose_row_lives_a_moment_longer(store_url, begin):
     assert raw.session_id not in node.sessions._left
 
 
-async def test_somebody_forgets_what_a_node_that_left_has_ended(store_url, begin):
+@pytest.mark.parametrize(("noticed", "lease"), [("looking", 0.5), ("asking", 3.0)])
+async def test_somebody_forgets_what_a_node_that_left_has_ended(store_url, begin, noticed, lease):
     """Its ended jobs are inherited by one of those that stay."""
-    first = await begin(store_url, limits={"node_lease": 0.5})
-    second = await begin(store_url, limits={"node_lease": 0.5})
+    first = await begin(store_url, limits={"node_lease": lease})
+    second = await begin(store_url, limits={"node_lease": lease})
     raw = await connected(first)
     job_id = (await raw.run("echo", 1))["job_id"]
     await second.node.meet()
     await first.stop()
+    if noticed == "asking":
+        # Whoever asks who is there may be the first to notice.
+        await second.node.meet()
     async with asyncio.timeout(LONG):
         while job_id not in {ended.job_id for ended in second.node.ended}:
             await asyncio.sleep(0.05)

@@ -68,7 +68,6 @@ async def vouch(node: Node) -> None:
 
 async def tend(node: Node) -> None:
     """See to everything else, three times per lease where that does not take longer."""
-    gone: set[str] = set()
     for number in itertools.count():
         try:
             await node.sessions.expire()
@@ -76,14 +75,13 @@ async def tend(node: Node) -> None:
             if node.alone:
                 node.quota.heard([row async for _, row in node.ledger.active("")], ())
             else:
-                known = set(node.peers)
                 await node.meet()
-                gone |= known - set(node.peers)
+                gone = set(node.departed)
                 await _bury(node, None if number % _EVERYTHING == 0 else {node.id, "", *gone})
                 if any(_looks(node, one) for one in gone):
                     # Nobody else would forget what it has ended.
                     await inherit(node)
-                gone.clear()
+                node.departed -= gone
             if node.credentials is not None:
                 await node.credentials.settle()
         except StoreError:

@@ -97,6 +97,8 @@ class Node:
         """For whom the other nodes work most."""
         self.peers: dict[str, tuple[Offer, ...]] = {}
         """The other nodes that are alive, and what they can run."""
+        self.departed: set[str] = set()
+        """Those that are no longer, whoever noticed it, and whom the keeper has not seen to yet."""
         self.counts: Counter[str] = Counter()
         """Jobs that ended here, by code of their error; those that succeeded under ""."""
         self.taken_over = 0
@@ -178,6 +180,7 @@ class Node:
                 found[row.key] = peer.agents
                 if peer.busy:
                     busy.append(peer.busy)
+        self.departed |= self.peers.keys() - found.keys()
         self.peers, self.busy = found, busy
         self._peers_at = self.loop.time()
 
