@@ -71,6 +71,17 @@ async def test_a_result_that_there_is_none_of(still):
     with pytest.raises(errors.InvalidFieldValueError):
         await handle.result()
     assert (await handle.cancel()).status == "cancelled"
+    agent = Agent("broken")
+
+    @agent.capability(read_only=True)
+    async def fail(payload):
+        raise errors.KnowledgeNotFoundError
+
+    still.register(agent)
+    failed = await still.submit("fail")
+    await still.drain()
+    with pytest.raises(errors.KnowledgeNotFoundError):
+        await failed.result()
 
 
 async def test_a_deadline_that_is_none(still):
