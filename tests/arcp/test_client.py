@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -37,7 +38,7 @@ async def talking(*scripts, frames=256, **bounds):
     """A client whose runtime plays these scripts, one per connection."""
     scripted = Scripted(*scripts, frames=frames)
     bounds.setdefault("resuming", QUICK)
-    async with asyncio.timeout(30), connect(scripted, token="secret", **bounds) as client:
+    async with asyncio.timeout(100), connect(scripted, token="secret", **bounds) as client:
         yield client, scripted
     await scripted.finished()
 
@@ -1273,8 +1274,10 @@ async def test_a_bug_of_ours_leaves_nobody_waiting(monkeypatch, caplog):
 async def test_pings_are_answered_and_sent():
     """6.4: an idle client pings; the runtime's pings are answered with their nonce."""
 
+    pinged = asyncio.Event()
+
     async def script(peer):
-        await peer.welcome(heartbeat_interval_sec=0.05)
+        await peer.welcome(heartbeat_interval_sec=1.0)
         await peer.say("session.ping", {"nonce": "n1"})
         pong = await peer.take("session.pong")
         assert pong["payload"]["ping_nonce"] == "n1"
@@ -1284,12 +1287,13 @@ async def test_pings_are_answered_and_sent():
             ping = await peer.take("session.ping")
             assert ping["payload"]["nonce"]
             await peer.say("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
+        pinged.set()
         await peer.accept()
         await peer.result(1, "alive")
         await peer.goodbye()
 
     async with talking(script) as (client, scripted):
-        await asyncio.sleep(0.15)
+        await pinged.wait()
         assert await (await client.submit("echo")).done == "alive"
         assert len(scripted.peers) == 1
 
@@ -1298,12 +1302,12 @@ async def test_silence_is_noticed():
     """6.4: two intervals without a word, and the connection counts as dead; then it is resumed, or lost."""
 
     async def first(peer):
-        await peer.welcome(heartbeat_interval_sec=0.02)
+        await peer.welcome(heartbeat_interval_sec=0.5)
         await peer.accept()
         await peer.take("nothing")
 
     async def second(peer):
-        await peer.welcome(token=None, heartbeat_interval_sec=0.02)
+        await peer.welcome(token=None, heartbeat_interval_sec=0.5)
         await peer.event(1)
         await peer.take("nothing")
 
@@ -1351,12 +1355,14 @@ async def test_acknowledgements_come_at_a_bounded_rate():
     async def script(peer):
         await peer.welcome()
         await peer.accept()
+        begun = time.monotonic()
         for seq in range(1, 1001):
             await peer.event(seq)
         ack = await peer.take("session.ack")
         while ack["payload"]["last_processed_seq"] < 1000:
             ack = await peer.take("session.ack")
-        assert len([message for message in peer.heard if message["type"] == "session.ack"]) <= 5
+        acks = [message for message in peer.heard if message["type"] == "session.ack"]
+        assert len(acks) <= 5 + (time.monotonic() - begun) / 0.2
         await peer.result(1001, 1)
         await peer.goodbye()
 
