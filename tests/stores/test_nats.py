@@ -12,7 +12,7 @@ import pytest
 
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
-from amends.stores.nats import errands
+from amends.stores.nats import answers, errands
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -353,3 +353,58 @@ async def test_an_errand_is_given_up_after_the_time_a_request_has(nats_server, m
             while link.open:
                 await asyncio.sleep(0.02)
         monkeypatch.undo()
+
+
+async def test_a_check_while_others_write(nats_server):
+    """What is appended, trimmed and dropped between two looks is no damage; what is missing in between is."""
+    async with await stores.open(f"{nats_server.url}/busy") as store:
+        await store.log("g/torn").append(b"1")
+        await store.log("g/torn").append(b"2")
+        await store.log("g/torn").append(b"3")
+
+        async def busy(number):
+            log = store.log(f"g/{number}")
+            while True:
+                for _ in range(3):
+                    await log.append(b"x")
+                await log.trim((await log.bounds()).last)
+                await log.drop()
+
+        writing = [asyncio.ensure_future(busy(number)) for number in range(12)]
+        for _ in range(15):
+            assert await store.check() == []
+        # The second of its three messages, gone without anybody's having asked for it.
+        streams = store._streams
+        stream = streams.stream("logs", "g")
+        await streams.link.api(f"STREAM.MSG.DELETE.{stream}", {"seq": 2})
+        found = await store.check()
+        assert found == ["log 'g/torn' should hold 3 entries and holds 2"]
+        for task in writing:
+            task.cancel()
+        await asyncio.wait(writing)
+
+
+async def test_patience_of_many_by_one_timer():
+    """Who came first has waited long enough first; who was answered, or went away, is passed over."""
+    patience = answers.Patience(0.05)
+    first, second, answered, gone = [answers.Answers() for _ in range(4)]
+    order = []
+
+    async def waiting(name, one):
+        order.append((name, await patience.next(one)))
+
+    tasks = {
+        name: asyncio.ensure_future(waiting(name, one)) for name, one in (("gone", gone), ("first", first))
+    }
+    await asyncio.sleep(0)
+    tasks["gone"].cancel()
+    tasks |= {
+        name: asyncio.ensure_future(waiting(name, one))
+        for name, one in (("answered", answered), ("second", second))
+    }
+    await asyncio.sleep(0)
+    answered.arrived.append("message")
+    answered.wake()
+    await asyncio.wait(tasks.values())
+    assert order == [("answered", "message"), ("first", None), ("second", None)]
+    patience.stop()

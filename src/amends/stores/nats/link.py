@@ -28,7 +28,7 @@ from amends.stores.errors import (
     StoreUnavailableError,
     ValueTooLargeError,
 )
-from amends.stores.nats.answers import Answers, header
+from amends.stores.nats.answers import Answers, Patience, header
 from amends.stores.nats.clock import ServerClock
 from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.errands import Errands
@@ -58,6 +58,7 @@ class Link:
         self.open: dict[str, Answers] = {}
         self.deliveries = Deliveries(self)
         self.errands = Errands(self)
+        self._patience = Patience(_PATIENCE)
         self.tokens = itertools.count()
         self.inbox = f"_INBOX.{uuid.uuid4().hex}"
         self.up = asyncio.Event()
@@ -120,6 +121,7 @@ class Link:
         """Let go; whoever waits is told."""
         self.closed = True
         self.errands.stop()
+        self._patience.stop()
         for answers in self.open.values():
             answers.broken = True
             answers.wake()
@@ -185,7 +187,10 @@ class Link:
                         continue
                     sent = True
                     left = end - time.monotonic()
-                    message = await answers.next(min(left, _PATIENCE))
+                    if left > _PATIENCE:
+                        message = await self._patience.next(answers)
+                    else:
+                        message = await answers.next(left)
                 finally:
                     del self.open[token]
                 if message is not None:

@@ -164,11 +164,11 @@ class Streams:
             if not error.missing:
                 raise
 
-    async def subjects(self, kind: str, name: str) -> dict[str, int]:
-        """How many messages each subject of a stream has."""
+    async def subjects(self, kind: str, name: str, only: str | None = None) -> dict[str, int]:
+        """How many messages each subject of a stream has; or one of them."""
         stream, found = self.stream(kind, name), dict[str, int]()
         while True:
-            body = {"subjects_filter": f"{self.subject(kind, name)}.>", "offset": len(found)}
+            body = {"subjects_filter": only or f"{self.subject(kind, name)}.>", "offset": len(found)}
             info = await self.link.api(f"STREAM.INFO.{stream}", body)
             page = info["state"].get("subjects") or {}
             found |= page

@@ -10,6 +10,7 @@ What would grow too long is replaced by its hash; the text itself then travels i
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from functools import lru_cache
 from urllib.parse import quote, unquote
@@ -17,12 +18,15 @@ from urllib.parse import quote, unquote
 __all__ = ["as_header", "from_header", "from_token", "key_filters", "key_subject", "token"]
 
 _PLAIN = frozenset((string.ascii_letters + string.digits + "_-").encode())
+_all_plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 _TOKENS = 8
 _LONGEST_TOKEN = 128
 _LONGEST_KEY = 512
 
 
 def _escaped(text: str) -> str:
+    if _all_plain(text):
+        return text  # ids mostly are
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in text.encode()) or "="
 
 
