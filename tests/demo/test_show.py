@@ -16,7 +16,7 @@ COMMAND = [sys.executable, "-m", "amends", "try"]
 @pytest.fixture(scope="module")
 def score():
     """One evening in a pipe: one JSON document, and nothing else."""
-    done = subprocess.run(COMMAND, capture_output=True, timeout=150, check=False)
+    done = subprocess.run(COMMAND, capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()
     answer = json.loads(done.stdout)
     return {row["agent"]: row for row in answer.get("data", answer)["agents"]}
