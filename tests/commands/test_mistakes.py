@@ -163,6 +163,16 @@ def test_terminals_without_colour(env):
     assert "Did you mean RATE_LIMITED?" in seen
 
 
+def test_a_locale_without_our_characters():
+    """Help and results are said all the same: in a pipe as UTF-8, on a terminal with what it can show."""
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = amends("--help", env=env)
+    assert (done.returncode, "COMMAND …" in done.stdout.decode()) == (0, True)
+    seen, code = at_a_terminal(["--help"], PYTHONIOENCODING="ascii")
+    assert code == 0
+    assert "COMMAND ?" in seen
+
+
 def test_the_help_fits_a_screen_of_24_lines_with_the_next_prompt():
     """And no line of any command's help is wider than 80 columns."""
     env = {**os.environ, "COLUMNS": "80"}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
-__all__ = ["failure", "failure_text", "success", "tell", "to_json"]
+__all__ = ["failure", "failure_text", "finite", "success", "tell", "to_json"]
 
 
 def success(data: Any, meta: dict[str, Any]) -> bytes:
@@ -41,7 +40,7 @@ def to_json(value: Any) -> bytes:
     try:
         return dumps(value, ensure_ascii=False, allow_nan=False, default=_builtin).encode() + b"\n"
     except (ValueError, TypeError):  # NaN, a lone surrogate, a key of another type
-        return dumps(_plain(_builtin(value))).encode() + b"\n"
+        return dumps(finite(_builtin(value))).encode() + b"\n"
 
 
 def _builtin(value: Any) -> Any:
@@ -50,27 +49,27 @@ def _builtin(value: Any) -> Any:
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def _plain(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """A plain value with null for numbers that are none."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-_STYLES = {"fix": "1", "code": "31", "more": "2"}
+        return {name: finite(item) for name, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def failure_text(fault: Fault) -> None:
     """A failure for a person, on stderr, the fix first."""
+    from amends.cli.colour import painter
     from amends.core.crosswalk import source_row
     from amends.core.text import strip
 
     suggestions = [strip(step) for step in fault.suggestions]
     first = suggestions[0] if suggestions else _next_step(fault) or source_row(fault).suggestion
-    lines = [_painted(first, "fix"), f"{_painted(strip(fault.code), 'code')} {strip(fault.message)}"]
+    paint = painter(sys.stderr)
+    lines = [paint(first, "bold"), f"{paint(strip(fault.code), 'red')} {strip(fault.message)}"]
     lines += [f"  {strip(part.field or part.code)}: {strip(part.message)}" for part in fault.errors]
-    lines += [_painted(step, "more") for step in suggestions[1:]]
+    lines += [paint(step, "dim") for step in suggestions[1:]]
     tell("\n".join(lines) + "\n")
 
 
@@ -78,16 +77,6 @@ def _next_step(fault: Fault) -> str | None:
     if fault.retryable and fault.retry_after is not None:
         return f"Run it again in {fault.retry_after:g} s"
     return None
-
-
-def _painted(text: str, style: str) -> str:
-    try:
-        colour = "FORCE_COLOR" in os.environ or (
-            sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        )
-    except (AttributeError, ValueError):
-        return text
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if colour else text
 
 
 def tell(text: str) -> None:

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from math import isfinite
+from io import TextIOWrapper
 from typing import Any
 
 import msgspec
@@ -134,20 +134,15 @@ def _escaped(value: Any, indent: int | None = None) -> str:
     """JSON in ASCII, for values with lone surrogates. Numbers that are none become null, as everywhere."""
     from json import dumps
 
+    from amends.cli.answers import finite
+
     separators = (",", ":") if indent is None else (",", ": ")
-    return dumps(_finite(msgspec.to_builtins(value)), indent=indent, separators=separators)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
+    return dumps(finite(msgspec.to_builtins(value)), indent=indent, separators=separators)
 
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line and say its failures, with the binding that others use for theirs."""
+    _legible()
     top = parser(argv)
     asked = take(argv, lambda flag: _NONE if flag == "--retries" else declared(top, argv, flag), piped="json")
 
@@ -157,6 +152,13 @@ def run(argv: Sequence[str]) -> int:
         return code
 
     return conduct(work, asked, success="own")
+
+
+def _legible() -> None:
+    """A program gets UTF-8, whatever the locale; a terminal that cannot show a character gets a question mark for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 _NONE: tuple[str, ...] = ()

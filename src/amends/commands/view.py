@@ -1,11 +1,11 @@
-"""How reports look to a person: a few coloured lines, the decision first. Rich where installed, plain otherwise."""
+"""How reports look to a person: a few coloured lines, the decision first."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
+from amends.cli.colour import Painter, painter
 from amends.core.decision import REASONS, Decision
 from amends.core.terms import Action
 from amends.core.text import strip
@@ -25,29 +25,6 @@ _COLOURS = {
     Action.NONE: "green",
     Action.GENERIC: "dim",
 }
-_CODES = dict(bold="1", dim="2", red="31", green="32", yellow="33", blue="34", magenta="35", cyan="36")  # noqa: C408 - one line
-
-
-class Painter:
-    """Puts colour on words, or leaves them alone."""
-
-    def __init__(self, *, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, text: str, *styles: str) -> str:
-        """`text` in the given styles."""
-        if not self._on:
-            return text
-        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
-
-
-def painter() -> Painter:
-    """Colour on a terminal, unless NO_COLOR says otherwise; FORCE_COLOR turns it on anywhere."""
-    if "FORCE_COLOR" in os.environ:
-        return Painter(on=True)
-    return Painter(
-        on=sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    )
 
 
 def sentence(decision: Decision) -> str:
