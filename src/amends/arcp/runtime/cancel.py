@@ -9,6 +9,7 @@ named in a log that every node reads, and in a table for a node that takes the j
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -81,10 +82,8 @@ async def cancel_children(node: Node, children: list[str]) -> None:
     for job_id in children:
         order = await node.ledger.order(job_id)
         if order is not None:
-            try:
+            with suppress(InvalidRequestError):
                 await cancel(node, order, "the job that asked for it has ended")
-            except InvalidRequestError:
-                continue
 
 
 def _ended() -> InvalidRequestError:

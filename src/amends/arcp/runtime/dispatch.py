@@ -17,6 +17,7 @@ from amends.arcp.runtime.admission import begin, spent
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.cancel import cancellation, end_waiting
 from amends.arcp.runtime.entries import queue_of
+from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.runner import run
 from amends.stores import ConflictError, Lease, LeaseLostError, StoreError
 
@@ -128,46 +129,57 @@ async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
 
 
 async def _take(node: Node, agent: Agent, lease: Lease) -> None:
+    """Begin what a queue has handed over, if it is still to be begun."""
+    # Before anybody waits: whoever looks for room in the meantime must not find this place free.
+    node.reserve()
+    job: Job | None = None
+    try:
+        job = await _begun(node, agent, lease)
+    finally:
+        if job is None:
+            node.release()
+    if job is None:
+        return
+    try:
+        if job.run > 1 or job.epoch > 1:
+            job.budget = await spent(node, job.order)
+        if node.credentials is not None:
+            await node.credentials.found(job)
+    except BaseException:
+        # Written down, and not run: the keeper sees to it.
+        node.quota.ended(job.order.principal)
+        job.lost()
+        raise
+    node.spawn(run(job))
+    with suppress(StoreError):
+        await lease.done()
+
+
+async def _begun(node: Node, agent: Agent, lease: Lease) -> Job | None:
+    """Write down that this node has a job; None where it is not to be had."""
     job_id = lease.value.decode()
     order, tail = await node.ledger.standing(job_id)
     if order is None or tail is None or tail[1].ended or tail[1].node:
         # It has ended, or somebody has it: the keeper sees to it if that one is dead.
         await lease.done()
-        return
+        return None
     # One that was never begun is cancelled in its log.
     if tail[1].again and await node.ledger.cancelled(job_id):
-        if await end_waiting(node, order, tail, cancellation(None)):
-            await lease.done()
-        return
-    node.reserve()
+        ended = await end_waiting(node, order, tail, cancellation(None))
+        await (lease.done() if ended else lease.give_back())
+        return None
     # However long the store takes: until the job runs here, the keeper is not to think it was given up.
     node.placing.add(job_id)
     try:
         mark = await node.ledger.start(order, tail)
     except ConflictError:
-        node.release()
         await lease.give_back()
-        return
-    except BaseException:
-        node.release()
-        raise
+        return None
     finally:
         node.placing.discard(job_id)
     job = begin(node, order, agent, mark, tail[0] + 1)
     node.quota.taken(order.principal)
     node.quota.began(order.principal)
-    try:
-        if mark.run > 1 or mark.epoch > 1:
-            job.budget = await spent(node, order)
-        if node.credentials is not None:
-            await node.credentials.found(job)
-    except BaseException:
-        # Written down, and not run: the keeper sees to it.
-        node.quota.ended(order.principal)
-        job.lost()
-        raise
     if tail[1].again:
         job.emit("status", {"phase": "restarted", "message": "The node that ran it before is gone"})
-    node.spawn(run(job))
-    with suppress(StoreError):
-        await lease.done()
+    return job
