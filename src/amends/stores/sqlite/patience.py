@@ -18,7 +18,7 @@ from asyncio import AbstractEventLoop
 __all__ = ["Patience"]
 
 _LENT = 0.004
-_IN_A_ROW = 128
+_IN_A_ROW = 256
 # More than being preempted on a busy machine, less than anybody would call responsive.
 _SLOW = 0.02
 _SPARED = 1.0
@@ -35,11 +35,23 @@ _FORGIVEN = 16
 class Patience:
     """One store's: told how long each write took, it says who does the next."""
 
-    __slots__ = ("_in_a_row", "_lent", "_loop", "_proof", "_quick", "_spare", "_spared_until", "_waits")
+    __slots__ = (
+        "_in_a_row",
+        "_lent",
+        "_loop",
+        "_proof",
+        "_quick",
+        "_spare",
+        "_spared_until",
+        "_waits",
+        "trusts",
+    )
 
     def __init__(self, loop: AbstractEventLoop, *, commits_wait: bool) -> None:
         self._loop = loop
         self._waits = commits_wait
+        self.trusts = not commits_wait
+        """Whether the loop may do a commit itself."""
         self._in_a_row = 0
         self._lent = 0.0
         self._spare = 0.0
@@ -51,33 +63,33 @@ class Patience:
         """Whether the loop has time for a write at all."""
         return self._lent <= _LENT and self._in_a_row < _IN_A_ROW and now >= self._spared_until
 
-    @property
-    def trusts(self) -> bool:
-        """Whether it may do the commit itself."""
-        return not self._waits or self._quick >= self._proof
-
     def did(self, begin: float, end: float) -> None:
         """The loop did a write itself."""
         took = end - begin
         self._in_a_row += 1
-        self._judge(took)
-        if took > _STALL:
-            self._proof = min(2 * self._proof, _MOST_PROOF)
+        self._lend(took)
         if took > _SLOW:
             self._lose(end)
         else:
             self._spare /= 2
+        if self._waits:
+            if took > _STALL:
+                self._proof = min(2 * self._proof, _MOST_PROOF)
+            self._judge(quick=took < _QUICK)
 
     def waited(self, begin: float, end: float) -> None:
         """It waited for the thread, and had its answer."""
-        self._judge(end - begin)
+        self._lend(end - begin)
         self._spare /= 2
+        if self._waits:
+            self._judge(quick=end - begin < _QUICK)
 
     def waited_in_vain(self, begin: float, end: float) -> None:
         """It waited, and went on without one."""
-        self._judge(end - begin)
-        self._quick = 0
+        self._lend(end - begin)
         self._lose(begin)
+        if self._waits:
+            self._judge(quick=False)
 
     def gave(self) -> None:
         """It left a write to the thread, and gives others a turn."""
@@ -87,11 +99,14 @@ class Patience:
     def _turn(self) -> None:
         self._lent = 0.0
 
-    def _judge(self, took: float) -> None:
+    def _lend(self, took: float) -> None:
         if not self._lent:
             self._loop.call_soon(self._turn)
         self._lent += took
-        self._quick = self._quick + 1 if took < _QUICK else 0
+
+    def _judge(self, *, quick: bool) -> None:
+        self._quick = self._quick + 1 if quick else 0
+        self.trusts = self._quick >= self._proof
         if self._quick >= _FORGIVEN * self._proof > _FORGIVEN * _PROOF:
             self._proof //= 2
 
