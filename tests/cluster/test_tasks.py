@@ -96,3 +96,53 @@ async def test_a_late_acknowledgement_begins_nothing(nats_server, nats_url, monk
             wire.mend()
             await late.close()
     assert deeds == ["other"]
+
+
+async def test_a_worker_cut_off_stops_what_must_not_happen_twice(nats_server, nats_url):
+    """Its hold has run out, and nobody can tell it: it stops before another one looks, and does it."""
+    deeds, begun = [], asyncio.Event()
+
+    def made(name, seconds):
+        agent = Agent("agent")
+
+        @agent.capability(verify=lambda payload, ctx: "late" in deeds and "found")
+        async def pay(payload, ctx):
+            begun.set()
+            try:
+                await asyncio.sleep(seconds)
+            except asyncio.CancelledError:
+                deeds.append("stopped")
+                raise
+            deeds.append(name)
+            return name
+
+        return agent
+
+    async with Wire(nats_server.port) as wire:
+        behind = nats_url.replace(str(nats_server.port), str(wire.port))
+        late = Orchestrator([made("late", 60.0)], store=f"{behind}?timeout=30", lease=1.0, grace=0)
+        async with Orchestrator(store=nats_url, worker=False, grace=0) as client:
+            await late.start()
+            handle = await client.submit("pay", agent="agent")
+            await asyncio.wait_for(begun.wait(), 20)
+            wire.cut()
+            async with Orchestrator([made("other", 0.0)], store=nats_url, lease=1.0, grace=0):
+                response = await asyncio.wait_for(handle.wait(), 30)
+            wire.mend()
+            await late.close()
+    assert response.result == "other"
+    assert deeds == ["stopped", "other"]
+
+
+async def test_a_hold_that_is_extended_lasts(nats_url):
+    """Longer than a lease, as long as the store answers."""
+    agent = Agent("agent")
+
+    @agent.capability
+    async def slow(payload, ctx):
+        await asyncio.sleep(2.0)
+        return "done"
+
+    async with Orchestrator([agent], store=nats_url, lease=0.5, grace=0) as orchestrator:
+        response = await asyncio.wait_for(orchestrator.run("slow", agent="agent"), 30)
+    assert response.result == "done"

@@ -22,6 +22,7 @@ from amends.tasks.capability import Capability, called
 from amends.tasks.context import Context, Question
 from amends.tasks.desk import TaskDesk
 from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started, Verified
+from amends.tasks.holding import held
 from amends.tasks.house import House
 from amends.tasks.journal import Journal
 from amends.tasks.judging import Judge
@@ -89,7 +90,8 @@ class Tries:
             step=ctx.step,
             attempt=ctx.attempt,
         ):
-            return await perform(agent, capability, given, ctx, min(limits, default=None))
+            work = perform(agent, capability, given, ctx, min(limits, default=None))
+            return await (work if capability.repeatable else held(self._journal.lease, work))
 
     async def _held(self) -> None:
         """
