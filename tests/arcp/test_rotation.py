@@ -9,6 +9,7 @@ import pytest
 from amends.arcp import Credential, Limits, Runtime, connect
 from amends.arcp.errors import InternalError
 from amends.arcp.runtime import issuing, rotation
+from amends.stores import StoreUnavailableError
 from tests.arcp.raw import TOKENS, connected, dial
 
 SECRET = "sk-"
@@ -25,6 +26,7 @@ class Gateway:
         self.fails = {"rotate": 0, "retire": 0, "revoke": 0}
         self.held: asyncio.Event | None = None
         self.wrong = None
+        self.asked = 0
 
     def _mint(self, id):
         self.minted += 1
@@ -47,6 +49,7 @@ class Gateway:
     async def rotate(self, grant, credential):
         assert grant.principal == "alice"
         self._fail("rotate")
+        self.asked += 1
         if self.held is not None:
             await self.held.wait()
         return self._mint(self.wrong or credential.id)
@@ -408,5 +411,108 @@ async def test_a_further_run_waits_until_the_one_before_is_revoked(store_url, be
         True,
     )
     assert (await raw.run("flaky", work, idempotency_key="k"))["payload"]["result"] == {"run": 3}
+    await settled(gateway, runtime)
+    await raw.close()
+
+
+async def test_a_store_that_fails_in_the_middle(begin, monkeypatch, caplog):
+    """Minting, rotating, retiring, revoking: nothing hangs, nothing of it is told, and in the end nothing works."""
+    gateway = Gateway()
+    runtime = await begin(credentials=gateway, limits={"node_lease": 0.1})
+    table, failing = runtime.node.store.table, set()
+
+    def fail(name, what):
+        async def away(*given, **more):
+            raise StoreUnavailableError("away", executed="no")
+
+        if what in failing:
+            failing.discard(what)
+            return away
+        return None
+
+    class Table:
+        def __init__(self, real):
+            self._real = real
+
+        def __getattr__(self, name):
+            return fail(self._real.name, name) or getattr(self._real, name)
+
+    monkeypatch.setattr(
+        runtime.node.store,
+        "table",
+        lambda name: Table(table(name)) if name == "arcp.credentials" else table(name),
+    )
+
+    async def unlucky(input, ctx):
+        id, old = ctx.credentials[0]["id"], ctx.credentials[0]["value"]
+        for what in ("get", "put"):
+            failing.add(what)
+            with pytest.raises(InternalError):
+                await ctx.rotate_credential(id)
+            assert not failing
+            assert ctx.credentials[0]["value"] == old
+        await until(lambda: len(gateway.live) == 2)
+        await ctx.rotate_credential(id)
+        return "done"
+
+    runtime.register_agent("unlucky", unlucky)
+    raw = await connected(runtime)
+    failing.add("put")
+    assert (await raw.submit("echo"))["payload"]["code"] == "INTERNAL_ERROR"
+    assert (await raw.run("unlucky"))["payload"]["result"] == "done"
+    await settled(gateway, runtime)
+    accepted = (await raw.submit("waiting"))["payload"]
+    await raw.until("job.event")
+    failing.add("delete")
+    await raw.send("job.cancel", {}, job_id=accepted["job_id"])
+    await raw.end(accepted["job_id"])
+    await settled(gateway, runtime)
+    assert SECRET not in str([m for m in raw.seen if m["type"] == "job.error"])
+    await raw.close()
+
+
+async def test_what_was_revoked_is_not_rotated(begin):
+    """Somebody else has ended the job: there is nothing to rotate, and nobody tries for ever."""
+    gateway = Gateway()
+    runtime = await begin(credentials=gateway)
+
+    async def orphaned(input, ctx):
+        await runtime.node.store.table("arcp.credentials").delete(ctx.job_id)
+        with pytest.raises(InternalError) as caught:
+            await ctx.rotate_credential(ctx.credentials[0]["id"])
+        return caught.value.retryable
+
+    runtime.register_agent("orphaned", orphaned)
+    raw = await connected(runtime)
+    assert (await raw.run("orphaned"))["payload"]["result"] is False
+    assert gateway.minted == 2
+    await raw.close()
+
+
+async def test_somebody_was_faster(store_url, begin):
+    """A row that changed while a value was minted: what was minted for nobody is retired."""
+    gateway = Gateway()
+    gateway.held = asyncio.Event()
+    runtime = await begin(store_url, credentials=gateway)
+
+    async def beaten(input, ctx):
+        id = ctx.credentials[0]["id"]
+        asked = asyncio.ensure_future(ctx.rotate_credential(id))
+        await until(lambda: gateway.asked)
+        table = runtime.node.store.table("arcp.credentials")
+        row = await table.get(ctx.job_id)
+        changed = row.value.replace(ctx.credentials[0]["value"].encode(), b"sk-other")
+        await table.put(ctx.job_id, changed)
+        gateway.live["sk-other"] = id
+        gateway.held.set()
+        with pytest.raises(InternalError):
+            await asked
+        await until(lambda: "sk-3" not in gateway.live)
+        return "beaten"
+
+    runtime.register_agent("beaten", beaten)
+    raw = await connected(runtime)
+    assert (await raw.run("beaten"))["payload"]["result"] == "beaten"
+    assert gateway.minted == 3
     await settled(gateway, runtime)
     await raw.close()
