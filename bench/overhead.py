@@ -158,7 +158,14 @@ def report(title: str, found: dict[str, list[float]]) -> list[str]:
 def main(rounds: int = ROUNDS, calls: int = CALLS) -> list[str]:
     stamina.instrumentation.set_on_retry_hooks([])
     lines = report("sync", measure(sync_contenders(), timed, rounds, calls))
-    return [*lines, "", *report("async", measure(async_contenders(), timed_async, rounds, calls))]
+    lines += ["", *report("async", measure(async_contenders(), timed_async, rounds, calls))]
+    return [*lines, "", PROMISE]
+
+
+PROMISE = (
+    "`recover(operation)` is one that promises something (`read_only`): the transports below are told, which costs a context "
+    "variable."
+)
 
 
 if __name__ == "__main__":
