@@ -605,7 +605,7 @@ async def test_looking_and_stopping_recover(path, desk):
 
     desk.does(work, stop=stop)
     flaky = answers(503)
-    async with client_for(desk.base, path, timeout=0.4) as client:
+    async with client_for(desk.base, path) as client:
         sending = asyncio.ensure_future(events_of(client))
         while not await _working(client, go):
             await asyncio.sleep(0.01)
@@ -619,6 +619,39 @@ async def test_looking_and_stopping_recover(path, desk):
             task = await client.cancel_task(CancelTaskRequest(id=go[0]))
         assert task.status.state == TaskState.TASK_STATE_CANCELED
         await asyncio.gather(sending, return_exceptions=True)
+
+
+async def test_a_lost_answer_to_stopping(desk):
+    """The agent has stopped, and refuses to stop again: that is what was asked for. What has ended otherwise was not stopped."""
+
+    async def stop(context, updater):
+        await updater.cancel()
+
+    go = []
+
+    async def work(context, updater):
+        await updater.start_work()
+        go.append(context.task_id)
+        await asyncio.Event().wait()
+
+    desk.does(work, stop=stop)
+    async with client_for(desk.base, ONCE) as client:
+        sending = asyncio.ensure_future(events_of(client))
+        while not await _working(client, go):
+            await asyncio.sleep(0.01)
+        with FakeClock():
+            desk.line.first = [lost]
+            task = await client.cancel_task(CancelTaskRequest(id=go[0]))
+            assert task.status.state == TaskState.TASK_STATE_CANCELED
+            with pytest.raises(ConflictError):
+                await client.cancel_task(CancelTaskRequest(id=go[0]))
+        await asyncio.gather(sending, return_exceptions=True)
+        desk.does(works)
+        done = (await events_of(client))[0]["task"]["id"]
+        with FakeClock():
+            desk.line.first = [broken]
+            with pytest.raises(ConflictError):
+                await client.cancel_task(CancelTaskRequest(id=done))
 
 
 async def _working(client, ids):

@@ -38,6 +38,7 @@ from a2a.types.a2a_pb2 import (
     SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
+    TaskState,
 )
 
 from amends.bindings.a2a.calling import READ, SAME, UNSAFE, Calls, copy_of
@@ -48,6 +49,7 @@ from amends.bindings.a2a.waiting import Clock
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream
@@ -195,8 +197,16 @@ class Client(SdkClient):
     async def cancel_task(
         self, request: CancelTaskRequest, *, context: ClientCallContext | None = None
     ) -> Task:
-        """Ask the agent to stop. Asking twice asks for the same."""
-        return await self._calls.call("cancel_task", request, context, SAME)  # type: ignore[no-any-return]
+        """Ask the agent to stop. Asking twice asks for the same, and one that has stopped by then has done so."""
+        try:
+            return await self._calls.call("cancel_task", request, context, SAME)  # type: ignore[no-any-return]
+        except ConflictError as error:
+            if len(error.history) > 1:
+                # Refused because it was not the first: the answer to an earlier one was lost.
+                task: Task = await self.get_task(GetTaskRequest(id=request.id), context=context)
+                if task.status.state == TaskState.TASK_STATE_CANCELED:
+                    return task
+            raise
 
     async def create_task_push_notification_config(
         self, request: TaskPushNotificationConfig, *, context: ClientCallContext | None = None
