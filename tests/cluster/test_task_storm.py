@@ -15,8 +15,12 @@ from amends.stores import StoreUnavailableError
 from amends.tasks import Orchestrator
 from tests.cluster.machines import ROOT
 from tests.stores.servers import NatsCluster
-from tests.tasks.chaos import LEASE, POLICY, Ledger
+from tests.tasks.chaos import POLICY, Ledger
 from tests.tasks.test_chaos import judged, over
+
+
+LEASE = 6.0
+"""Longer than servers take to elect a leader, and than a busy machine keeps a process waiting."""
 
 
 class Role:
@@ -47,7 +51,7 @@ async def storm(machines, directory, *, count, workers, every, kills):
     url, path = servers.url("tasks"), f"{directory}/ledger.db"
     ledger, dice = Ledger(path, shared=False), random.Random(11)
     submitter = Role("submit", url, "0", str(count))
-    crew = [Role(path, url) for _ in range(workers)]
+    crew = [Role(path, url, str(LEASE)) for _ in range(workers)]
     for role in (submitter, *crew):
         role.start()
         machines.callback(role.stop)

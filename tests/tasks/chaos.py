@@ -6,7 +6,7 @@ there must be one row each, and once outside (`begins`, `undos`), where a crash 
 begins looks, in the same transaction, whether the task's log has it as finished already: that must never be.
 
     python -m tests.tasks.chaos FILE                    a worker, until it is killed
-    python -m tests.tasks.chaos FILE URL                the same, the tasks on another store than the file's
+    python -m tests.tasks.chaos FILE URL [LEASE]        the same, the tasks on another store than the file's
     python -m tests.tasks.chaos submit URL FROM TO      whoever wants them done, until all are accepted, or it is killed
 
 On another store the log cannot be looked at from here, and there is no transaction to share: then a step is keyed instead, and
@@ -34,7 +34,7 @@ TABLES = """
     CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, at REAL, again INTEGER);
     CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
     CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
-    CREATE TABLE IF NOT EXISTS deeds (task TEXT, step TEXT);
+    CREATE TABLE IF NOT EXISTS deeds (task TEXT, step TEXT, at REAL);
 """
 _BEGIN = """
     INSERT INTO begins SELECT :task, :step, :at, EXISTS (
@@ -77,7 +77,7 @@ class Ledger:
         self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
 
     def deed(self, ctx) -> None:
-        self._connection.execute("INSERT INTO deeds VALUES (?, ?)", (ctx.task, ctx.step))
+        self._connection.execute("INSERT INTO deeds VALUES (?, ?, ?)", (ctx.task, ctx.step, time.time()))
 
     def did(self, task: str, step: str) -> bool:
         query = "SELECT 1 FROM deeds WHERE task = ? AND step = ?"
@@ -162,11 +162,11 @@ def address(path: str) -> str:
     return f"sqlite:///{path}?synchronous=normal"
 
 
-async def work(path: str, url: str | None = None) -> None:
+async def work(path: str, url: str | None = None, lease: str | float = LEASE) -> None:
     telemetry.set_hooks()
     agent = flaky_agent(Ledger(path, shared=url is None))
     async with Orchestrator(
-        [agent], store=url or address(path), policy=POLICY, lease=LEASE, concurrency=8, keep=None
+        [agent], store=url or address(path), policy=POLICY, lease=float(lease), concurrency=8, keep=None
     ):
         await asyncio.sleep(3600)
 

@@ -123,6 +123,11 @@ async def judged(client, ledger, ids):
                 assert undone == effects[id, step, 1] == 0
     # What must not happen twice did not: a person or a look said so before any repeat.
     twice = ledger.rows("SELECT task, step, count(*) AS n FROM deeds GROUP BY 1, 2 HAVING n > 1")
+    for task, step, _ in twice:
+        at = f"at FROM begins WHERE task = '{task}' AND step = '{step}'"
+        done = f"at FROM deeds WHERE task = '{task}' AND step = '{step}'"
+        print(task, ledger.rows(f"SELECT 'begun', {at} UNION SELECT 'done', {done} ORDER BY 2"))
+        print(*(await client.records(task)), sep="\n")
     assert twice == []
     return outcomes
 
