@@ -204,9 +204,9 @@ async def cancelled(going):
 
 
 async def stream(client, looks):
-    """One job after the other; whatever is no success ends it."""
+    """One job after the other, each under a key of its own: a submission may be on its way when its front stops."""
     while True:
-        looks.append(await (await client.submit("render", "at once")).done)
+        looks.append(await client.submit_with_recovery("render", "at once"))
 
 
 async def reached(looks, wanted):
