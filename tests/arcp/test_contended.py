@@ -1,0 +1,64 @@
+"""Keys that others are after at the same moment: one job, credentials of one run, and an end to the trying."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from amends.stores import ConflictError
+from tests.arcp.raw import connected
+from tests.arcp.test_credentials import Gateway, gone, using
+
+
+async def test_somebody_is_faster_while_credentials_are_minted(store_url, begin):
+    """Who comes too late with a key joins the other's job, and what was minted for its own is revoked."""
+
+    class Slow(Gateway):
+        async def issue(self, grant):
+            minted = await super().issue(grant)
+            if len(self.grants) == 1:
+                self.faster = (await other.submit("using", "wait", idempotency_key="k"))["payload"]
+            return minted
+
+    gateway = Slow()
+    runtime = await begin(store_url, credentials=gateway)
+    runtime.register_agent("using", using)
+    raw, other = await connected(runtime), await connected(runtime)
+    joined = (await raw.submit("using", "wait", idempotency_key="k"))["payload"]
+    assert joined["job_id"] == gateway.faster["job_id"]
+    assert joined["credentials"] == gateway.faster["credentials"]
+    async with asyncio.timeout(100):
+        while set(gateway.live) != {joined["job_id"]}:
+            await asyncio.sleep(0.01)
+    plain = await connected(runtime, features=[])
+    assert "credentials" not in (await plain.submit("using", "wait", idempotency_key="k"))["payload"]
+    await raw.send("job.cancel", {}, job_id=joined["job_id"])
+    await raw.end(joined["job_id"])
+    await gone(gateway, runtime)
+    await asyncio.gather(raw.close(), other.close(), plain.close())
+
+
+@pytest.mark.parametrize("step", ["accept", "again"])
+async def test_nobody_tries_for_ever(store_url, begin, monkeypatch, step):
+    """A key that others always get hold of first: whoever asks is told to ask again, and holds no place."""
+    runtime = await begin(store_url)
+    raw = await connected(runtime)
+    if step == "again":
+        await raw.run("flaky", {"fails": 5}, idempotency_key="k")
+    tries = 0
+
+    async def beaten(*given, **more):
+        nonlocal tries
+        tries += 1
+        raise ConflictError("arcp.keys k", 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime.node.ledger, step, beaten)
+        answer = await raw.submit("flaky", {"fails": 5}, idempotency_key="k")
+    assert (answer["payload"]["code"], answer["payload"]["retryable"]) == ("INTERNAL_ERROR", True)
+    assert 1 < tries < 100
+    assert not runtime.node.running
+    assert not runtime.node.quota.here
+    assert (await raw.run("flaky", {"fails": 5}, idempotency_key="k"))["type"] == "job.error"
+    await raw.close()
