@@ -18,7 +18,6 @@ from tests.stores.servers import NatsCluster
 from tests.tasks.chaos import POLICY, Ledger
 from tests.tasks.test_chaos import judged, over
 
-
 LEASE = 6.0
 """Longer than servers take to elect a leader, and than a busy machine keeps a process waiting."""
 
