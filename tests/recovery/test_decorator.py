@@ -93,24 +93,6 @@ def test_telemetry_knows_the_function_by_its_name(clock, seen):
     assert names[2].endswith("third")
 
 
-def test_what_a_decorated_function_promises_is_known_below(clock):
-    """Plain and async; the function is told, and whoever reads its signature is not misled."""
-    seen = []
-
-    @recovering(operation=READ)
-    def plain():
-        seen.append(current_operation())
-
-    @recovering(operation=READ)
-    async def awaited():
-        seen.append(current_operation())
-
-    plain()
-    asyncio.run(awaited())
-    assert seen == [READ, READ]
-    assert plain.__name__ == "plain"
-
-
 def test_each_call_has_a_key_of_its_own(clock):
     """The operation in the decorator is a template."""
     keys = []

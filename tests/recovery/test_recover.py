@@ -351,32 +351,25 @@ def test_an_answer_that_failed_without_words(run, clock):
 # What a call may know ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("promise", [{"read_only": True}, {"idempotent": True}])
-@pytest.mark.parametrize("shared", [False, True])
-def test_what_an_operation_promises_is_known_below(run, clock, promise, shared):
-    """On the first attempt as on the next, with the time of what is around it; nothing is left afterwards."""
+def test_who_has_the_promise_repeats(run, clock):
+    """A layer below that says nothing hands the doubt up after one call; the one that may repeat does."""
     seen = []
-    operation = Operation(name="search", **promise)
 
     def search():
-        seen.append((current_operation(), time_left() is not None))
+        seen.append(current_operation())
         if len(seen) == 1:
             raise TimedOut
         return "found"
 
     async def asearch():
+        return await arecover(search_async)
+
+    async def search_async():
         return search()
 
-    async def around():
-        return await arecover(asearch, operation=operation, upstream=Upstream("index") if shared else None)
-
-    def plainly_around():
-        return recover(search, operation=operation, upstream=Upstream("index") if shared else None)
-
-    outer = around if run is on_loop else plainly_around
-    assert run(outer, policy=Policy(deadline=60)) == "found"
-    assert seen == [(operation, True), (operation, True)]
-    assert current_operation() is None
+    below = asearch if run is on_loop else lambda: recover(search)
+    assert run(below, operation=Operation(name="search", read_only=True)) == "found"
+    assert seen == [None, None]
 
 
 def test_a_key_is_made_once_per_operation(run, clock):

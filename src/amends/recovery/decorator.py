@@ -11,7 +11,6 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.misuse import refuse_coroutine
 from amends.recovery.plan import Options, Plan, plan_for
 from amends.recovery.pumps import adrive, drive, failed_first
-from amends.recovery.scope import ainside, inside
 
 __all__ = ["recovering"]
 
@@ -76,22 +75,19 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         made = _shared_async if is_async else _shared
     else:
         made = _plain_async if is_async else _plain
-    told = function
-    if plan.operation.repeatable:  # those below may know
-        told = (ainside if is_async else inside)(plan.operation, function)
-    return wraps(function)(made(function, told, plan))
+    return wraps(function)(made(function, plan))
 
 
-# Six kinds of calls, so that each pays only for what was asked for. `told` is the function as a first call needs it.
+# Six kinds of calls, so that each pays only for what was asked for.
 
 
-def _plain(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock = CLOCK
 
     def call(*args: Any, **kwargs: Any) -> Any:
         sent = clock.now()
         try:
-            result = told(*args, **kwargs)
+            result = function(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
             first = failed_first(sent, exc)
         else:
@@ -103,13 +99,13 @@ def _plain(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -
     return call
 
 
-def _plain_async(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _plain_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock = CLOCK
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         sent = clock.now()
         try:
-            return await told(*args, **kwargs)
+            return await function(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001
             first = failed_first(sent, exc)
         return await adrive(plan, function, args, kwargs, None, first)
@@ -117,7 +113,7 @@ def _plain_async(function: Callable[..., Any], told: Callable[..., Any], plan: P
     return call
 
 
-def _shared(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock, upstream = CLOCK, cast("Any", plan.upstream)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -125,7 +121,7 @@ def _shared(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) 
         if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
-                result = told(*args, **kwargs)
+                result = function(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:
@@ -141,7 +137,7 @@ def _shared(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) 
     return call
 
 
-def _shared_async(function: Callable[..., Any], told: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _shared_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     clock, upstream = CLOCK, cast("Any", plan.upstream)
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -149,7 +145,7 @@ def _shared_async(function: Callable[..., Any], told: Callable[..., Any], plan: 
         if upstream.open:
             sent, generation = clock.now(), upstream.generation
             try:
-                result = await told(*args, **kwargs)
+                result = await function(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:

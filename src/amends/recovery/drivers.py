@@ -21,7 +21,6 @@ from amends.recovery.history import Attempt
 from amends.recovery.misuse import refuse_coroutine, refuse_plain
 from amends.recovery.plan import Hook, plan_for
 from amends.recovery.pumps import adrive, drive, failed_first
-from amends.recovery.scope import ainside, inside
 from amends.recovery.upstream import Upstream
 
 __all__ = ["arecover", "recover"]
@@ -83,13 +82,10 @@ def recover(
             or (operation.__class__ is Operation and not (operation.keyed or operation.key is not None))
         )
     ):
-        made = call
-        if operation is not None and (operation.read_only or operation.idempotent):
-            made = inside(operation, call)
         if upstream is None:
             sent = CLOCK.now()
             try:
-                result = made(*args, **kwargs)
+                result = call(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
                 first = failed_first(sent, exc)
             else:
@@ -99,7 +95,7 @@ def recover(
         elif upstream.__class__ is Upstream and upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
-                result = made(*args, **kwargs)
+                result = call(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
                 first = failed_first(sent, exc, generation)
             except BaseException:
@@ -155,13 +151,10 @@ async def arecover(
             or (operation.__class__ is Operation and not (operation.keyed or operation.key is not None))
         )
     ):
-        made = call
-        if operation is not None and (operation.read_only or operation.idempotent):
-            made = ainside(operation, call)
         if upstream is None:
             sent = CLOCK.now()
             try:
-                promise = made(*args, **kwargs)
+                promise = call(*args, **kwargs)
                 if promise.__class__ is not CoroutineType:
                     refuse_plain(promise)
                 return await promise
@@ -170,7 +163,7 @@ async def arecover(
         elif upstream.__class__ is Upstream and upstream.open:
             sent, generation = CLOCK.now(), upstream.generation
             try:
-                promise = made(*args, **kwargs)
+                promise = call(*args, **kwargs)
                 if promise.__class__ is not CoroutineType:
                     refuse_plain(promise)
                 result = await promise

@@ -297,7 +297,7 @@ def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None
     if deadline is not None and state.started is not None:
         own = state.started + deadline
         until = own if until is None else min(until, own)
-    if not stepper.operation.repeatable and until == state.until and upstream is None:
+    if stepper.operation.key is None and until == state.until and upstream is None:
         return None
     around = SCOPE.get()
     upstreams = () if around is None else around.upstreams

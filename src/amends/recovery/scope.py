@@ -1,25 +1,20 @@
 """
 What a call may know about the recovery around it: which operation it serves, and when its time is over.
 
-Set only where there is something to say (a key, a promise, a deadline), so that a plain call never pays for it.
+Set only where there is something to say (a key, a deadline), so that a plain successful call never pays for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from amends.core.operation import Operation
 from amends.recovery.clock import CLOCK
-from amends.recovery.misuse import refuse_plain
 
-__all__ = ["SCOPE", "Scope", "ainside", "current_operation", "inside", "time_left"]
-
-T = TypeVar("T")
+__all__ = ["SCOPE", "Scope", "current_operation", "time_left"]
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -47,38 +42,3 @@ def time_left() -> float | None:
     if scope is None or scope.until is None:
         return None
     return max(0.0, scope.until - CLOCK.now())
-
-
-def inside(operation: Operation, call: Callable[..., T]) -> Callable[..., T]:
-    """`call`, told which operation it serves. The time and the upstreams stay those around it."""
-
-    def told(*args: Any, **kwargs: Any) -> T:
-        around = SCOPE.get()
-        SCOPE.set(_within(around, operation))
-        try:
-            return call(*args, **kwargs)
-        finally:
-            SCOPE.set(around)
-
-    return told
-
-
-def ainside(operation: Operation, call: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-    """The same for a call that is awaited."""
-
-    async def told(*args: Any, **kwargs: Any) -> T:
-        around = SCOPE.get()
-        SCOPE.set(_within(around, operation))
-        try:
-            promise: Any = call(*args, **kwargs)
-            if promise.__class__ is not CoroutineType:
-                refuse_plain(promise)
-            return await promise  # type: ignore[no-any-return]
-        finally:
-            SCOPE.set(around)
-
-    return told
-
-
-def _within(around: Scope | None, operation: Operation) -> Scope:
-    return Scope(operation) if around is None else Scope(operation, around.until, around.upstreams)
