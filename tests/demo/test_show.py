@@ -1,6 +1,7 @@
 """`amends try`, end to end: five services, three agents, one score."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,15 @@ def test_the_others_visibly_do_not(score):
     assert tenacity["finished"] < 6
     assert tenacity["wasted"] > 0
     assert tenacity["duplicates"] > 0
+
+
+def test_the_readme_shows_this_score(score):
+    """The same seed, the same outcome: what is finished, and what was done twice, however fast the machine is."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for name, row in score.items():
+        told = re.search(rf"^{name} +(\d) of 6 +\d+ +\d+ +(\d) ", readme, re.MULTILINE)
+        assert told is not None, name
+        assert [int(each) for each in told.groups()] == [row["finished"], row["duplicates"]], row
 
 
 def test_a_model_reads_less(score):

@@ -63,7 +63,7 @@ def tell(seed: int) -> Story:
     times = dice.sample(("18:00", "18:30", "19:00", "20:30", "21:00"), 3)
 
     def late() -> Late:
-        return Late(float(dice.choice((1, 2))))
+        return Late(float(dice.choice((1, 3))))
 
     return Story(
         seed=seed,

@@ -14,7 +14,7 @@ def _again(act: Act) -> Act:
         from tenacity import retry, stop_after_attempt, wait_exponential
 
         stubborn = retry(
-            stop=stop_after_attempt(3), wait=wait_exponential(multiplier=0.25, max=4), reraise=True
+            stop=stop_after_attempt(3), wait=wait_exponential(multiplier=0.5, max=4), reraise=True
         )
         return await stubborn(act)(errand)
 
