@@ -231,6 +231,17 @@ async def test_places_that_are_not_there(tmp_path):
     assert "127.0.0.1:1" in str(caught.value)
 
 
+async def test_however_the_time_runs_out():
+    """Also in the very turn in which a connection is refused: nobody waits longer than asked."""
+    opening = [
+        asyncio.create_task(stores.open(f"nats://127.0.0.1:1/x?timeout={0.3 + each / 1500:.4f}"))
+        for each in range(300)
+    ]
+    done, late = await asyncio.wait(opening, timeout=60)
+    assert not late
+    assert {type(each.exception()) for each in done} == {StoreUnavailableError}
+
+
 async def test_passwords_are_not_shown():
     with pytest.raises(StoreUnavailableError) as caught:
         await stores.open("nats://user:secret@127.0.0.1:1/x?timeout=0.3")

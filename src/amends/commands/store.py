@@ -48,8 +48,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def store_failures() -> Iterator[None]:
-    """What stores raise is written for people and says what to do, most often behind its last colon."""
+def store_failures(field: str | None = None) -> Iterator[None]:
+    """
+    What stores raise is written for people and says what to do, most often behind its last colon.
+
+    `field` is the option that named the store, where it was one.
+    """
     from amends.errors.cli import ServiceUnavailableError, ValidationError
     from amends.stores.errors import StoreError, StoreUnavailableError
 
@@ -58,9 +62,11 @@ def store_failures() -> Iterator[None]:
     except (StoreError, ImportError) as error:
         what, _, step = str(error).rpartition(": ")
         kind = ServiceUnavailableError if isinstance(error, StoreUnavailableError) else ValidationError
-        raise kind(what or step, suggestions=[step[:1].upper() + step[1:]] if what else ()) from error
+        raise kind(
+            what or step, suggestions=[step[:1].upper() + step[1:]] if what else (), field=field
+        ) from error
     except ValueError as error:
-        raise ValidationError(str(error)) from error
+        raise ValidationError(str(error), field=field) from error
 
 
 def _wanted(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:

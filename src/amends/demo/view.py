@@ -88,8 +88,8 @@ class Screen(Audience):
         self.console.print()
         self.console.print(table)
         self.console.print(
-            "[dim]Every step meets one failure on purpose. wasted: calls whose failure had been announced. twice: things"
-            " done that should\nhave been done once. to read: bytes of error text a model would have been given."
+            "[dim]Every step meets one failure on purpose. wasted: calls whose failure had been announced;\n"
+            "twice: things done once too often; to read: bytes of error text a model would have been given."
         )
 
 

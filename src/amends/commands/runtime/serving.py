@@ -44,8 +44,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 async def work(args: argparse.Namespace) -> int:
     """Serve until told to stop; then let running jobs end."""
+    from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
-    from amends.stores.errors import StoreError
 
     runtime, made = loaded(args)
     context = _tls(args)
@@ -61,11 +61,8 @@ async def work(args: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked)
     async with AsyncExitStack() as stack:
-        try:
+        with store_failures("--store"):
             await stack.enter_async_context(runtime)
-        except (StoreError, ValueError) as error:
-            # What stores raise is written for people.
-            raise ValidationError(str(error), field="--store") from None
         if args.stdio:
             await _on_stdio(runtime, stop)
             return 0

@@ -28,17 +28,11 @@ async def work(args: argparse.Namespace) -> int:
     """Look once, and say."""
     from amends import stores
     from amends.arcp.runtime.status import look
-    from amends.errors.cli import ServiceUnavailableError, ValidationError
-    from amends.stores.errors import StoreError, StoreUnavailableError
+    from amends.commands.store import store_failures
 
-    try:
+    with store_failures("--store"):
         async with await stores.open(args.store) as store:
             found = await look(store)
-    except StoreUnavailableError as error:
-        raise ServiceUnavailableError(str(error)) from None
-    except (StoreError, ValueError) as error:
-        # What stores raise is written for people.
-        raise ValidationError(str(error), field="--store") from None
     if told_as_json(args):
         tell_line(msgspec.to_builtins(found))
     else:

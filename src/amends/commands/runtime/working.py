@@ -26,8 +26,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 async def work(args: argparse.Namespace) -> int:
     """Work until told to stop; then take nothing more, let running jobs end, and hand back what can be repeated."""
+    from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
-    from amends.stores.errors import StoreError
 
     runtime, _ = loaded(args)
     if not runtime.shared:
@@ -36,11 +36,8 @@ async def work(args: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    try:
+    with store_failures("--store"):
         await runtime.start()
-    except (StoreError, ValueError) as error:
-        # What stores raise is written for people.
-        raise ValidationError(str(error), field="--store") from None
     try:
         _announce(args, runtime)
         await stop.wait()

@@ -17,7 +17,7 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import (
@@ -45,6 +45,28 @@ _IN_FLIGHT = 1024
 # After this long without an answer a request is sent again: a server that lost its leader drops requests silently.
 _PATIENCE = 2.0
 _PAUSE = 0.05
+
+
+async def _within(seconds: float, connecting: Coroutine[Any, Any, Client]) -> Client:
+    """
+    What it comes to, in time.
+
+    It is cancelled until it has ended: a cancellation that meets a refused connection in the same turn is lost before
+    Python 3.12, and nats-py would go on trying for ever.
+
+    Raises:
+        TimeoutError: not in time.
+    """
+    task = asyncio.ensure_future(connecting)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_PAUSE)
+    if task.cancelled():
+        raise TimeoutError
+    return task.result()
 
 
 class Link:
@@ -92,7 +114,7 @@ class Link:
             **options,
         }
         try:
-            link._client = await asyncio.wait_for(nats.connect(**settings), timeout)
+            link._client = await _within(timeout, nats.connect(**settings))
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise StoreUnavailableError(
                 f"no NATS server answers at {shown}: start one, or correct the address"

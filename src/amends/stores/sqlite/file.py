@@ -56,6 +56,8 @@ class File:
             raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
         if not Path(self.path).parent.is_dir():
             raise StoreUnavailableError(f"there is no folder {str(Path(self.path).parent)!r}: make it first")
+        if Path(self.path).is_dir():
+            raise StoreError(f"{self.path} is a folder: name a file in it, sqlite:///{self.path}/amends.db")
         try:
             connection = sqlite3.connect(
                 self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
