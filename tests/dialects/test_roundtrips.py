@@ -26,6 +26,7 @@ from tests.strategies import (
 
 from amends.core.crosswalk import source_row
 from amends.core.fault import Fault
+from amends.core.redaction import find
 from amends.core.terms import Recovery
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import NAMES, decode, dialect, encode
@@ -148,6 +149,8 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
 def test_translated_through_any_pair_the_code_comes_back_and_the_recovery_stays(first, second, data):
     """M2, M5: into the other's words, over its wire, and home again."""
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
+    # A word nobody knows that reads like a piece of SQL or an address is taken out on the way, as it has to be.
+    assume(not find(fault.code))
     fault = replace(fault, status=None)
     told, lost = translate(fault, VOCABULARY_OF[second])
     assert told.recovery is fault.recovery
