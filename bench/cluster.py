@@ -54,7 +54,7 @@ async def echo(given, ctx):
 @asynccontextmanager
 async def server():
     """A nats-server of our own."""
-    from tests.stores.servers import free_port
+    from tests.ports import free_port
 
     binary = Path(sys.executable).parent / "nats-server"
     port = free_port()

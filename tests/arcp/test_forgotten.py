@@ -8,6 +8,8 @@ import pytest
 
 from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
+from amends.arcp.runtime import feeds
+from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
 
 SOON = {"finished": 0, "node_lease": 0.1}
@@ -83,4 +85,33 @@ async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkey
         assert "event_seq" not in told
         with pytest.raises(JobNotFoundError):
             await handle.done
+    await asyncio.gather(raw.close(), watcher.close())
+
+
+@pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
+async def test_who_watches_stays_while_the_store_does_not_answer(store_url, begin, monkeypatch):
+    """A job of another node of which nothing can be read for a while: its watchers get its end when it is there."""
+    monkeypatch.setattr(feeds, "_SLOWEST", feeds._FASTEST)
+    monkeypatch.setattr(feeds, "_UNCALLED", feeds._FASTEST)
+    first, second = await begin(store_url), await begin(store_url)
+    raw, watcher = await connected(first), await connected(second)
+    job_id = (await raw.submit("waiting"))["payload"]["job_id"]
+    await raw.until("job.event")
+    asked = 0
+
+    async def away(*_given):
+        nonlocal asked
+        asked += 1
+        raise StoreUnavailableError("away", executed="no")
+
+    with monkeypatch.context() as patch:
+        for reading in ("entries", "forgotten"):
+            patch.setattr(second.node.ledger, reading, away)
+        await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
+        async with asyncio.timeout(100):
+            while asked < 4:
+                await asyncio.sleep(0.01)
+    await raw.send("job.cancel", {}, job_id=job_id)
+    end = await raw.end(job_id)
+    assert (await watcher.end(job_id))["payload"] == end["payload"]
     await asyncio.gather(raw.close(), watcher.close())

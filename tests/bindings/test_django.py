@@ -5,7 +5,8 @@ import pytest
 
 from amends import extract
 from tests.http import django_site
-from tests.http.serving import free_port, process
+from tests.http.serving import process
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="module")

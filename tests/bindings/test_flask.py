@@ -7,7 +7,8 @@ from werkzeug.exceptions import Forbidden, HTTPException
 from amends import extract
 from amends.errors import ConflictError
 from tests.http.flask_site import app
-from tests.http.serving import free_port, process
+from tests.http.serving import process
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize(

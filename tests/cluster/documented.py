@@ -56,13 +56,6 @@ class Place:
         return json.loads(out)
 
 
-def told(process):
-    """What a command that stays says when it is there."""
-    line = process.stdout.readline()
-    assert line, process.stderr.read()
-    return json.loads(line)
-
-
 def ended(process):
     """Stop a command that stays, as an operator does."""
     process.send_signal(signal.SIGTERM)

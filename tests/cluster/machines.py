@@ -13,11 +13,20 @@ from pathlib import Path
 
 from amends.arcp.transports import ConnectionLost
 from amends.arcp.transports.websocket import dial
-from tests.stores.servers import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "alice-token"
 AGENTS = ("steps=tests.cluster.work:steps", "patient=tests.cluster.work:patient")
+
+
+def told(process):
+    """What a command that stays says when it is there; one that cannot says why in the same place."""
+    line = process.stdout.readline()
+    assert line, process.stderr.read()
+    said = json.loads(line)
+    assert {"listening", "working"} & said.keys(), said
+    return said
 
 
 class RuntimeProcess:
@@ -31,7 +40,6 @@ class RuntimeProcess:
         command += ["worker", "--agents", *agents] if worker else ["serve", *agents, "--port", str(self.port)]
         self.command = [*command, "--store", store, "--lease", str(lease), *options]
         self.process = None
-        self.told = {}
         self.complains = False
         """Whether it is expected to say that its store does not answer, and where it noticed."""
 
@@ -46,9 +54,7 @@ class RuntimeProcess:
 
     def wait(self):
         """Until it says that it is there."""
-        line = self.process.stdout.readline()
-        assert line, self.process.stderr.read()
-        self.told = json.loads(line)
+        told(self.process)
 
     @property
     def url(self):

@@ -14,8 +14,8 @@ import pytest
 from amends.arcp import connect
 from amends.errors.arcp import InternalError
 from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
-from tests.cluster.documented import Place, commands, ended, told
-from tests.cluster.machines import TOKEN, RuntimeProcess, balancer
+from tests.cluster.documented import Place, commands, ended
+from tests.cluster.machines import TOKEN, RuntimeProcess, balancer, told
 from tests.cluster.machines import started as started_together
 from tests.stores.servers import NatsCluster, nats_binary
 
@@ -158,7 +158,7 @@ async def test_an_upgrade_while_jobs_run(machines, nats_url, tmp_path, certifica
         told(old)
         async with connect(balancer(fronts), token=TOKEN) as client:
             going = asyncio.ensure_future(stream(client, looks))
-            await reached(looks, "old")
+            await reached(looks, "old", going)
             (tmp_path / "agents.py").write_text(AGENTS.format(look="new"))
             with started(place, worker) as new:
                 told(new)
@@ -166,7 +166,7 @@ async def test_an_upgrade_while_jobs_run(machines, nats_url, tmp_path, certifica
                 await asyncio.to_thread(started_together, machines, fronts[1])
                 assert await asyncio.to_thread(fronts[0].stop) == 0
                 looks.append("between")
-                await reached(looks, "new")
+                await reached(looks, "new", going)
                 await cancelled(going)
     assert set(looks) == {"old", "new", "between"}
 
@@ -187,12 +187,12 @@ async def test_servers_restarted_one_after_the_other(machines, tmp_path, certifi
         async with connect(front.url, token=TOKEN) as client:
             going = asyncio.ensure_future(stream(client, looks))
             for server in servers.nodes:
-                await reached(looks, "old")
+                await reached(looks, "old", going)
                 await asyncio.to_thread(server.stop)
                 await asyncio.to_thread(server.start)
                 await asyncio.to_thread(in_order, place, check)
                 looks.append("between")
-            await reached(looks, "old")
+            await reached(looks, "old", going)
             await cancelled(going)
 
 
@@ -209,9 +209,12 @@ async def stream(client, looks):
         looks.append(await client.submit_with_recovery("render", "at once"))
 
 
-async def reached(looks, wanted):
+async def reached(looks, wanted, going):
+    """Until a job has come back with it; one that failed says why at once."""
     async with asyncio.timeout(100):
         while not looks or looks[-1] != wanted:
+            if going.done():
+                going.result()
             await asyncio.sleep(0.02)
 
 

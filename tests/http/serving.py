@@ -32,12 +32,6 @@ def serve(app, **options):
             thread.join(20)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @contextmanager
 def process(*command, port, env=None):
     """The address of a server that runs as a process; it is ended by its id."""

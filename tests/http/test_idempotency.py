@@ -20,7 +20,8 @@ from amends.http.idempotency import Idempotent, commit
 from amends.http.keys import LEASES, RECORDS
 from amends.stores.errors import StoreError
 from tests.http import paying
-from tests.http.serving import ROOT, free_port, process
+from tests.http.serving import ROOT, process
+from tests.ports import free_port
 from tests.stores.servers import NatsServer
 
 

@@ -6,7 +6,8 @@ from amends.bindings import a2a as a2a_binding
 from amends.errors import RateLimitedError
 from amends.tasks.remote.a2a import A2aAgent
 from tests.bindings import agents as a2a_agents
-from tests.http.serving import free_port, serve
+from tests.http.serving import serve
+from tests.ports import free_port
 from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 

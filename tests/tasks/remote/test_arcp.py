@@ -7,7 +7,7 @@ from amends.arcp.errors import AgentNotAvailableError
 from amends.arcp.errors import TimeoutError as ArcpTimeoutError
 from amends.arcp.transports import websocket
 from amends.tasks.remote.arcp import ArcpAgent
-from tests.http.serving import free_port
+from tests.ports import free_port
 from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 

@@ -9,7 +9,8 @@ from starlette.routing import Route
 from amends.bindings.starlette import install
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.tasks.remote.http import Endpoint, HttpAgent
-from tests.http.serving import free_port, serve
+from tests.http.serving import serve
+from tests.ports import free_port
 from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 

@@ -11,7 +11,8 @@ from amends.bindings.mcp import guard
 from amends.errors import ConflictError, RateLimitedError
 from amends.tasks import Agent
 from amends.tasks.remote.mcp import McpAgent
-from tests.http.serving import free_port, serve
+from tests.http.serving import serve
+from tests.ports import free_port
 from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 

@@ -140,7 +140,7 @@ class Feed:
                 pause = _FASTEST
             if len(page) > 1 or (page and bell is None):
                 continue
-            if pause >= longest and await node.ledger.forgotten(self.job_id):
+            if pause >= longest and await self._forgotten(node):
                 self.session.detach(self.job_id)
                 return
             if bell is None:
@@ -148,6 +148,13 @@ class Feed:
             else:
                 await bell.wait(seen, max(pause, _SLOWEST))
             pause = min(pause * 2, longest)
+
+    async def _forgotten(self, node: Node) -> bool:
+        """Whether there is nothing more to come; a store that does not answer does not say so, and is asked again."""
+        try:
+            return await node.ledger.forgotten(self.job_id)
+        except StoreError:
+            return False
 
 
 def _belongs_to_outcome(mark: Mark) -> bool:
