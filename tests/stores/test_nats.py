@@ -408,3 +408,33 @@ async def test_patience_of_many_by_one_timer():
     await asyncio.wait(tasks.values())
     assert order == [("answered", "message"), ("first", None), ("second", None)]
     patience.stop()
+
+
+@pytest.mark.parametrize("during", ["_send_unsubscribe", "flush"])
+async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_server, monkeypatch, during):
+    """Delivered to whoever is closing, it is handed back; afterwards nothing is delivered there any more."""
+    url = f"{nats_server.url}/goes{during.strip('_')}"
+    async with await stores.open(url) as store:
+        queue, leaving = store.queue("q", lease=300), await stores.open(url)
+        waiting = asyncio.ensure_future(leaving.queue("q", lease=300).take(wait=100))
+        await queue._prepare()
+        consumer = f"CONSUMER.INFO.{store._streams.stream('queue', 'q')}.workers"
+        async with asyncio.timeout(100):
+            while not (await queue.link.api(consumer))["num_waiting"]:
+                await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        client = leaving._streams.link._client
+        real, put = getattr(client, during), []
+
+        async def meanwhile(*given, **more):
+            if not put:
+                put.append(await queue.put(b"x"))
+            return await real(*given, **more)
+
+        monkeypatch.setattr(client, during, meanwhile)
+        await leaving.close()
+        assert put == [True]
+        lease = await queue.take(wait=100)
+        assert (lease.value, lease.attempt) == (b"x", 1)
+        await lease.done()

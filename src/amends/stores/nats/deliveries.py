@@ -12,11 +12,15 @@ from amends.stores.nats.answers import Answers, Inbox, header
 from amends.stores.nats.refusal import NobodyThereError
 
 if TYPE_CHECKING:
+    from nats.aio.client import Client
     from nats.aio.msg import Msg
 
     from amends.stores.nats.link import Link
 
 __all__ = ["Deliveries"]
+
+_TURNS = 3
+"""Exchanges with the server before a connection is closed: it has heard; what was on its way has come; that is handed back."""
 
 
 class Deliveries:
@@ -25,6 +29,8 @@ class Deliveries:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._idle: list[Inbox] = []
+        self._lent: set[Inbox] = set()
+        """At these the server may still deliver."""
 
     async def many(
         self, subject: str, payload: bytes, batch: int, *, patience: float, expires: float
@@ -46,6 +52,9 @@ class Deliveries:
                 if status is None:
                     batch -= 1
                     complete = batch == 0
+                    if self._link.closed:
+                        answers.arrived.append(message)
+                        break
                     yield message
                 elif status != "100":
                     complete = True
@@ -76,6 +85,9 @@ class Deliveries:
                 complete = True
                 if status == "503":
                     raise NobodyThereError(subject)
+                if status is None and self._link.closed:
+                    answers.arrived.append(message)
+                    break
                 return message if status is None else None
             if self._link.closed:
                 raise StoreClosedError(self._link.shown)
@@ -89,14 +101,34 @@ class Deliveries:
         for message in answers.arrived:
             await inbox.arrived(message)
         if complete:
-            self._idle.append(inbox)
+            self._returned(inbox)
         elif not self._link.closed:
             # The request still stands at the server: keep the inbox until it has run out.
-            asyncio.get_running_loop().call_later(expires + 1, self._idle.append, inbox)
+            asyncio.get_running_loop().call_later(expires + 1, self._returned, inbox)
+
+    def _returned(self, inbox: Inbox) -> None:
+        self._lent.discard(inbox)
+        self._idle.append(inbox)
 
     async def _borrow(self) -> Inbox:
         if self._idle:
-            return self._idle.pop()
-        inbox = Inbox(self._link, f"{self._link.inbox}d.{next(self._link.tokens)}")
-        inbox.subscription = await self._link.client.subscribe(inbox.subject, cb=inbox.arrived)
+            inbox = self._idle.pop()
+        else:
+            inbox = Inbox(self._link, f"{self._link.inbox}d.{next(self._link.tokens)}")
+            inbox.subscription = await self._link.client.subscribe(inbox.subject, cb=inbox.arrived)
+        self._lent.add(inbox)
         return inbox
+
+    async def leave(self, client: Client) -> None:
+        """
+        Take back what was asked for, and hand back what was delivered before the server had heard of it.
+
+        A delivery that goes down with its connection would be nobody's until its time is up.
+        """
+        for inbox in list(self._lent):
+            if inbox.subscription is not None:
+                # Not the library's `drain`: it listens no longer once the server has heard, and a delivery that was
+                # on its way then comes behind that answer.
+                await client._send_unsubscribe(inbox.subscription._id)  # noqa: SLF001
+        for _ in range(_TURNS):
+            await client.flush()

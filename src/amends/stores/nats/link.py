@@ -45,6 +45,8 @@ _IN_FLIGHT = 1024
 # After this long without an answer a request is sent again: a server that lost its leader drops requests silently.
 _PATIENCE = 2.0
 _PAUSE = 0.05
+# Seconds for what is still to be said when a connection is closed.
+_GOODBYE = 1.0
 
 
 async def _within(seconds: float, connecting: Coroutine[Any, Any, Client]) -> Client:
@@ -150,7 +152,8 @@ class Link:
         self.up.set()
         if self._client is not None and not self._client.is_closed:
             with contextlib.suppress(Exception):
-                await self._client.flush(1)
+                async with asyncio.timeout(_GOODBYE):
+                    await self.deliveries.leave(self._client)
             await self._client.close()
 
     @property
@@ -173,9 +176,10 @@ class Link:
         return f"{self.mark}-{next(self._ids):x}"
 
     async def tell(self, subject: str, payload: bytes = b"") -> None:
-        """Send without waiting for anything; lost if the connection is."""
-        with contextlib.suppress(Exception):
-            await self.client.publish(subject, payload)
+        """Send without waiting for anything, also as a last word; lost if the connection is."""
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                await self._client.publish(subject, payload)
 
     async def ask(
         self,
