@@ -208,6 +208,11 @@ class SharedLog:
     def watched(self) -> AbstractAsyncContextManager[Signal]:
         return self._streams.bells.listening(self._bell)
 
+    async def newest(self) -> int:
+        """The stream's number of its newest message; 0 where there is none."""
+        stored = await self._look(self._place)
+        return 0 if stored is None else stored.seq
+
     async def bounds(self) -> Bounds:
         newest = await self._look(self._place)
         if newest is None:

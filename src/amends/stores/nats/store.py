@@ -120,8 +120,10 @@ class NatsStore:
     async def _at_rest(self, log: SharedLog, group: str) -> tuple[int, int]:
         """How many entries a log should hold, and does, while nobody changes it; of one that always changes, nothing."""
         for _ in range(_LOOKS):
-            bounds, counts = await log.bounds(), await self._streams.subjects(SHARED, group, log.subject)
-            if await log.bounds() == bounds:
+            newest, bounds = await log.newest(), await log.bounds()
+            counts = await self._streams.subjects(SHARED, group, log.subject)
+            # Dropped and begun again, it may have the same numbers; the stream's are never used twice.
+            if await log.bounds() == bounds and await log.newest() == newest:
                 return bounds.kept, counts.get(log.subject, 0)
         return 0, 0
 
