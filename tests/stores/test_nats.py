@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import random
 import time
 import warnings
@@ -280,6 +281,34 @@ async def test_a_cluster_that_loses_a_node(tmp_path):
         await Work(url, lease=3.0).run(lose_nodes)
     finally:
         cluster.stop()
+
+
+@pytest.mark.parametrize(("why", "waited"), [(", peer offline", True), (", tags not matched", False)])
+async def test_a_leader_that_has_not_heard_of_every_server_yet(nats_server, monkeypatch, why, waited):
+    """Just elected, it finds no place for a new stream, and a moment later it does; other reasons stay."""
+    async with await stores.open(f"{nats_server.url}/peers{waited}") as store:
+        link = store._streams.link
+        ask, refused = link.ask, []
+
+        async def refusing_once(subject, *given, **more):
+            answer = await ask(subject, *given, **more)
+            if ".STREAM.CREATE." in subject and not refused:
+                error = {
+                    "code": 400,
+                    "err_code": 10005,
+                    "description": f"no suitable peers for placement{why}",
+                }
+                answer.data = json.dumps({"error": error}).encode()
+                refused.append(subject)
+            return answer
+
+        monkeypatch.setattr(link, "ask", refusing_once)
+        if waited:
+            assert await store.log("l").append(b"1") == 1
+        else:
+            with pytest.raises(stores.StoreError, match="tags not matched"):
+                await store.log("l").append(b"1")
+        assert len(refused) == 1
 
 
 def test_subjects_tell_texts_apart():

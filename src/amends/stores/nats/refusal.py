@@ -9,6 +9,9 @@ __all__ = ["ApiError", "NobodyThereError"]
 # JetStream's numbers (server/errors.json of nats-server).
 # Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
 _PASSING = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
+# No place for a stream: for good, or because a leader that was just elected has not heard of every server yet.
+_NO_PEERS = 10005
+_NOT_HEARD_OF = "peer offline"
 # Account, memory or storage exhausted.
 _FULL = frozenset({10002, 10028, 10047})
 # Storing failed: by a limit, or by the disk.
@@ -31,7 +34,8 @@ class ApiError(StoreError):
     @property
     def passing(self) -> bool:
         """It will go away by itself: ask again."""
-        return self.number in _PASSING
+        unheard = self.number == _NO_PEERS and _NOT_HEARD_OF in self.description
+        return unheard or self.number in _PASSING
 
     @property
     def full(self) -> bool:
