@@ -90,7 +90,7 @@ def refuse(context, param, value):
             "0",
             "Give a number over 0 and of at most 2 for --it",
         ),
-        ({"type": click.DateTime(["%Y", "%d"])}, "x", "Give a date or time written as %Y or %d for --it"),
+        ({"type": click.DateTime(["%Y", "%m"])}, "x", "Give a date or time written as %Y or %m for --it"),
         ({"type": click.File()}, "/none", "Give a file that can be opened for --it"),
         ({"type": click.Path(exists=True, dir_okay=False)}, "/none", "Give a file that can be used for --it"),
         ({"type": click.Choice(["up", "down"])}, "x", "Use one of up, down"),

@@ -49,6 +49,7 @@ async def storm(machines, directory, *, count, workers, every, kills):
     machines.callback(servers.stop)
     url, path = servers.url("tasks"), f"{directory}/ledger.db"
     ledger, dice = Ledger(path, shared=False), random.Random(11)
+    machines.callback(ledger.close)
     submitter = Role("submit", url, "0", str(count))
     crew = [Role(path, url, str(LEASE)) for _ in range(workers)]
     for role in (submitter, *crew):

@@ -12,6 +12,7 @@ import os
 import signal
 import sqlite3
 import sys
+from contextlib import closing
 
 import httpx2
 from starlette.applications import Starlette
@@ -74,7 +75,7 @@ class DyingStore:
 
 
 def payments(path):
-    with sqlite3.connect(path, timeout=20) as file:
+    with closing(sqlite3.connect(path, timeout=20)) as file, file:
         file.execute("CREATE TABLE IF NOT EXISTS payments (id INTEGER PRIMARY KEY)")
         return file.execute("SELECT count(*) FROM payments").fetchone()[0]
 
@@ -90,7 +91,7 @@ def application(store, folder, mode, steps=None):
                 lambda tx: {"paid": tx.sql("INSERT INTO payments DEFAULT VALUES RETURNING id")[0][0]},
                 status=201,
             )
-        with sqlite3.connect(f"{folder}/other.db", timeout=20) as file:
+        with closing(sqlite3.connect(f"{folder}/other.db", timeout=20)) as file, file:
             steps.point()
             (number,) = file.execute("INSERT INTO payments DEFAULT VALUES RETURNING id").fetchone()
         steps.point()
@@ -112,7 +113,7 @@ def served():
             return await once(
                 request, lambda tx: tx.sql("INSERT INTO payments DEFAULT VALUES") or {}, status=201
             )
-        with sqlite3.connect(f"{folder}/other.db", timeout=20) as file:
+        with closing(sqlite3.connect(f"{folder}/other.db", timeout=20)) as file, file:
             file.execute("INSERT INTO payments DEFAULT VALUES")
         if "x-hang" in request.headers:
             await asyncio.sleep(60)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 
 import httpx2
 from fastapi import FastAPI, Request
@@ -32,7 +33,7 @@ class Shop:
         self.seen = []
         self.trouble = ["unavailable", "lose"]
         self.slow = True
-        with sqlite3.connect(self.file) as file:
+        with closing(sqlite3.connect(self.file)) as file, file:
             file.execute("CREATE TABLE orders (item TEXT, count INTEGER)")
             file.execute("CREATE TABLE shipments (item TEXT)")
         app = FastAPI()
@@ -85,7 +86,7 @@ class Shop:
             await asyncio.sleep(2)
 
     def rows(self, table):
-        with sqlite3.connect(self.file) as file:
+        with closing(sqlite3.connect(self.file)) as file, file:
             return file.execute(f"SELECT * FROM {table}").fetchall()
 
 

@@ -57,6 +57,9 @@ class Ledger:
         self._connection.execute("PRAGMA synchronous = normal")
         self._connection.executescript(TABLES)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def begin(self, ctx) -> None:
         statement = _BEGIN if self.shared else "INSERT INTO begins VALUES (:task, :step, :at, 0)"
         self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "at": time.time()})

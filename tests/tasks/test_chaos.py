@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import AsyncExitStack, closing
 
 import pytest
 
@@ -51,10 +52,12 @@ class Crew:
 
 async def run(path, count, crew_size, every, url=None):
     """Submit, kill, answer what only a person can, until everything is over."""
-    ledger, dice = Ledger(path), random.Random(7)
-    async with Orchestrator(
-        store=url or address(path), worker=False, policy=POLICY, lease=LEASE, keep=None
-    ) as client:
+    dice = random.Random(7)
+    async with AsyncExitStack() as stack:
+        ledger = stack.enter_context(closing(Ledger(path)))
+        client = await stack.enter_async_context(
+            Orchestrator(store=url or address(path), worker=False, policy=POLICY, lease=LEASE, keep=None)
+        )
         ids = [f"task-{n}" for n in range(count)]
         crew = Crew([path] if url is None else [path, url], crew_size)
         try:
