@@ -62,13 +62,21 @@ async def _within(seconds: float, connecting: Coroutine[Any, Any, Client]) -> Cl
     task = asyncio.ensure_future(connecting)
     try:
         await asyncio.wait({task}, timeout=seconds)
-    finally:
-        while not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=_PAUSE)
+    except asyncio.CancelledError:
+        await _ended(task)
+        if not task.cancelled() and task.exception() is None:
+            await task.result().close()  # made in the very turn in which nobody wanted it any more
+        raise
+    await _ended(task)
     if task.cancelled():
         raise TimeoutError
     return task.result()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=_PAUSE)
 
 
 class Link:
