@@ -146,6 +146,7 @@ async def test_three_steps_a_backup_and_back(machines, tmp_path, certificate):  
             assert await (await client.submit("render", "at once")).done == "old"
 
 
+@pytest.mark.soak
 async def test_an_upgrade_while_jobs_run(machines, nats_url, tmp_path, certificate):  # noqa: F811
     """New code in a new worker, then a new front: each job succeeds, at last by the new code."""
     place = Place(tmp_path, {"nats://n1:4222,n2:4222,n3:4222/jobs?replicas=3": nats_url})
