@@ -173,14 +173,6 @@ def test_a_locale_without_our_characters():
     assert "COMMAND ?" in seen
 
 
-def test_the_help_fits_a_screen_of_24_lines_with_the_next_prompt():
-    """And no line of any command's help is wider than 80 columns."""
-    env = {**os.environ, "COLUMNS": "80"}
-    lines = amends("--help", env=env).stdout.decode().splitlines()
-    assert len(lines) <= 23
-    assert max(map(len, lines)) <= 80
-
-
 @pytest.mark.parametrize("when", ["before it reads", "while it reads"])
 def test_ctrl_c_is_130_and_says_nothing(when):
     """Also while modules are still being loaded."""

@@ -7,9 +7,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from amends.commands.console import run
+from amends.commands.tasks import STATUSES
 from amends.errors import task as errors
 from amends.schemas import schema
-from amends.tasks import Agent, Orchestrator, Step, sequence
+from amends.tasks import Agent, Orchestrator, Status, Step, sequence
 from tests.commands.test_decode import amends
 
 
@@ -81,6 +82,11 @@ def test_the_list(url, capsys):
     assert shown(capsys, "list", "--store", url, "--name", "others", output="text") == "no tasks\n"
 
 
+def test_the_statuses_are_those_that_tasks_have():
+    """The command names them itself, so that its help need not load the tasks."""
+    assert tuple(Status) == STATUSES
+
+
 def test_one_task(url, capsys):
     """Its response, its steps, and every attempt and wait in order."""
     seen = shown(capsys, "show", "bad", "--store", url)
@@ -139,6 +145,7 @@ def test_saying_things(url, capsys, monkeypatch):
         (["list", "--store", "sqlite:////nowhere/x.db"], "VALIDATION_ERROR", 2),
         (["list", "--store", "pigeon:"], "VALIDATION_ERROR", 2),
         (["verify", "good"], "USAGE_ERROR", 3),
+        (["list", "--status", "complete"], "VALIDATION_ERROR", 2),
     ],
 )
 def test_failures_are_envelopes(url, capfd, words, code, exit):

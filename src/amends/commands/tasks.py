@@ -11,7 +11,9 @@ from typing import Any
 
 __all__ = ["add", "run"]
 
-_STORE = "sqlite:///file or nats://host:port/name; the environment variable AMENDS_STORE without it"
+_STORE = "sqlite:///file or nats://host:port/name; else AMENDS_STORE"
+# amends.tasks.Status, whose import would triple the time of a help.
+STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled", "input_required")
 _ACTIONS = {
     "list": "the tasks of a store, the newest first",
     "show": "one task: its response, its steps, and its timeline with every attempt and wait",
@@ -24,14 +26,19 @@ _ACTIONS = {
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `tasks` subcommand."""
-    tasks = subparsers.add_parser("tasks", help="look at agent tasks on a store, retry or cancel them")
+    from amends.commands.console import sentence
+
+    words = "look at agent tasks on a store, retry or cancel them"
+    tasks = subparsers.add_parser("tasks", help=words, description=sentence(words))
     actions = tasks.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, words in _ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=words)
+        action = actions.add_parser(name, help=words, description=sentence(words))
         action.add_argument("--store", metavar="URL", default=os.environ.get("AMENDS_STORE"), help=_STORE)
         action.add_argument("--name", default="tasks", help="the set of tasks, where a store has several")
         if name == "list":
-            action.add_argument("--status", help="only those")
+            action.add_argument(
+                "--status", choices=STATUSES, metavar="S", help=f"only those: {', '.join(STATUSES)}"
+            )
             action.add_argument("--limit", type=int, default=100, help="at most so many (100)")
         else:
             action.add_argument("id", metavar="ID", help="the task")

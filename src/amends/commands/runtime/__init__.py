@@ -31,10 +31,13 @@ ACTIONS = {
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `runtime` subcommand."""
-    runtime = subparsers.add_parser("runtime", help="run agents (ARCP), submit jobs to them, watch them")
+    from amends.commands.console import sentence
+
+    words = "run agents (ARCP), submit jobs to them, watch them"
+    runtime = subparsers.add_parser("runtime", help=words, description=sentence(words))
     actions = runtime.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (module, words) in ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+        action = actions.add_parser(name, help=words, description=sentence(words))
         action.set_defaults(run=run)
         import_module(f"amends.commands.runtime.{module}").options(action)
     runtime.set_defaults(run=run)

@@ -14,8 +14,8 @@ __all__ = ["options", "work"]
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     with_runtime(parser)
-    parser.add_argument("job_id", metavar="JOB")
-    parser.add_argument("--reason", metavar="TEXT")
+    parser.add_argument("job_id", metavar="JOB", help="its id")
+    parser.add_argument("--reason", metavar="TEXT", help="why; the job's error says it")
 
 
 async def work(args: argparse.Namespace) -> int:

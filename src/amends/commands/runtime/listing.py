@@ -24,9 +24,15 @@ _COLOURS = {"running": "cyan", "pending": "yellow", "success": "green", "cancell
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     with_runtime(parser)
-    parser.add_argument("--status", action="append", choices=STATES, help="only these; again for more")
-    parser.add_argument("--agent", metavar="NAME")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most (50)")
+    parser.add_argument(
+        "--status",
+        action="append",
+        choices=STATES,
+        metavar="S",
+        help=f"only those: {', '.join(STATES)}; again for more",
+    )
+    parser.add_argument("--agent", metavar="NAME", help="only those of this agent")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (50)")
 
 
 async def work(args: argparse.Namespace) -> int:

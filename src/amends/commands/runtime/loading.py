@@ -15,19 +15,16 @@ from amends.commands.runtime import TOKEN
 if TYPE_CHECKING:
     from amends.arcp import Limits, Runtime
 
-__all__ = ["AGENT", "AGENT_WORDS", "loaded", "with_bounds"]
+__all__ = ["AGENT_WORDS", "loaded", "with_bounds"]
 
-AGENT = "[NAME[@VERSION]=]MODULE:ATTRIBUTE"
-AGENT_WORDS = "an agent, async def (input, ctx); or one amends.arcp.Runtime of your own"
+AGENT_WORDS = "An AGENT is [NAME[@VERSION]=]MODULE:ATTRIBUTE, an async def (input, ctx) or your Runtime."
 
 
 def with_bounds(parser: argparse.ArgumentParser) -> None:
     """What nodes of every kind take."""
     parser.add_argument("--name", help="what the node calls itself")
     parser.add_argument(
-        "--repeatable",
-        action="store_true",
-        help="running these agents twice does no harm: a dead node's jobs are run again",
+        "--repeatable", action="store_true", help="running twice does no harm: a dead node's jobs run again"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="jobs at once (1000); 0: run none")
     parser.add_argument("--lease", type=float, metavar="S", help="silent that long, a node is dead (30)")

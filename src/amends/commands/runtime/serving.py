@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from amends.commands.runtime import TOKEN
-from amends.commands.runtime.loading import AGENT, AGENT_WORDS, loaded, with_bounds
+from amends.commands.runtime.loading import AGENT_WORDS, loaded, with_bounds
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -23,18 +23,18 @@ __all__ = ["options", "work"]
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
-    parser.add_argument("agents", nargs="*", metavar=AGENT, help=AGENT_WORDS)
-    parser.add_argument(
-        "--store", metavar="URL", help="sqlite:///file or nats://host:port/name; default: memory"
-    )
+    parser.usage = "%(prog)s [options] [AGENT …]"
+    parser.description = f"{parser.description} {AGENT_WORDS}"
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help=argparse.SUPPRESS)
+    parser.add_argument("--store", metavar="URL", help="sqlite:///file or nats://host:port/name (memory)")
     with_bounds(parser)
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=int, default=7777, help="0 takes a free one (7777)")
     parser.add_argument(
         "--token",
         action="append",
-        metavar="[PRINCIPAL=]T",
-        help=f"who may connect; better in {TOKEN}; without any, one is made and shown",
+        metavar="T",
+        help=f"who may connect: TOKEN or PRINCIPAL=TOKEN, better in {TOKEN}; none: one is made and shown",
     )
     parser.add_argument("--stdio", action="store_true", help="serve one client on stdin and stdout instead")
     parser.add_argument("--tls-cert", metavar="FILE", help="the certificate, for wss:")

@@ -22,8 +22,9 @@ __all__ = ["options", "work"]
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
+    parser.usage = "%(prog)s [options] URL AGENT [INPUT]"
     with_runtime(parser)
-    parser.add_argument("agent", metavar="AGENT[@VERSION]")
+    parser.add_argument("agent", metavar="AGENT", help="NAME or NAME@VERSION")
     parser.add_argument("input", nargs="?", metavar="INPUT", help="JSON; @file for a file, - for stdin")
     parser.add_argument("--key", metavar="K", help="idempotency key: the same key is the same job")
     parser.add_argument(
@@ -33,8 +34,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--lease",
         action="append",
         default=[],
-        metavar="CAPABILITY=PATTERN",
-        help="what it may do: fs.read=/workspace/** ; again for more",
+        metavar="WHAT",
+        help="what it may do: CAPABILITY=PATTERN, as fs.read=/workspace/**; again for more",
     )
     parser.add_argument("--expires-at", metavar="TIME", help="until when it may: 2026-05-13T23:42:00Z")
     how = parser.add_mutually_exclusive_group()

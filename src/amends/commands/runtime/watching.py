@@ -13,7 +13,7 @@ __all__ = ["options", "work"]
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     with_runtime(parser)
-    parser.add_argument("job_id", metavar="JOB")
+    parser.add_argument("job_id", metavar="JOB", help="its id")
     parser.add_argument("--new", action="store_true", help="leave out what has happened so far")
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from amends.commands.runtime.loading import AGENT, AGENT_WORDS, loaded, with_bounds
+from amends.commands.runtime.loading import AGENT_WORDS, loaded, with_bounds
 
 if TYPE_CHECKING:
     from amends.arcp import Runtime
@@ -18,7 +18,9 @@ __all__ = ["options", "work"]
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
-    parser.add_argument("--agents", nargs="+", required=True, metavar=AGENT, help=AGENT_WORDS)
+    parser.usage = "%(prog)s [options] --agents AGENT …"
+    parser.description = f"{parser.description} {AGENT_WORDS}"
+    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="those it runs")
     parser.add_argument("--store", metavar="URL", help="nats://host:port/name or sqlite:///file")
     with_bounds(parser)
     parser.set_defaults(token=None, stdio=False)
