@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def serve(app, **options):
     """The address of an ASGI application served by uvicorn in this process."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        settings = {"log_config": None, "lifespan": "off", "ws": "none", **options}
+        settings = {"log_config": None, "ws": "none", **options}
         server = uvicorn.Server(uvicorn.Config(app, **settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

@@ -28,9 +28,9 @@ from amends.http.asgi import App, Message, Receive, Scope, Send, asked, header, 
 from amends.http.idempotency import caller_of
 from amends.http.intent import CURRENT, Intent
 from amends.http.keys import key_of
+from amends.http.storage import Storage
 from amends.http.tracing import trace_id
-from amends.stores import Store, StoreError
-from amends.stores import open as open_store
+from amends.stores import Store, StoreError, Table
 
 __all__ = ["Cancellable", "Outcome"]
 
@@ -68,7 +68,7 @@ class Cancellable:
         """
         Args:
             app: the application, `Problems` around it.
-            store: an open store, or the URL of one that is opened at the first request.
+            store: an open store, or the URL of one that is opened at the first request and closed at the lifespan's end.
             operations: where the status resource is. Ids it does not know are left to the application.
             grace: seconds a cancelled handler has for cleaning up before the answer is sent without waiting for it.
             longest: no `Request-Timeout` counts for more.
@@ -78,8 +78,7 @@ class Cancellable:
 
         """
         self.app = app
-        self._store = store
-        self._table: Any = None
+        self._storage = Storage(store)
         self._operations = operations.rstrip("/")
         self._grace, self._longest, self._expires_in = grace, longest, expires_in
         self._caller = caller
@@ -88,6 +87,9 @@ class Cancellable:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
+        if scope["type"] == "lifespan":
+            await self._storage.lifespan(self.app, scope, receive, send)
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -98,12 +100,13 @@ class Cancellable:
                 return
         await _Run(self, scope, receive, send).through()
 
-    async def table(self) -> Any:
+    async def close(self) -> None:
+        """Close the store, if it was opened here: for servers without a lifespan."""
+        await self._storage.close()
+
+    async def table(self) -> Table:
         """Where outcomes are kept."""
-        if self._table is None:
-            store = await open_store(self._store) if isinstance(self._store, str) else self._store
-            self._table = store.table(TABLE)
-        return self._table
+        return (await self._storage.get()).table(TABLE)
 
     async def _found(self, scope: Scope) -> Answer | None:
         id = unquote(scope["path"][len(self._operations) + 1 :])

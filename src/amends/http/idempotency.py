@@ -28,8 +28,8 @@ from amends.errors.base import FaultError
 from amends.http.answers import LOG, Answer, Settings, answer
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.keys import Claim, Keys, Record, key_of
+from amends.http.storage import Storage
 from amends.stores import Store, StoreError
-from amends.stores import open as open_store
 from amends.stores.contract import Transaction
 
 __all__ = ["Idempotent", "caller_of", "commit"]
@@ -67,7 +67,7 @@ class Idempotent:
         """
         Args:
             app: the application, `Problems` around it.
-            store: an open store, or the URL of one that is opened at the first request.
+            store: an open store, or the URL of one that is opened at the first request and closed at the lifespan's end.
             expires_in: seconds a key is remembered.
             lease: seconds after which a process that no longer renews its hold counts as dead.
             methods: those whose keys are honoured.
@@ -79,9 +79,8 @@ class Idempotent:
 
         """
         self.app = app
-        self._store = store
+        self._storage = Storage(store)
         self._keys: Keys | None = None
-        self._opening: asyncio.Lock | None = None
         self._expires_in, self._lease = expires_in, lease
         self._methods = frozenset(methods)
         self._required = required
@@ -92,6 +91,9 @@ class Idempotent:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection."""
+        if scope["type"] == "lifespan":
+            await self._storage.lifespan(self.app, scope, receive, send)
+            return
         if scope["type"] != "http" or scope["method"] not in self._methods:
             await self.app(scope, receive, send)
             return
@@ -123,13 +125,14 @@ class Idempotent:
         else:
             await self._run(scope, _again(body, receive), send, keys, found)
 
+    async def close(self) -> None:
+        """Close the store, if it was opened here: for servers without a lifespan."""
+        await self._storage.close()
+
     async def _opened(self) -> Keys:
-        if self._keys is None:
-            self._opening = self._opening or asyncio.Lock()
-            async with self._opening:
-                if self._keys is None:
-                    store = await open_store(self._store) if isinstance(self._store, str) else self._store
-                    self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
+        store = await self._storage.get()
+        if self._keys is None or self._keys.store is not store:
+            self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
         return self._keys
 
     def _told(self, scope: Scope, fault: Fault, cause: BaseException | None = None) -> Answer:
