@@ -65,8 +65,9 @@ def odd(kind):
 
 
 def slow(path):
-    Path(path).write_text("started")
     try:
+        # Within: the signal may come as soon as this is seen.
+        Path(path).write_text("started")
         time.sleep(60)
     finally:
         Path(path).write_text("cleaned up")
