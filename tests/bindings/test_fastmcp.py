@@ -1,7 +1,6 @@
 """FastMCP guarded, seen by its plain client and the official one; and our client on it."""
 
 import json
-import logging
 import subprocess
 import sys
 
@@ -15,27 +14,13 @@ from amends.bindings.fastmcp import Client, Recovering, guard
 from amends.carriers.layers import KEY
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
-from amends.testing import FakeClock
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official
 from tests.bindings.test_mcp_guard import said, stdio
 from tests.http.serving import serve
 
 MODES = ("2026-07-28", "legacy")
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    for name in ("mcp", "fastmcp", "amends.mcp"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in ("mcp", "fastmcp", "amends.mcp"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
-
-
-@pytest.fixture
-def clock():
-    with FakeClock() as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("mode", MODES)

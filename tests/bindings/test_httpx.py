@@ -12,30 +12,7 @@ from amends.bindings.httpx import AsyncTransport, Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.http.calls import accepting
 from amends.testing import FakeClock
-from tests.http.flaky import Flaky, doubtful, keyed, lost
-from tests.http.serving import serve
-
-
-@pytest.fixture(scope="module")
-def service():
-    flaky = Flaky()
-    with serve(flaky) as url:
-        flaky.url = url
-        yield flaky
-
-
-@pytest.fixture
-def flaky(service):
-    service.script.clear()
-    service.calls.clear()
-    service.effects.clear()
-    return service
-
-
-@pytest.fixture
-def clock():
-    with FakeClock() as clock:
-        yield clock
+from tests.http.flaky import doubtful, keyed, lost
 
 
 class Sync:

@@ -5,7 +5,6 @@ installed beside the rest (it holds a2a-sdk back), so it gets an environment of 
 
 import asyncio
 import json
-import logging
 import subprocess
 import sys
 import venv
@@ -23,7 +22,7 @@ from amends.core.vocabularies.adcp import VOCABULARY
 from amends.recovery import NONE
 from tests.http.serving import serve
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("quiet")]
 
 ADCP = "adcp==9.2.0"
 WAIT = 7
@@ -68,13 +67,6 @@ def peer(environment):
     found = Peer(environment)
     yield found
     found.close()
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.getLogger("amends.mcp").setLevel(logging.CRITICAL + 1)
-    yield
-    logging.getLogger("amends.mcp").setLevel(logging.NOTSET)
 
 
 ERRORS = [

@@ -1,7 +1,6 @@
 """Our MCP client against plain and guarded servers of the official SDK: typed errors, and recovery that cannot harm."""
 
 import asyncio
-import logging
 from typing import Any
 
 import mcp
@@ -19,24 +18,12 @@ from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationE
 from amends.errors.adcp import BudgetTooLowError
 from amends.errors.adcp import RateLimitedError as AdcpRateLimitedError
 from amends.recovery import ADCP, NONE
-from amends.testing import FakeClock
 from tests.bindings.apps.mcp_shop import Shop, official
 from tests.http.serving import serve
 
 MODES = ("2026-07-28", "legacy")
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
-    yield
-    logging.getLogger("mcp").setLevel(logging.NOTSET)
-
-
-@pytest.fixture
-def clock():
-    with FakeClock() as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 # ----------------------------------------------------------------------------------------------- as the plain client

@@ -4,13 +4,9 @@ behind. Counted: the tasks of the loop, the files and the children of this proce
 """
 
 import asyncio
-import gc
-import logging
 import socket
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import mcp
 import pytest
@@ -35,44 +31,7 @@ ONCE = Policy(attempts=1, deadline=PATIENCE)
 SURE = Policy(attempts=1, deadline=ROOM)
 """For failures that come at once, or as soon as a busy machine gets to it."""
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    for name in ("mcp", "fastmcp"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in ("mcp", "fastmcp"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
-
-
-def files():
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def children():
-    """The processes started here that were not waited for yet."""
-    found = set()
-    for thread in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
-            found.update((thread / "children").read_text().split())
-    return found
-
-
-@pytest.fixture
-async def nothing_left():
-    """Whatever a test did, no task, no open file and no process is left of it."""
-    # The loop's own signal pipe and the resolver's threads are there from the first use on.
-    await asyncio.sleep(0)
-    tasks, before, others = asyncio.all_tasks(), files(), children()
-    yield
-    until = time.monotonic() + ROOM
-    while time.monotonic() < until:
-        left = asyncio.all_tasks() - tasks - {asyncio.current_task()}
-        if not left and files() <= before and children() <= others:
-            return
-        gc.collect()
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"left behind: {left}, {files() - before} files, {children() - others}")
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 async def failing(client, operation, **options):

@@ -20,13 +20,7 @@ from tests.http.serving import serve
 
 MODES = ("2026-07-28", "legacy")
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    """What is logged is looked at where a test means to; the rest is not printed."""
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    yield
-    logging.getLogger("mcp").setLevel(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def stdio(kind):

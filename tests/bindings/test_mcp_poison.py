@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -20,16 +19,7 @@ from tests.http.serving import serve
 
 AT_ONCE = 25
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    """A thousand tracebacks are not written: the logger's own time is not what is tested."""
-    names = ("mcp", "fastmcp", "amends.mcp")
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in names:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def pieces():

@@ -1,7 +1,5 @@
 """Rejections before dispatch (A3): JSON-RPC errors that every client keeps, or HTTP statuses."""
 
-import logging
-
 import httpx2
 import mcp
 import pytest
@@ -25,14 +23,7 @@ REASONS = {
 NUMBERS = {"limit": (-32029, -31029), "auth": (-32028, -31028), "down": (-32027, -31027)}
 CODES = {"limit": "RATE_LIMITED", "auth": "AUTH_MISSING", "down": "SERVICE_UNAVAILABLE"}
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    for name in ("mcp", "amends.mcp"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in ("mcp", "amends.mcp"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def shop(check, **options):

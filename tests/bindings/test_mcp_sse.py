@@ -1,7 +1,5 @@
 """The transport of the oldest protocols, which the SDK still has: one stream of events, and posts."""
 
-import logging
-
 import mcp
 import pytest
 from fastmcp.client.transports import SSETransport
@@ -11,28 +9,13 @@ from amends import FaultError
 from amends.bindings.fastmcp import Client as FastClient
 from amends.bindings.mcp import Client
 from amends.core.terms import Executed
-from amends.testing import FakeClock
 from tests.bindings.apps.mcp_faulty import BEHAVIOURS, faulty
 from tests.bindings.apps.mcp_shop import KINDS, SECRET, Shop
 from tests.bindings.apps.mcp_sse import sse_served
-from tests.bindings.test_mcp_faults import ONCE, READ, failing, nothing_left, until  # noqa: F401 - a fixture
+from tests.bindings.test_mcp_faults import ONCE, READ, failing, until
 from tests.bindings.test_mcp_guard import said
 
-
-@pytest.fixture(autouse=True)
-def quiet():
-    names = ("mcp", "fastmcp", "amends.mcp")
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in names:
-        logging.getLogger(name).setLevel(logging.NOTSET)
-
-
-@pytest.fixture
-def clock():
-    with FakeClock() as fake:
-        yield fake
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def ours(url):
@@ -45,7 +28,7 @@ def fasts(url):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_guarded_server(kind, nothing_left):  # noqa: F811
+async def test_a_guarded_server(kind, nothing_left):
     """The plain client gets what S4 says, and nothing of a foreign text."""
     with sse_served(KINDS[kind](Shop())) as url:
         async with mcp.Client(sse_client(url), mode="legacy") as client:
@@ -57,7 +40,7 @@ async def test_a_guarded_server(kind, nothing_left):  # noqa: F811
 
 
 @pytest.mark.parametrize("make", [ours, fasts])
-async def test_typed_errors_and_recovery(make, nothing_left, clock):  # noqa: F811
+async def test_typed_errors_and_recovery(make, nothing_left, clock):
     """A read is repeated after its hint, a failure is typed."""
     shop = Shop()
     with sse_served(KINDS["official"](shop)) as url:
@@ -69,7 +52,7 @@ async def test_typed_errors_and_recovery(make, nothing_left, clock):  # noqa: F8
     assert (caught.value.code, caught.value.fault.field) == ("BUDGET_TOO_LOW", "budget")
 
 
-async def test_a_server_that_goes_away_is_found_again(nothing_left):  # noqa: F811
+async def test_a_server_that_goes_away_is_found_again(nothing_left):
     """Another one at another address, as the function that gives the transport knows."""
     at = []
     client = Client(lambda: sse_client(at[-1]))
@@ -84,7 +67,7 @@ async def test_a_server_that_goes_away_is_found_again(nothing_left):  # noqa: F8
 
 
 @pytest.mark.parametrize("behaviour", ["hang", "drip", "half_stream", "no_more", "reset", "noise", "html"])
-async def test_broken_servers_end_in_time(behaviour, nothing_left):  # noqa: F811
+async def test_broken_servers_end_in_time(behaviour, nothing_left):
     """Nothing has happened when a connection never stood, and none is left."""
     async with faulty(BEHAVIOURS[behaviour]) as server:
         client = Client(lambda: sse_client(server.url), mode="legacy", policy=ONCE)

@@ -7,24 +7,7 @@ from amends import FaultError, Operation, Policy, recover
 from amends.bindings.requests import Adapter
 from amends.errors import RateLimitedError
 from amends.testing import FakeClock
-from tests.http.flaky import Flaky, broken_off, doubtful, keyed, lost
-from tests.http.serving import serve
-
-
-@pytest.fixture(scope="module")
-def service():
-    flaky = Flaky()
-    with serve(flaky) as url:
-        flaky.url = url
-        yield flaky
-
-
-@pytest.fixture
-def flaky(service):
-    service.script.clear()
-    service.calls.clear()
-    service.effects.clear()
-    return service
+from tests.http.flaky import broken_off, doubtful, keyed, lost
 
 
 @pytest.fixture

@@ -1,0 +1,209 @@
+"""Looking at tasks, stopping and following them; lists, push settings and cards."""
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from a2a.client import ClientFactory
+from a2a.types.a2a_pb2 import (
+    CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest,
+    Part,
+    SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
+    TaskState,
+)
+from google.protobuf.json_format import ParseDict
+
+from amends import FaultError, extract
+from amends.bindings.a2a import Client
+from amends.errors import ConflictError, NotFoundError, ValidationError
+from amends.errors.adcp import BudgetTooLowError
+from amends.testing import FakeClock
+from tests.bindings.a2a_client.asking import ONCE, STREAM, client_for, some_paths
+from tests.bindings.a2a_client.lines import answers, broken, lost
+from tests.bindings.agents import PATHS, card, config, events_of, http_client, request
+
+
+@asynccontextmanager
+async def at_work(desk, path):
+    """A client, and the id of its task, which works until it is stopped."""
+    ids = []
+
+    async def work(context, updater):
+        await updater.start_work()
+        ids.append(context.task_id)
+        await asyncio.Event().wait()
+
+    async def stop(context, updater):
+        await updater.cancel()
+
+    async def working(client):
+        try:
+            task = await client.get_task(GetTaskRequest(id=ids[0]))
+        except (IndexError, FaultError):
+            return False
+        return task.status.state == TaskState.TASK_STATE_WORKING
+
+    desk.does(work, stop=stop)
+    async with client_for(desk.base, path) as client:
+        sending = asyncio.ensure_future(events_of(client))
+        while not await working(client):
+            await asyncio.sleep(0.01)
+        yield client, ids[0]
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+@some_paths
+async def test_looking_and_stopping_recover(path, desk):
+    """Reading again, and cancelling again, do no harm."""
+    flaky = [answers(503)] if path.binding == "JSONRPC" else []
+    async with at_work(desk, path) as (client, id):
+        with FakeClock():
+            desk.line.first = list(flaky)
+            task = await client.get_task(GetTaskRequest(id=id))
+            assert task.status.state == TaskState.TASK_STATE_WORKING
+            with pytest.raises(NotFoundError if path.version == "1.0" else FaultError):
+                await client.get_task(GetTaskRequest(id="nowhere"))
+            desk.line.first = list(flaky)
+            task = await client.cancel_task(CancelTaskRequest(id=id))
+        assert task.status.state == TaskState.TASK_STATE_CANCELED
+
+
+async def test_a_lost_answer_to_stopping(desk):
+    """The agent has stopped, and refuses to stop again: that is what was asked for."""
+    async with at_work(desk, ONCE) as (client, id):
+        with FakeClock():
+            desk.line.first = [lost]
+            task = await client.cancel_task(CancelTaskRequest(id=id))
+            assert task.status.state == TaskState.TASK_STATE_CANCELED
+            with pytest.raises(ConflictError):
+                await client.cancel_task(CancelTaskRequest(id=id))
+
+
+async def test_a_lost_answer_to_stopping_what_is_over(desk):
+    """What has ended otherwise was not stopped."""
+    async with client_for(desk.base, ONCE) as client:
+        done = (await events_of(client))[0]["task"]["id"]
+        with FakeClock():
+            desk.line.first = [broken]
+            with pytest.raises(ConflictError):
+                await client.cancel_task(CancelTaskRequest(id=done))
+
+
+async def test_following_a_task(desk):
+    """SubscribeToTask: its state, then what happens; over when it is, and a failure is raised."""
+    go = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    error = None
+
+    async def work(context, updater):
+        await updater.start_work()
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(go.wait(), loop))
+        if error is not None:
+            raise error
+        await updater.complete()
+
+    desk.does(work)
+    for error in (None, ValidationError("Which day?")):
+        for errors in ("raise", "return"):
+            go.clear()
+            async with client_for(desk.base, STREAM, errors=errors) as client:
+                async with aclosing(client.send_message(request())) as stream:
+                    task_id = (await anext(stream)).task.id
+                seen, raised = [], None
+                try:
+                    async for event in client.subscribe(SubscribeToTaskRequest(id=task_id)):
+                        seen.append(event)
+                        go.set()
+                except ValidationError as exc:
+                    raised = exc
+                assert (raised is None) == (error is None or errors == "return")
+                assert raised is None or raised.decision.action == "fix"
+                assert seen[0].HasField("task")
+                if raised is None:
+                    # As an event, or seen when looked at.
+                    last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
+                    wanted = "COMPLETED" if error is None else "FAILED"
+                    assert last.status.state == TaskState.Value(f"TASK_STATE_{wanted}")
+                with pytest.raises(NotFoundError):
+                    await anext(client.subscribe(SubscribeToTaskRequest(id="nowhere")))
+
+
+@pytest.mark.parametrize("errors", ["raise", "return"])
+@pytest.mark.parametrize("state", ["failed", None])
+async def test_a_task_looked_at_between_its_error_and_its_state(bare, errors, state):
+    """Half of a failure is no end: it is followed to the state, or to where nothing more is to be seen."""
+    error = {"code": "BUDGET_TOO_LOW", "message": "Below 500", "recovery": "correctable"}
+    go = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(context, updater):
+        part = Part()
+        ParseDict({"adcp_error": error}, part.data.struct_value)
+        await updater.start_work()
+        await updater.add_artifact([part], artifact_id="error-result")
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(go.wait(), loop))
+        if state is not None:
+            await updater.failed()
+
+    bare.does(work)
+    async with http_client() as http:
+        plain = ClientFactory(config(STREAM, httpx_client=http)).create(card(bare.base, STREAM))
+        async with aclosing(plain.send_message(request())) as events:
+            async for event in events:
+                if event.HasField("artifact_update"):
+                    break
+        task_id = event.artifact_update.task_id
+
+        async def looked(response):
+            # The answer to GetTask has come, and says that it is at work: only now it goes on.
+            await response.aread()
+            go.set()
+            http.event_hooks["response"].remove(looked)
+
+        http.event_hooks["response"].append(looked)
+        seen, raised = [], None
+        async with Client(plain, errors=errors, timeout=1 if state is None else 60) as client:
+            try:
+                async for event in client.subscribe(SubscribeToTaskRequest(id=task_id)):
+                    seen.append(event)
+            except BudgetTooLowError as exc:
+                raised = exc
+    assert (raised is None) == (errors == "return")
+    if errors == "return":
+        assert extract(seen[-1] if state is None else seen[0]).code == "BUDGET_TOO_LOW"
+        last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
+        assert (last.status.state == TaskState.TASK_STATE_FAILED) == (state is not None)
+    else:
+        assert not seen
+
+
+async def test_lists_pushes_and_cards(desk):
+    """Everything else the SDK's client can do goes through, with recovery; what the agent cannot do is an error."""
+    async with client_for(desk.base, ONCE) as client:
+        (event,) = await events_of(client)
+        task_id = event["task"]["id"]
+        listed = await client.list_tasks(ListTasksRequest(context_id=event["task"]["contextId"]))
+        assert [task.id for task in listed.tasks] == [task_id]
+        for config_id in ("", "c"):
+            wanted = TaskPushNotificationConfig(task_id=task_id, id=config_id, url="http://x.invalid/")
+            with pytest.raises(FaultError):
+                await client.create_task_push_notification_config(wanted)
+        for call, asked in (
+            (client.get_task_push_notification_config, GetTaskPushNotificationConfigRequest),
+            (client.list_task_push_notification_configs, ListTaskPushNotificationConfigsRequest),
+            (client.delete_task_push_notification_config, DeleteTaskPushNotificationConfigRequest),
+        ):
+            with pytest.raises(FaultError):
+                await call(asked(task_id=task_id))
+        assert (await client.get_extended_agent_card(GetExtendedAgentCardRequest())).name == "agent"
+    old = next(path for path in PATHS if path.version == "0.3")
+    async with client_for(desk.base, old) as client:
+        with pytest.raises(ValidationError):
+            await client.list_tasks(ListTasksRequest())
