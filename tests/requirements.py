@@ -37,7 +37,10 @@ _ENVELOPE = "tests/dialects/test_envelope.py::"
 _TASK = "tests/dialects/test_task.py::"
 _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
-_CLIENT = "tests/arcp/test_client.py::"
+_GREETING = "tests/arcp/client/test_greeting.py::"
+_CLIENT_RECOVERY = "tests/arcp/client/test_recovery.py::"
+_RESUMING = "tests/arcp/client/test_resuming.py::"
+_SUBMITTING = "tests/arcp/client/test_submitting.py::"
 _INTEROP = "tests/arcp/test_interop.py::"
 _CODES = "tests/arcp/test_codes.py::"
 _JOBS = "tests/arcp/test_jobs.py::"
@@ -632,8 +635,8 @@ ALL = (
         f"{_OVER_ARCP}test_one_shape_in_every_place",
         f"{_CODES}test_every_code_has_its_condition_and_one_shape",
         f"{_JOBS}test_an_error_of_a_tool_leaves_the_job_alive",
-        f"{_CLIENT}test_every_job_error_is_raised",
-        f"{_CLIENT}test_a_session_error_is_what_connect_raises",
+        f"{_SUBMITTING}test_every_job_error_is_raised",
+        f"{_GREETING}test_a_session_error_is_what_connect_raises",
     ),
     _(
         "R3",
@@ -660,9 +663,9 @@ ALL = (
         f"{_ARCP_RAISED}test_the_tables_default",
         f"{_ARCP_RAISED}test_unknown_codes_are_the_roots",
         f"{_OVER_ARCP}test_a_peers_failed_result_by_its_status",
-        f"{_CLIENT}test_every_job_error_is_raised",
-        f"{_CLIENT}test_every_failed_result_is_raised",
-        f"{_CLIENT}test_a_session_that_cannot_be_resumed",
+        f"{_SUBMITTING}test_every_job_error_is_raised",
+        f"{_SUBMITTING}test_every_failed_result_is_raised",
+        f"{_RESUMING}test_a_session_that_cannot_be_resumed",
         f"{_INTEROP}test_its_failures_are_raised_by_our_client",
     ),
     _(
@@ -672,9 +675,9 @@ ALL = (
         "tests/arcp/test_security.py::test_a_first_frame_that_is_no_hello",
         "tests/arcp/test_sessions.py::test_who_may_connect",
         "tests/arcp/test_sessions.py::test_resuming_too_late",
-        f"{_CLIENT}test_a_session_error_is_what_connect_raises",
-        f"{_CLIENT}test_a_session_error_that_ends_the_connection_ends_the_session",
-        f"{_CLIENT}test_a_session_that_is_over_is_replaced",
+        f"{_GREETING}test_a_session_error_is_what_connect_raises",
+        f"{_SUBMITTING}test_a_session_error_that_ends_the_connection_ends_the_session",
+        f"{_CLIENT_RECOVERY}test_a_session_that_is_over_is_replaced",
     ),
     _(
         "R7",
@@ -697,8 +700,8 @@ ALL = (
         "tests/arcp/test_interrupted.py::*",
         "tests/cluster/test_cluster.py::*",
         "tests/arcp/test_model.py::test_whatever_happens",
-        f"{_CLIENT}test_a_refusal_is_for_that_request_alone",
-        f"{_CLIENT}test_the_loop_of_s5",
+        f"{_SUBMITTING}test_a_refusal_is_for_that_request_alone",
+        f"{_CLIENT_RECOVERY}test_the_loop_of_s5",
     ),
     _(
         "R10",
@@ -706,7 +709,7 @@ ALL = (
         f"{_RAISED}test_assigning_details_replaces_them",
         f"{_RAISED}test_a_copy_follows_its_own_details",
         f"{_ARCP_RAISED}test_context_on_the_way_out",
-        f"{_CLIENT}test_every_job_error_is_raised",
+        f"{_SUBMITTING}test_every_job_error_is_raised",
     ),
     _(
         "R11",

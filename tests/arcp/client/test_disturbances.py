@@ -1,0 +1,243 @@
+"""Requests while a connection is away or full, garbage between messages, goodbyes that are not said."""
+
+import asyncio
+
+import pytest
+
+from amends.core.terms import Executed
+from amends.errors.arcp import (
+    HeartbeatLostError,
+)
+from tests.arcp.client.talking import drops, talking
+from tests.arcp.scripted import SESSION
+
+
+async def test_what_was_asked_when_the_connection_was_lost():
+    """With a key, and for what only looks, it is asked again; without, nobody knows whether it arrived."""
+
+    async def first(peer):
+        await peer.welcome()
+        for _ in range(3):
+            await peer.take()
+
+    async def second(peer):
+        await peer.welcome()
+        again = [await peer.take(), await peer.take()]
+        assert [message["type"] for message in again] == ["job.submit", "session.list_jobs"]
+        assert again[0]["payload"]["idempotency_key"] == "k"
+        await peer.say("job.accepted", {"job_id": "job_1", "request_id": again[0]["id"]})
+        await peer.say("session.jobs", {"request_id": again[1]["id"], "jobs": []})
+        await peer.result(1, "fine")
+        await peer.goodbye()
+
+    async with talking(first, second) as (client, scripted):
+        keyed, plain, listed = await asyncio.gather(
+            client.submit("echo", idempotency_key="k"),
+            client.submit("echo"),
+            client.jobs(),
+            return_exceptions=True,
+        )
+        assert isinstance(plain, HeartbeatLostError)
+        assert plain.details == {"reason": "in_doubt"}
+        assert plain.fault.executed is Executed.MAYBE
+        assert listed == []
+        assert await keyed.done == "fine"
+        ids = [message["id"] for message in scripted.peers[0].heard[1:]]
+        assert scripted.peers[1].heard[1]["id"] == ids[0]
+
+
+async def test_asking_while_the_connection_is_away():
+    """A request waits for the session to come back; for so long."""
+
+    async def second(peer):
+        await peer.welcome()
+        await peer.result(1, "one")
+        await peer.accept("job_2")
+        await peer.result(2, "two", "job_2")
+        await peer.goodbye()
+
+    async with talking(drops, second, auto_resume=False, request_timeout=0.2) as (client, scripted):
+        one = await client.submit("echo")
+        await scripted.finished()
+        while client._link._open.is_set():
+            await asyncio.sleep(0)
+        with pytest.raises(HeartbeatLostError):
+            await client.submit("echo")
+        waiting = asyncio.create_task(client.submit("echo"))
+        await asyncio.sleep(0)
+        await client.resume()
+        assert (await one.done, await (await waiting).done) == ("one", "two")
+
+
+async def test_garbage_between_messages_is_passed_over():
+    """A few frames that are none are ignored; a stream of them is no session any more."""
+
+    async def first(peer):
+        await peer.welcome()
+        await peer.accept()
+        for frame in (
+            b"\xff",
+            "[1]",
+            "{}",
+            '{"arcp":"2","id":"x","type":"job.result","payload":{}}',
+            "[" * 5000,
+        ):
+            await peer.raw(frame)
+        await peer.say("job.nonsense", {"a": 1}, job_id="job_1")
+        await peer.say("job.result", {"final_status": "success"})
+        await peer.say("job.event", {"kind": "log"}, job_id="job_1")
+        await peer.event(1)
+        for _ in range(20):
+            await peer.raw("nonsense")
+        await peer.take("nothing")
+
+    async def second(peer):
+        hello = await peer.welcome()
+        assert hello["resume"]["last_event_seq"] == 1
+        await peer.result(2, "fine")
+        await peer.goodbye()
+
+    async with talking(first, second) as (client, _):
+        handle = await client.submit("echo")
+        assert await handle.done == "fine"
+        assert [event.seq async for event in handle.events()] == [None, 1]
+
+
+async def test_a_bug_of_ours_leaves_nobody_waiting(monkeypatch, caplog):
+    """Whatever breaks the reading task, everything that waits is told."""
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.accept()
+        await peer.event(1)
+        await peer.take("nothing")
+
+    async with talking(script) as (client, _):
+        monkeypatch.setattr("amends.arcp.client.job.Job.event", lambda *_: 1 / 0)
+        handle = await client.submit("echo")
+        with pytest.raises(HeartbeatLostError):
+            await handle.done
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_full_connection_makes_requests_wait():
+    """What does not fit is sent when there is room, in order."""
+
+    async def script(peer):
+        await peer.welcome()
+        for number in range(1, 21):
+            await peer.accept(f"job_{number}")
+        for number in range(1, 21):
+            await peer.result(number, number, f"job_{number}")
+        await peer.goodbye()
+        submits = [message for message in peer.heard if message["type"] == "job.submit"]
+        assert [message["payload"]["input"] for message in submits] == list(range(1, 21))
+
+    async with talking(script, frames=2) as (client, _):
+        handles = await asyncio.gather(*(client.submit("echo", number) for number in range(1, 21)))
+        assert [await handle.done for handle in handles] == list(range(1, 21))
+
+
+async def test_a_full_connection_that_is_lost():
+    """Nothing is stuck behind it."""
+
+    async def first(peer):
+        await peer.welcome()
+        await asyncio.sleep(0.01)
+
+    async def second(peer):
+        await peer.welcome()
+        for number in range(10):
+            await peer.accept(f"job_{number}")
+            await peer.result(number + 1, number, f"job_{number}")
+        await peer.goodbye()
+
+    async with talking(first, second, frames=2) as (client, _):
+        handles = await asyncio.gather(
+            *(client.submit("echo", idempotency_key=str(number)) for number in range(10))
+        )
+        assert len([await handle.done for handle in handles]) == 10
+
+
+async def test_a_runtime_that_does_not_say_goodbye():
+    """Leaving is bounded, and a connection that breaks while leaving is no failure."""
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.take("session.close")
+        await peer.say("session.error", {"code": "INVALID_REQUEST", "message": "what is session.close?"})
+        await peer.take("nothing")
+
+    async with talking(script):
+        pass
+
+    async def gone(peer):
+        await peer.welcome()
+        await peer.take("session.close")
+
+    async with talking(gone):
+        pass
+
+
+async def test_leaving_a_runtime_that_says_nothing(monkeypatch):
+    """Bounded."""
+    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.take("nothing")
+
+    async with talking(script):
+        pass
+
+
+async def test_leaving_a_connection_that_is_full(monkeypatch):
+    """What waits to be sent is given up."""
+    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+    deaf = asyncio.Event()
+
+    async def script(peer):
+        await peer.welcome()
+        await deaf.wait()
+
+    async with talking(script, frames=2) as (client, _):
+        asking = [asyncio.create_task(client.submit("echo", number)) for number in range(10)]
+        await asyncio.sleep(0.01)
+        await client.close()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {HeartbeatLostError}
+        deaf.set()
+
+
+async def test_a_gap_in_what_is_replayed_before_the_welcome():
+    """v1.0's order; the missing event is asked for as ever."""
+
+    async def second(peer):
+        await peer.take("session.hello")
+        await peer.event(2)
+        await peer.say("session.welcome", {"session_id": SESSION, "resume_token": "rt_2"})
+        await peer.take("nothing")
+
+    async def third(peer):
+        hello = await peer.welcome()
+        assert hello["resume"]["last_event_seq"] == 0
+        await peer.event(1)
+        await peer.event(2)
+        await peer.result(3, "fine")
+        await peer.goodbye()
+
+    async with talking(drops, second, third) as (client, _):
+        handle = await client.submit("echo")
+        assert await handle.done == "fine"
+        assert [event.seq async for event in handle.events()] == [1, 2]
+
+
+async def test_leaving_while_the_connection_is_away():
+    """There is nobody to say goodbye to."""
+    async with talking(drops, auto_resume=False) as (client, scripted):
+        handle = await client.submit("echo")
+        await scripted.finished()
+        while client._link._open.is_set():
+            await asyncio.sleep(0)
+    with pytest.raises(HeartbeatLostError):
+        await handle.done

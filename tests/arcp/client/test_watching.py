@@ -1,0 +1,217 @@
+"""Cancelling jobs, watching those of others, listing them."""
+
+import asyncio
+
+import pytest
+
+from amends.errors.arcp import (
+    CancelledError,
+    HeartbeatLostError,
+    InternalError,
+    JobNotFoundError,
+    PermissionDeniedError,
+)
+from amends.errors.arcp import TimeoutError as JobTimeoutError
+from tests.arcp.client.talking import talking
+
+
+async def test_cancelling():
+    """7.4: acknowledged with job.cancelled; the end is a job.error that `done` raises. Later it does nothing."""
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.accept()
+        cancel = await peer.take("job.cancel")
+        assert cancel["job_id"] == "job_1"
+        assert cancel["payload"] == {"reason": "enough"}
+        await peer.say("job.cancelled", {"job_id": "job_1"}, job_id="job_1")
+        await peer.fail(1, "CANCELLED", final_status="cancelled")
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        handle = await client.submit("echo")
+        await handle.cancel("enough")
+        with pytest.raises(CancelledError):
+            await handle.done
+        await handle.cancel()
+
+
+async def test_the_end_is_an_answer_to_a_cancellation():
+    """A published runtime does not acknowledge; a job may end by itself meanwhile, and then nobody finds it."""
+    refused = asyncio.Event()
+
+    async def script(peer):
+        await peer.welcome()
+        await peer.accept()
+        await peer.take("job.cancel")
+        await peer.say("job.result", {"final_status": "cancelled"}, job_id="job_1", event_seq=1)
+        await peer.accept("job_2")
+        cancel = await peer.take("job.cancel")
+        await peer.result(2, "fine", "job_2")
+        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": cancel["id"]})
+        await peer.accept("job_3")
+        cancel = await peer.take("job.cancel")
+        refusal = {"code": "PERMISSION_DENIED", "message": "m", "request_id": cancel["id"]}
+        await peer.say("job.error", refusal, job_id="job_3")
+        await refused.wait()
+        await peer.result(3, "not cancelled", "job_3")
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        one = await client.submit("echo")
+        await one.cancel()
+        with pytest.raises(CancelledError):
+            await one.done
+        two = await client.submit("echo")
+        await two.cancel()
+        assert await two.done == "fine"
+        three = await client.submit("echo")
+        with pytest.raises(PermissionDeniedError):
+            await three.cancel()
+        refused.set()
+        assert await three.done == "not cancelled"
+
+
+async def test_subscribing():
+    """7.6: history first, the end as for any job; a job that is here already is not asked for again."""
+
+    watched_twice = asyncio.Event()
+
+    async def script(peer):
+        await peer.welcome()
+        asked = await peer.take("job.subscribe")
+        assert asked["payload"] == {"job_id": "job_1", "from_event_seq": 0, "history": True}
+        await peer.event(1)
+        descriptor = {
+            "job_id": "job_1",
+            "request_id": asked["id"],
+            "current_status": "running",
+            "agent": "a@1",
+        }
+        await peer.say(
+            "job.subscribed",
+            {**descriptor, "lease": {"fs.read": ["/"]}, "trace_id": "ab" * 16, "replayed": 1},
+        )
+        await watched_twice.wait()
+        await peer.event(2)
+        await peer.fail(3, "TIMEOUT")
+        asked = await peer.take("job.subscribe")
+        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
+        asked = await peer.take("job.subscribe")
+        await peer.say("job.subscribed", {"job_id": ["x"], "request_id": asked["id"]})
+        asked = await peer.take("job.subscribe")
+        assert asked["payload"] == {"job_id": "job_4", "from_event_seq": 7, "history": True}
+        await peer.say("job.subscribed", {"job_id": "job_4"})
+        unsubscribe = await peer.take("job.unsubscribe")
+        assert unsubscribe["payload"] == {"job_id": "job_4"}
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        handle = await client.subscribe("job_1")
+        again = await client.subscribe("job_1")
+        watched_twice.set()
+        assert (handle.agent, handle.lease, handle.trace_id) == ("a@1", {"fs.read": ["/"]}, "ab" * 16)
+        for each in (handle, again):
+            with pytest.raises(JobTimeoutError):
+                await each.done
+        assert [event.seq async for event in handle.events()] == [1, 2]
+        with pytest.raises(JobNotFoundError):
+            await client.subscribe("job_2")
+        with pytest.raises(InternalError):
+            await client.subscribe("job_3")
+        watched = await client.subscribe("job_4", from_event_seq=7)
+        await client.unsubscribe("job_4")
+        with pytest.raises(HeartbeatLostError):
+            await watched.done
+
+
+async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
+    """Two who watch the same job get the same refusal; one who submitted it goes on."""
+
+    async def script(peer):
+        await peer.welcome()
+        asked = await peer.take("job.subscribe")
+        await watching.wait()
+        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
+        asked = await peer.take("job.subscribe")
+        await peer.accept("job_2")
+        await peer.say("job.error", {"code": "PERMISSION_DENIED", "message": "m", "request_id": asked["id"]})
+        await peer.result(1, "fine", "job_2")
+        await peer.goodbye()
+
+    watching = asyncio.Event()
+    async with talking(script) as (client, _):
+        first = asyncio.create_task(client.subscribe("job_1"))
+        await asyncio.sleep(0)
+        second = await client.subscribe("job_1")
+        watching.set()
+        with pytest.raises(JobNotFoundError):
+            await first
+        with pytest.raises(JobNotFoundError):
+            await second.done
+        refused, handle = await asyncio.gather(
+            client.subscribe("job_2"), client.submit("echo"), return_exceptions=True
+        )
+        assert isinstance(refused, PermissionDeniedError)
+        assert await handle.done == "fine"
+        given_up = asyncio.create_task(client.subscribe("job_3"))
+        await asyncio.sleep(0)
+        other = await client.subscribe("job_3")
+        given_up.cancel()
+        with pytest.raises(HeartbeatLostError):
+            await other.done
+
+
+async def test_watching_what_is_over_already():
+    """Without history nothing would ever come: then history is asked for."""
+
+    async def script(peer):
+        await peer.welcome()
+        asked = await peer.take("job.subscribe")
+        assert asked["payload"] == {"job_id": "job_1"}
+        await peer.say(
+            "job.subscribed", {"job_id": "job_1", "request_id": asked["id"], "current_status": "success"}
+        )
+        asked = await peer.take("job.subscribe")
+        assert asked["payload"]["history"] is True
+        await peer.result(1, "old")
+        await peer.say(
+            "job.subscribed", {"job_id": "job_1", "request_id": asked["id"], "current_status": "success"}
+        )
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        assert await (await client.subscribe("job_1", history=False)).done == "old"
+
+
+async def test_listing():
+    """6.6: page by page, no more than asked for; a cursor that goes nowhere ends it."""
+
+    async def script(peer):
+        await peer.welcome()
+        asked = await peer.take("session.list_jobs")
+        assert asked["payload"] == {
+            "filter": {"status": ["running"], "agent": "a", "created_after": "2026-05-13T23:42:00Z"},
+            "limit": 3,
+        }
+        entries = [
+            {"job_id": f"job_{number}", "agent": "a@1", "status": "running", "lease": None}
+            for number in range(2)
+        ]
+        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "c"})
+        asked = await peer.take("session.list_jobs")
+        assert asked["payload"]["cursor"] == "c"
+        assert asked["payload"]["limit"] == 1
+        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "d"})
+        asked = await peer.take("session.list_jobs")
+        assert "filter" not in asked["payload"]
+        await peer.say("session.jobs", {"jobs": entries, "next_cursor": None})
+        asked = await peer.take("session.list_jobs")
+        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": [], "next_cursor": "e"})
+        await peer.goodbye()
+
+    async with talking(script) as (client, _):
+        found = await client.jobs(status=["running"], agent="a", created_after=1_778_715_720.0, limit=3)
+        assert [entry.job_id for entry in found] == ["job_0", "job_1", "job_0"]
+        assert len(await client.jobs()) == 2
+        assert await client.jobs() == []
