@@ -8,10 +8,12 @@ import fastmcp
 import mcp
 import pytest
 from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.server.middleware import Middleware
 
 from amends import FaultError, Operation, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
 from amends.carriers.layers import KEY
+from amends.core.terms import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official
@@ -140,6 +142,24 @@ async def test_results_can_be_had_as_they_came(clock):
         with pytest.raises(mcp.MCPError) as caught:
             await client.call_tool("fails", {"kind": "page"})
         assert caught.value.code == -32042
+
+
+@pytest.mark.parametrize(("code", "raised"), [(-32601, FaultError), (-32042, mcp.MCPError)])
+async def test_a_server_without_a_listing(code, raised):
+    """It promises nothing, and is called all the same; FastMCP asks for the listing after it, and says that it failed."""
+    ran = []
+
+    class Unlisted(Middleware):
+        async def on_list_tools(self, context, call_next):
+            raise mcp.MCPError(code, "no")
+
+    server = fastmcp.FastMCP("shop", middleware=[Unlisted()])
+    server.tool(lambda: ran.append(1), name="buy")
+    async with Client(server) as client:
+        with pytest.raises(raised) as caught:
+            await client.call_tool("buy")
+    assert ran == [1]
+    assert raised is mcp.MCPError or caught.value.fault.executed is Executed.YES
 
 
 async def test_progress_arrives():

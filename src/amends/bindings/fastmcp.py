@@ -29,10 +29,11 @@ from fastmcp.exceptions import ToolError
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult as MCPResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, learned, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, unpassed
 from amends.bindings.mcp.failures import Tell, is_missing, unknown
 from amends.bindings.mcp.guarding import Guard, Missing
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.tools import Promises, every_tool, promises
 from amends.bindings.mcp.witness import Witness
 from amends.core.fault import Fault
 from amends.core.operation import Operation
@@ -197,8 +198,10 @@ class Recovering:
         return result
 
     async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
-        use = self._attempt(lambda client: _own(client, "list_tools")())
-        self._calls.learn(learned(await self._calls.run(use, READING, policy=policy)))
+        async def use(client: Any) -> Promises:
+            return promises(await every_tool(_own(client, "list_tools_mcp")))
+
+        self._calls.learn(await self._calls.run(self._attempt(use), READING, policy=policy))
         return self._calls.known(name, arguments) or UNKNOWN
 
     async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:

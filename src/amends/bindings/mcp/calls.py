@@ -1,4 +1,4 @@
-"""What both clients share: what a tool's annotations promise, and how a call is made with recovery."""
+"""What both clients share: how a call is made with recovery."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.bindings.mcp.tools import KEY, Promises
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
@@ -17,7 +18,7 @@ from amends.recovery.pumps import adrive, failed_first
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
-__all__ = ["CONNECTING", "ERRORS", "READING", "UNKNOWN", "Calls", "Passed", "learned", "unpassed"]
+__all__ = ["CONNECTING", "ERRORS", "READING", "UNKNOWN", "Calls", "Passed", "unpassed"]
 
 READING = Operation(name="read", read_only=True)
 """Listings, resources, prompts, completions: the protocol says they change nothing."""
@@ -26,28 +27,6 @@ CONNECTING = Operation(name="connect", read_only=True)
 UNKNOWN = Operation()
 
 ERRORS = ("raise", "return")
-KEY = "idempotency_key"
-"""The argument AdCP's tools take their idempotency key in."""
-
-
-def learned(tools: Any) -> dict[str, tuple[Operation, bool]]:
-    """By tool name: what its annotations promise, and whether it takes an idempotency key."""
-    found = {}
-    for tool in tools:
-        schema = getattr(tool, "input_schema", None)
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        keyed = isinstance(properties, dict) and KEY in properties
-        hints = {name: getattr(tool.annotations, word, None) for word, name in _HINTS.items()}
-        found[tool.name] = Operation.of_tool(hints, name=f"tools/call {tool.name}"), keyed
-    return found
-
-
-# The SDK's words and the protocol's. FastMCP warns of whoever asks for the second.
-_HINTS = {
-    "read_only_hint": "readOnlyHint",
-    "idempotent_hint": "idempotentHint",
-    "destructive_hint": "destructiveHint",
-}
 
 
 class Passed:
@@ -85,19 +64,19 @@ class Calls:
         self.refresh, self.verify = refresh, verify
         self.limit = limit
         self._alone = upstream is None and policy.deadline is None
-        self.tools: dict[str, tuple[Operation, bool]] = {}
+        self.tools: Promises = {}
         self.at_once: frozenset[str] = frozenset()
         """Tools whose first call needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
         self.listed = False
 
-    def learn(self, tools: Any) -> None:
+    def learn(self, tools: Promises | Passed) -> None:
         """Remember what was listed, by name; and that there is no more to be known."""
         if isinstance(tools, dict):
             self.tools = {}
             self.add(tools)
         self.listed = True
 
-    def add(self, tools: dict[str, tuple[Operation, bool]]) -> None:
+    def add(self, tools: Promises) -> None:
         """Remember some of them."""
         self.tools.update(tools)
         if self._alone:

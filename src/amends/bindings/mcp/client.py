@@ -9,26 +9,21 @@ command, a server in this process, or a function that gives a fresh transport.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
 import mcp
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.server import Server
-from mcp.server.mcpserver import MCPServer
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, CallToolResult
+from mcp_types import CONNECTION_CLOSED, CallToolResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, learned, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, unpassed
 from amends.bindings.mcp.link import Link
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.target import Target, cache_for
+from amends.bindings.mcp.tools import Promises, every_tool, promises
 from amends.bindings.mcp.watch import Watch
-from amends.bindings.mcp.witness import Witness
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
@@ -38,24 +33,6 @@ from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
-
-_PAGES = 20
-"""Pages of a listing that are read for annotations: one that never ends cannot hold a call up."""
-
-
-class _Fresh:
-    """A transport that can be entered again: each time a new one is made."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._open: Any = None
-
-    async def __aenter__(self) -> Any:
-        self._open = self._make()
-        return await self._open.__aenter__()
-
-    async def __aexit__(self, *exc: object) -> Any:
-        return await self._open.__aexit__(*exc)
 
 
 @dataclass
@@ -88,8 +65,7 @@ class Client(mcp.Client):
 
     _link: Link | None = field(init=False, default=None, repr=False, compare=False)
     _calls: Calls = field(init=False, repr=False, compare=False)
-    _http: bool = field(init=False, default=False, repr=False, compare=False)
-    _renewable: bool = field(init=False, default=True, repr=False, compare=False)
+    _target: Target = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._calls = Calls(
@@ -101,30 +77,15 @@ class Client(mcp.Client):
             limit=self.limit,
         )
         given = self.server
-        self.server = self._prepared(given)
+        self._target = Target.of(given, self.http_client)
+        self.cache = cache_for(given, self.cache)
+        self.server = self._target.transport
         try:
             super().__post_init__()
         finally:
             self.server = given
         self._lock = asyncio.Lock()
         self._watch = Watch()
-
-    def _prepared(self, given: Any) -> Any:
-        """What the SDK is given for a server: a transport that is witnessed, and can be entered again."""
-        if isinstance(given, str):
-            self._http = True
-            if self.cache is not None and self.cache.target_id is None and self.cache.store is not None:
-                # The SDK would derive it from the URL; credentials in it must not get into a shared store.
-                import httpx2
-
-                self.cache = replace(self.cache, target_id=str(httpx2.URL(given).copy_with(userinfo=b"")))
-            return _Fresh(lambda: _witnessed(given, self.http_client))
-        if isinstance(given, StdioServerParameters):
-            return _Fresh(lambda: stdio_client(given))
-        if callable(given) and not hasattr(given, "__aenter__"):
-            return _Fresh(given)
-        self._renewable = isinstance(given, Server | MCPServer)
-        return given
 
     # ---------------------------------------------------------------------------------------------- connections
 
@@ -157,7 +118,7 @@ class Client(mcp.Client):
             if link is not None and link.alive:
                 return link
             if link is not None:
-                if not self._renewable:
+                if not self._target.renewable:
                     raise not_connected(ConnectionResetError())
                 self._link = None
                 await link.close()
@@ -263,26 +224,13 @@ class Client(mcp.Client):
         self._calls.learn(await self._calls.run(attempt, READING, policy=policy))
         return self._calls.known(name, arguments) or UNKNOWN
 
-    async def _list_for_annotations(self) -> dict[str, Any]:
-        tools: list[Any] = []
-        cursor = None
-        for _ in range(_PAGES):
-            try:
-                page = await super().list_tools(cursor=cursor)
-            except MCPError as exc:
-                if exc.code == METHOD_NOT_FOUND:
-                    break
-                raise
-            tools += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return learned(tools)
+    async def _list_for_annotations(self) -> Promises:
+        return promises(await every_tool(super().list_tools))
 
     async def list_tools(self, **options: Any) -> Any:
         """As `mcp.Client.list_tools`, with recovery."""
         result = await self._read(super().list_tools, **options)
-        self._calls.add(learned(result.tools))
+        self._calls.add(promises(result.tools))
         return result
 
     async def list_resources(self, **options: Any) -> Any:
@@ -364,15 +312,6 @@ class Client(mcp.Client):
     def _failed(self, exc: Exception, link: Link) -> FaultError:
         """The typed error of a call, after the connection was given up where it is dead."""
         error, again = error_of(exc)
-        if again or (not self._http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED):
+        if again or (not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED):
             link.lost = True
         return error
-
-
-@contextlib.asynccontextmanager
-async def _witnessed(url: str, client: Any) -> Any:
-    """The SDK's streamable HTTP, seen through a Witness."""
-    async with contextlib.AsyncExitStack() as stack:
-        if client is None:
-            client = await stack.enter_async_context(create_mcp_http_client())
-        yield await stack.enter_async_context(streamable_http_client(url, http_client=Witness(client)))  # type: ignore[arg-type]
