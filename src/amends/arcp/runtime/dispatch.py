@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from amends.arcp.runtime.admission import begin, spent
@@ -76,7 +77,7 @@ async def _wait_at_all(node: Node) -> None:
     while not node.draining:
         for agent in node.agents.all():
             if agent.ref not in waiting:
-                waiting[agent.ref] = node.spawn(_wait_at(node, agent))
+                waiting[agent.ref] = node.duty(partial(_wait_at, node, agent))
         await asyncio.sleep(_NEW_AGENTS)
     if waiting:
         await asyncio.wait(waiting.values())

@@ -31,6 +31,8 @@ __all__ = ["Ended", "Node"]
 
 _log = logging.getLogger("amends.arcp")
 _FRESH = 1.0
+_AGAIN = 1.0
+"""Seconds before a duty that failed is taken up again."""
 _read_node = msgspec.json.Decoder(NodeRow).decode
 
 
@@ -120,6 +122,24 @@ class Node:
         self._tasks.add(task)
         task.add_done_callback(self._over)
         return task
+
+    def duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """
+        Have something done for as long as the node lives.
+
+        A failure nobody thought of must not leave a node that is alive to all others and does only part of its work.
+        """
+        return self.spawn(self._kept(work))
+
+    async def _kept(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                await work()
+            except Exception:  # noqa: BLE001 - whatever it is, the work is still to be done
+                _log.exception("a part of the runtime failed; it is begun anew")
+                await asyncio.sleep(_AGAIN)
+            else:
+                return
 
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

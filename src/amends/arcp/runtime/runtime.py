@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -172,10 +173,15 @@ class Runtime:
             raise
         self._node = node
         every = None if alone else _LOOK.get(store.url.partition(":")[0], _LOOK_ELSEWHERE)
-        duties = [dispatch(node, every), beat(node), vouch(node), tend(node)]
+        duties = [
+            partial(dispatch, node, every),
+            partial(beat, node),
+            partial(vouch, node),
+            partial(tend, node),
+        ]
         if every is not None:
-            duties.append(listen(node, every))
-        self._duties = [node.spawn(duty) for duty in duties]
+            duties.append(partial(listen, node, every))
+        self._duties = [node.duty(duty) for duty in duties]
 
     async def stop(self, drain: float | None = None) -> None:
         """

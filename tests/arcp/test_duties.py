@@ -1,0 +1,74 @@
+"""What a node does for as long as it lives goes on, also after a failure that nobody thought of."""
+
+import asyncio
+
+import pytest
+
+from amends.arcp import Limits, Runtime, connect
+from amends.arcp.runtime import dispatch, keeper, runtime
+from amends.stores.nats.queue import NatsQueue
+
+
+async def echo(input, ctx):
+    return input
+
+
+@pytest.fixture
+def failing(monkeypatch, caplog):
+    """Makes a function fail the first few times, as only a mistake of ours can."""
+
+    def make(owner, name, times=1):
+        good, left = getattr(owner, name), [times]
+
+        async def bad(*given, **options):
+            if left[0]:
+                left[0] -= 1
+                raise KeyError("a mistake")
+            return await good(*given, **options)
+
+        monkeypatch.setattr(owner, name, bad)
+        return lambda: not left[0]
+
+    monkeypatch.setattr("amends.arcp.runtime.node._AGAIN", 0.01)
+    return make
+
+
+async def until(happened):
+    async with asyncio.timeout(30):
+        while not happened():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_takes_jobs_after_its_wait_at_a_queue_failed(failing, nats_server, caplog):
+    """One exception at the wrong place must not leave a node that is alive, offers its agent and takes nothing."""
+    url = f"{nats_server.url}/duties"
+    failed = failing(NatsQueue, "take", times=3)
+    worker, front = Runtime(url, tokens=["t"]), Runtime(url, tokens=["t"])
+    worker.register_agent("echo", echo)
+    async with worker, front:
+        await until(failed)
+        async with asyncio.timeout(30), connect(front, token="t") as client:
+            assert await client.submit_with_recovery("echo", "hello") == "hello"
+    assert "begun anew" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(keeper, "evict"), (dispatch, "_round"), (runtime.Node, "announce"), (keeper, "_hear")],
+    ids=["tend", "dispatch", "vouch", "listen"],
+)
+async def test_every_duty_is_taken_up_again(failing, tmp_path, owner, name):
+    """Whatever failed in it, the node goes on tending, vouching, listening and taking."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    limits = Limits(node_lease=0.3)
+    async with (
+        Runtime(url, tokens=["t"], limits=limits) as other,
+        Runtime(url, tokens=["t"], limits=limits) as front,
+    ):
+        other.register_agent("echo", echo)
+        failed = failing(owner, name, times=4)
+        async with asyncio.timeout(60), connect(front, token="t") as client:
+            await until(failed)
+            await asyncio.sleep(limits.node_lease)
+            assert await client.submit_with_recovery("echo", "hello") == "hello"
+            assert other.node.id in {*front.node.peers, front.node.id}
