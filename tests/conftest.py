@@ -1,8 +1,13 @@
-"""What the whole suite needs: interrupts that work, and reports that can travel between its workers."""
+"""What the whole suite needs: interrupts that work, reports that can travel between its workers, properties without a stopwatch."""
 
 import signal
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes on a busy machine is nobody's property.
+settings.register_profile("calm", deadline=None)
+settings.load_profile("calm")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever is started in the background of a shell inherits deafness, and all its children do.

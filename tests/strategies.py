@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 _CALM = settings(
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 often = settings(_CALM, max_examples=100)

@@ -427,7 +427,6 @@ def run(kind, examples, steps):
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             derandomize=examples < 100,
             print_blob=True,
             suppress_health_check=list(HealthCheck),

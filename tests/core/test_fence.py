@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
@@ -219,7 +219,6 @@ def test_a_known_name_cannot_be_reused():
     assert tag not in outside + inside
 
 
-@settings(deadline=None)
 @given(ANY, st.lists(ANY, max_size=6), ANY, st.lists(ANY, max_size=5))
 def test_any_text_stays_inside(message, suggestions, field, nested):
     """Property: never raises, bounded, encodable, the outside never depends on what the sender wrote."""

@@ -275,7 +275,6 @@ PIECES = st.integers(0, len(_PIECES) - 1).map(lambda index: _PIECES[index])
 ANY = st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(st.characters(exclude_categories=())))
 
 
-@settings(deadline=None)
 @given(ANY)
 def test_redacting_is_safe_for_any_text(text):
     """Property: never raises, finds nothing the second time, changes nothing then, grows by a bounded factor."""
@@ -287,7 +286,6 @@ def test_redacting_is_safe_for_any_text(text):
         assert clean == text
 
 
-@settings(deadline=None)
 @given(ANY)
 def test_gates_are_safe_for_any_text(text):
     """Property: what the gate calls harmless has no leak in the table either."""
@@ -314,7 +312,7 @@ RULES = [
 def test_gates_know_every_rule(rule):
     """Property: whatever a rule would find, made from its own pattern, passes the gate and the rule's substring test."""
 
-    @settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.from_regex(rule.pattern))
     def check(text):
         if list(hits(text, "", (rule._replace(needs=("",)),))):
@@ -459,7 +457,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(JSON)
 def test_any_value_is_cleaned(value):
     """Property: never raises, keeps the shape, leaves no leak in any string or key, and is idempotent."""

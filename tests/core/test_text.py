@@ -7,7 +7,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.core.text import strip, truncate
@@ -70,7 +70,6 @@ def test_only_invisible_characters_are_in_the_set():
     )
 
 
-@settings(deadline=None)
 @given(ANY)
 def test_stripping_is_idempotent_and_only_removes(text):
     """Stripping twice is stripping once, and the rest keeps its order."""
@@ -105,7 +104,6 @@ def test_cut_by_bytes_between_characters(text, limit, kept):
     assert truncate(text, limit) == kept
 
 
-@settings(deadline=None)
 @given(ANY, st.integers(-3, 40))
 def test_the_longest_beginning_that_fits(text, limit):
     """The result fits, is a beginning of the text without surrogates, and one character more would not fit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amends.core.urls import Refusal, UrlVerdict, check_url, judge_url, safe_urls
@@ -232,7 +232,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.one_of(st.lists(PIECES, max_size=9).map("".join), st.text(max_size=40).map("https://".__add__)))
 @example("https://seller.example?a/@evil.example")
 def test_everybody_goes_to_the_host_that_was_checked(url):
@@ -247,7 +246,6 @@ def test_everybody_goes_to_the_host_that_was_checked(url):
         assert check_url(followed, KNOWN) == followed
 
 
-@settings(deadline=None)
 @given(st.text(), st.one_of(st.none(), st.text()))
 def test_never_raises(url, known):
     """Property: any text gets a verdict with exactly one of its two members."""

@@ -345,7 +345,7 @@ CLASSES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(name=CLASSES, members=st.dictionaries(ATTRIBUTES, JUNK, max_size=8), args=st.lists(JUNK, max_size=3))
 def test_nothing_raises(name: str, members: dict[str, object], args: list[object]) -> None:
     """Any attributes of any class give a fault that can be written."""

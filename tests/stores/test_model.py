@@ -367,7 +367,6 @@ def check(machine, examples, steps):
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),
