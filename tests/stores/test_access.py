@@ -61,10 +61,10 @@ def unhurried(monkeypatch):
 
 @contextmanager
 def places(asked, *expected):
-    """Whose statements ran meanwhile, the watching thread's pragma aside."""
+    """Whose statements ran meanwhile, the look for other processes' commits aside."""
     asked.clear()
     yield
-    assert {who for who, _ in asked if who != "amends-sqlite-watch"} == set(expected)
+    assert {who for who, word in asked if word != "PRAGMA"} == set(expected)
 
 
 @contextmanager

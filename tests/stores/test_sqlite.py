@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from amends.stores import (
     UnsupportedError,
 )
 from amends.stores.sqlite import joined, schema
+from amends.stores.sqlite.log import LogRows
 from tests.stores.clocks import SetClock
 
 
@@ -213,7 +215,7 @@ async def test_expiry_follows_the_wall_clock(url):
         clock.pass_(2)
         for i in range(5):
             await store.table("t").put(f"n{i}", b"v", expires_in=100)
-    rows = ask(url, "SELECT key FROM amends_rows ORDER BY key")
+    rows = ask(url, "SELECT key FROM amends_rows WHERE key < x'' ORDER BY key")
     assert rows == [(f"n{i}",) for i in range(5)]
 
 
@@ -301,17 +303,214 @@ async def test_an_older_file_is_brought_up_to_date(url, monkeypatch):
     def add_column(connection):
         connection.execute("ALTER TABLE amends_logs ADD COLUMN note TEXT")
 
+    version = str(len(schema.MIGRATIONS) + 1)
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, add_column))
     for _ in range(2):
         async with await stores.open(url) as store:
             assert [e.value for e in await store.log("l").read()] == [b"old"]
     connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    assert connection.execute("SELECT value FROM amends_meta WHERE key = 'version'").fetchone() == ("2",)
+    assert connection.execute("SELECT value FROM amends_meta WHERE key = 'version'").fetchone() == (version,)
     assert connection.execute("SELECT note FROM amends_logs").fetchone() == (None,)
     connection.close()
     monkeypatch.undo()
     with pytest.raises(DamagedStoreError, match="newer amends"):
         await stores.open(url)
+
+
+@pytest.fixture
+def of_version_1(url, monkeypatch):
+    """
+    A file as version 1 wrote it, and a connection that goes on in its ways.
+
+    Four logs: with entries, trimmed, trimmed to nothing, and the newest, which is empty too; tables with revisions behind
+    them, one of them with nothing else.
+    """
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        schema.prepare(connection, SetClock())
+    for log, first, last in (("whole", 1, 3), ("trimmed", 4, 5), ("empty", 8, 7), ("newest", 3, 2)):
+        (id,) = connection.execute(
+            "INSERT INTO amends_logs (name, first) VALUES (?, ?) RETURNING id", (log, first)
+        ).fetchone()
+        for seq in range(first, last + 1):
+            connection.execute(
+                "INSERT INTO amends_entries VALUES (?, ?, ?)",
+                ((id << 36) + seq, b"%s %d" % (log.encode(), seq), f"d{seq}"),
+            )
+    connection.execute("INSERT INTO amends_rows VALUES ('t', 'kept', 7, NULL, x'01')")
+    connection.execute("INSERT INTO amends_rows VALUES ('t', 'lasting', 2, 9e9, x'02')")
+    # The highest that was removed was of table "gone", of which nothing is left.
+    connection.execute("UPDATE amends_removed SET revision = 41")
+    yield connection
+    connection.close()
+
+
+async def test_a_file_of_version_1_goes_on_where_it_was(url, of_version_1):
+    for _ in range(2):
+        async with await stores.open(url) as store:
+            assert await store.check() == []
+            assert [e.value for e in await store.log("trimmed").read()] == [b"trimmed 4", b"trimmed 5"]
+            assert (await store.names())["tables"] == ["t"]
+            assert await store.names() == {
+                "logs": ["empty", "newest", "trimmed", "whole"],
+                "tables": ["t"],
+                "queues": [],
+            }
+    async with await stores.open(url) as store:
+        bounds = {name: await store.log(name).bounds() for name in ("whole", "trimmed", "empty", "newest")}
+        assert {name: (b.first, b.last) for name, b in bounds.items()} == {
+            "whole": (1, 3),
+            "trimmed": (4, 5),
+            "empty": (8, 7),
+            "newest": (3, 2),
+        }
+        with pytest.raises(ConflictError):
+            await store.log("newest").append(b"", last=0)
+        # The two that are empty have given their ids away: each gets one of its own again.
+        assert await store.log("new").append(b"", last=0) == 1
+        assert await store.log("newest").append(b"newest 3", last=2) == 3
+        assert await store.log("empty").append(b"empty 8") == 8
+        assert await store.log("whole").append(b"whole 3 again", dedupe="d3") == 3
+        assert await store.log("whole").append(b"whole 4", last=3) == 4
+        assert [e.value for e in await store.log("newest").read()] == [b"newest 3"]
+        assert [e.value for e in await store.log("empty").read()] == [b"empty 8"]
+        assert (await store.table("t").get("kept")).revision == 7
+        assert await store.table("t").put("lasting", b"", revision=2) == 3
+        assert await store.table("t").delete("kept")
+        for table in ("t", "gone", "new"):
+            assert await store.table(table).create("kept", b"") == 42
+        assert await store.check() == []
+
+
+async def test_whoever_still_writes_as_version_1_did_is_refused(url, of_version_1):
+    async with await stores.open(url) as store:
+        for statement in (
+            "INSERT INTO amends_logs (name, first) VALUES ('l', 1)",
+            "UPDATE amends_logs SET first = 4 WHERE id = 1",
+            "INSERT INTO amends_rows SELECT 't', 'k', revision + 1, NULL, x'' FROM amends_removed",
+            "UPDATE amends_removed SET revision = 50",
+        ):
+            with pytest.raises(sqlite3.OperationalError):
+                of_version_1.execute(statement)
+        assert await store.check() == []
+
+
+async def test_a_log_without_entries_has_no_id_and_two_never_have_the_same(url):
+    """Ids are given by the entries there are: emptied, dropped and new ones in every order keep apart."""
+    names = [f"l{i}" for i in range(6)]
+    rng = random.Random(5)
+    async with await stores.open(f"{url}?synchronous=normal") as store:
+        lasts = dict.fromkeys(names, 0)
+        for step in range(400):
+            name = rng.choice(names)
+            log, what = store.log(name), rng.randrange(5)
+            if what == 0:
+                await log.drop()
+                lasts[name] = 0
+            elif what == 1:
+                assert await log.trim(lasts[name] + 1) == lasts[name] + 1
+                assert await log.read() == []
+                assert await log.tail() is None
+            else:
+                last = None if what == 2 else lasts[name]
+                lasts[name] += 1
+                assert await log.append(b"%s %d" % (name.encode(), lasts[name]), last=last) == lasts[name]
+            if step % 20 == 0:
+                assert await store.check() == []
+        for name in names:
+            bounds = await store.log(name).bounds()
+            assert bounds.last == lasts[name]
+            assert [e.value for e in await store.log(name).read()] == [
+                b"%s %d" % (name.encode(), seq) for seq in range(bounds.first, bounds.last + 1)
+            ]
+    assert ask(url, "SELECT count(*) FROM amends_logs WHERE id IS NULL")[0][0] > 0
+
+
+async def test_a_page_of_a_log_whose_id_went_to_another_is_not_taken_for_its_own(url):
+    """Between looking up the id and reading by it, the log may be dropped and the id given away."""
+    async with await stores.open(url) as store:
+        await store.log("a").append(b"a's")
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        side = joined(connection)
+
+        class Swapping:
+            """The connection, with somebody who comes between the first statement and the second."""
+
+            def __init__(self):
+                self.asked = 0
+
+            def execute(self, *statement):
+                self.asked += 1
+                if self.asked == 2:
+                    side.log("a").drop()
+                    side.log("b").append(b"b's")
+                return connection.execute(*statement)
+
+        assert LogRows(Swapping(), "a").read(1, 10) == []
+        assert [e.value for e in await store.log("b").read()] == [b"b's"]
+        connection.close()
+
+
+async def test_when_the_highest_id_is_in_use_others_are_found(url):
+    async with await stores.open(url) as store:
+        await store.log("first").append(b"1")
+        highest = schema.LOGS - 1
+        await store.transaction(
+            lambda tx: (
+                tx.sql("INSERT INTO amends_logs VALUES ('highest', ?, 1)", (highest,)),
+                tx.sql("INSERT INTO amends_entries VALUES (?, x'00', NULL)", ((highest << 36) + 1,)),
+            )
+        )
+        for i in range(20):
+            assert await store.log(f"l{i}").append(b"1", last=0 if i % 2 else None) == 1
+            assert await store.log(f"l{i}").append(b"2", last=1) == 2
+        assert await store.log("highest").append(b"2") == 2
+        assert [e.value for e in await store.log("l7").read()] == [b"1", b"2"]
+        assert await store.check() == []
+
+
+async def test_a_first_append_outside_a_transaction_is_one(url):
+    """Through a connection of the user's that began none: an id without its entry would be another log's too."""
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    side, words = joined(connection), []
+    connection.set_trace_callback(lambda statement: words.append(statement.split(maxsplit=1)[0]))
+    assert side.log("a").append(b"1", last=0) == 1
+    assert side.log("b").append(b"1") == 1
+    assert words.count("BEGIN") == words.count("COMMIT") == 2
+    connection.close()
+
+
+async def test_revisions_grow_over_dropped_tables_and_leave_nothing_behind(url):
+    async with await stores.open(url) as store:
+        for i in range(5):
+            table = store.table(f"t{i}")
+            await table.put("k", b"")
+            await table.put("k", b"")
+            assert await table.delete("k")
+            before = await table.create("k", b"")
+            await table.drop()
+            assert await table.create("k", b"") > before
+            await table.drop()
+        assert (await store.names())["tables"] == []
+        assert [row async for row in store.table("t0").scan()] == []
+    assert len(ask(url, "SELECT 1 FROM amends_rows")) == 1
+
+
+async def test_a_tables_own_mark_is_no_row_of_it(url):
+    async with await stores.open(url) as store:
+        table = store.table("t")
+        keys = ["", "\0", "a", "\U0010ffff", "\U0010ffff\U0010ffff"]
+        for key in (*keys, "gone"):
+            await table.put(key, key.encode())
+        await table.delete("gone")
+        assert [row.key async for row in table.scan()] == keys
+        assert [row.key async for row in table.scan("\U0010ffff")] == keys[3:]
+        for key in keys:
+            await table.delete(key)
+        assert [row.key async for row in table.scan()] == []
+        assert (await store.names())["tables"] == []
+        assert await store.check() == []
 
 
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(url, monkeypatch):
@@ -350,6 +549,22 @@ async def test_check_finds_what_is_missing(url):
         assert "from 1 to 5 without gaps" in problems[0]
         with pytest.raises(DamagedStoreError):
             await store.log("l").read()
+
+
+async def test_check_finds_ids_that_are_not_their_logs_own(url):
+    async with await stores.open(url) as store:
+        for name in ("a", "b", "c"):
+            await store.log(name).append(name.encode())
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.execute("UPDATE amends_logs SET id = 1 WHERE name = 'b'")
+        connection.execute("UPDATE amends_logs SET id = 77 WHERE name = 'c'")
+        connection.commit()
+        connection.close()
+        assert await store.check() == [
+            "log 'c' should hold entries from 1 on, and holds none",
+            "1 ids belong to more than one log",
+            "2 entries belong to no log",
+        ]
 
 
 async def test_the_users_own_version_number_is_left_alone(url):

@@ -168,7 +168,7 @@ def test_info_check_and_copy_on_the_command_line(tmp_path, nats_server, capsys):
     assert run("--output", "json", "store", "check", target) == 0
     assert json.loads(capsys.readouterr().out)["problems"] == []
     connection = sqlite3.connect(tmp_path / "a.db")
-    connection.execute("UPDATE amends_logs SET first = 0")
+    connection.execute("UPDATE amends_logs SET oldest = 0")
     connection.commit()
     connection.close()
     assert run("--output", "text", "store", "check", url) == 1

@@ -16,18 +16,28 @@ def problems(connection: sqlite3.Connection) -> list[str]:
         for row in connection.execute("PRAGMA integrity_check")
         if row[0] != "ok"
     ]
-    for id, name, first in connection.execute("SELECT id, name, first FROM amends_logs").fetchall():
+    for id, name, oldest in connection.execute("SELECT id, name, oldest FROM amends_logs").fetchall():
+        if id is None:
+            continue
         base = id << LOG_SHIFT
         count, low, high = connection.execute(
             "SELECT count(*), min(id), max(id) FROM amends_entries WHERE id BETWEEN ? AND ?",
             (base, base + SEQ_MASK),
         ).fetchone()
-        if count and (low - base != first or high - low + 1 != count):
+        if not count:
+            found.append(f"log {name!r} should hold entries from {oldest} on, and holds none")
+        elif low - base != oldest or high - low + 1 != count:
             found.append(
-                f"log {name!r} should run from {first} to {high - base} without gaps, and holds {count} entries"
+                f"log {name!r} should run from {oldest} to {high - base} without gaps, and holds {count} entries"
             )
+    shared = connection.execute(
+        "SELECT count(*) FROM (SELECT id FROM amends_logs WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1)"
+    ).fetchone()[0]
+    if shared:
+        found.append(f"{shared} ids belong to more than one log")
     orphans = connection.execute(
-        f"SELECT count(*) FROM amends_entries WHERE id >> {LOG_SHIFT} NOT IN (SELECT id FROM amends_logs)"  # noqa: S608
+        f"SELECT count(*) FROM amends_entries WHERE id >> {LOG_SHIFT} "  # noqa: S608
+        "NOT IN (SELECT id FROM amends_logs WHERE id IS NOT NULL)"
     ).fetchone()[0]
     if orphans:
         found.append(f"{orphans} entries belong to no log")

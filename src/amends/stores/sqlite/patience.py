@@ -36,6 +36,7 @@ class Patience:
     """One store's: told how long each write took, it says who does the next."""
 
     __slots__ = (
+        "_counting",
         "_in_a_row",
         "_lent",
         "_loop",
@@ -54,6 +55,7 @@ class Patience:
         """Whether the loop may do a commit itself."""
         self._in_a_row = 0
         self._lent = 0.0
+        self._counting = False
         self._spare = 0.0
         self._spared_until = 0.0
         self._quick = 0
@@ -93,16 +95,19 @@ class Patience:
 
     def gave(self) -> None:
         """It left a write to the thread, and gives others a turn."""
-        self._turn()
+        self._lent = 0.0
         self._in_a_row = 0
 
     def _turn(self) -> None:
+        self._counting = False
         self._lent = 0.0
 
     def _lend(self, took: float) -> None:
-        if not self._lent:
-            self._loop.call_soon(self._turn)
         self._lent += took
+        if self._lent > _LENT / 2 and not self._counting:
+            # Before that it does not matter whether others had a turn, and asking costs as much as a short write.
+            self._counting = True
+            self._loop.call_soon(self._turn)
 
     def _judge(self, *, quick: bool) -> None:
         self._quick = self._quick + 1 if quick else 0

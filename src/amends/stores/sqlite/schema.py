@@ -1,14 +1,22 @@
+# ruff: noqa: S608  (only numbers of ours are written into statements)
 """
 The tables of a store in a SQLite file, and how an older file becomes a newer one.
 
 Everything is named `amends_…` and nothing else is touched, because the file may be the user's own: the version stands in
 `amends_meta`, not in `PRAGMA user_version`, which is theirs.
 
+A commit costs by the pages it changes, so what changes together lies together:
+
 - An entry's id is `log * 2**36 + seq`: one integer key, so that a log's entries lie together, the newest is found at once,
   and reading the last hundred costs the same whether there are thousands or millions. A log's last number is that of its
-  newest entry, or `first - 1` when all were trimmed: nothing else has to be written for an append.
-- A key's revision is one more than its last; for a key that is not there, one more than any that was ever removed
-  (`amends_removed`). So revisions grow over deletions too, and a put writes one page.
+  newest entry, or `oldest - 1` when all were trimmed: nothing else has to be written for an append.
+- A log has an id while it has entries, and the next one to need an id gets the highest in use plus one: the entries are the
+  counter. It is therefore given in the transaction that writes the first entry, taken away in the one that removes the last,
+  and means nothing without the name that has it at the time.
+- A key's revision is one more than its last; for a key that is not there, one more than any that was ever removed from its
+  table. That number is the revision of a row of the table's own whose key is no text (`MARK`), behind all others; for
+  tables without one, of the row of that key in the table without a name, which nobody can ask for. So
+  revisions grow over deletions too, and a put writes one page.
 - A task's `at` is the wall time it is due while it waits (state 0), the steady time its lease ends while it is held
   (state 1), and the wall time of its death (state 2).
 """
@@ -17,14 +25,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 
 from amends.stores.clock import Clock
 from amends.stores.errors import DamagedStoreError
 
-__all__ = ["DEAD", "HELD", "LOG_SHIFT", "MIGRATIONS", "SEQ_MASK", "WAITING", "prepare"]
+__all__ = ["DEAD", "HELD", "LOGS", "LOG_SHIFT", "MARK", "MIGRATIONS", "SEQ_MASK", "WAITING", "prepare"]
 
 LOG_SHIFT = 36
 SEQ_MASK = (1 << LOG_SHIFT) - 1
+LOGS = 1 << (63 - LOG_SHIFT)
+"""Ids of logs are below this: what SQLite can count to."""
+
+MARK = "x''"
+"""The key of a table's own row: a blob, which sorts behind every text."""
 
 WAITING, HELD, DEAD = 0, 1, 2
 
@@ -74,14 +88,37 @@ _FIRST = (
     """,
 )
 
+# One tree for the logs instead of three, and no table with one number in it: a job's two commits write five pages less.
+# `first` becomes `oldest` and `amends_removed` goes, so that whoever still has the file open with the version before cannot
+# write by its rules: SQLite refuses its statements.
+_SECOND = (
+    "ALTER TABLE amends_logs RENAME TO amends_logs_before",
+    """
+    CREATE TABLE amends_logs (
+        name TEXT NOT NULL PRIMARY KEY,
+        id INTEGER,
+        oldest INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    f"""
+    INSERT INTO amends_logs SELECT name, CASE WHEN EXISTS (
+        SELECT 1 FROM amends_entries AS entry
+        WHERE entry.id BETWEEN log.id << {LOG_SHIFT} AND (log.id << {LOG_SHIFT}) + {SEQ_MASK}
+    ) THEN id END, first FROM amends_logs_before AS log ORDER BY name
+    """,
+    "DROP TABLE amends_logs_before",
+    f"INSERT INTO amends_rows SELECT '', {MARK}, revision, NULL, x'' FROM amends_removed",
+    "DROP TABLE amends_removed",
+)
 
-def _make_first(connection: sqlite3.Connection) -> None:
-    for statement in _FIRST:
+
+def _run(statements: tuple[str, ...], connection: sqlite3.Connection) -> None:
+    for statement in statements:
         connection.execute(statement)
 
 
 # The version of a file is how many of these were run on it. Add to the end; never change one that was released.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_make_first,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (partial(_run, _FIRST), partial(_run, _SECOND))
 
 
 def prepare(connection: sqlite3.Connection, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from amends.stores.sqlite.check import problems
 from amends.stores.sqlite.file import File, meaning
 from amends.stores.sqlite.log import SqliteLog
 from amends.stores.sqlite.queue import SqliteQueue
-from amends.stores.sqlite.schema import prepare
+from amends.stores.sqlite.schema import MARK, prepare
 from amends.stores.sqlite.table import SqliteTable
 from amends.stores.sqlite.threads import Reader, Writer
 from amends.stores.sqlite.transaction import SqliteTransaction
@@ -38,6 +38,8 @@ _DISTINCT = """
     )
     SELECT this FROM found WHERE this IS NOT NULL
 """
+# One that has only its own mark is as good as none.
+_HAS_ROWS = f"SELECT 1 FROM amends_rows WHERE tbl = ? AND key < {MARK} LIMIT 1"  # noqa: S608
 
 
 async def open_sqlite(address: Address, clock: Clock) -> SqliteStore:
@@ -50,7 +52,6 @@ async def open_sqlite(address: Address, clock: Clock) -> SqliteStore:
 class _Connections(NamedTuple):
     writer: sqlite3.Connection
     reader: sqlite3.Connection
-    watch: sqlite3.Connection
     loop: sqlite3.Connection
 
 
@@ -65,7 +66,7 @@ def _connect(file: File, clock: Clock) -> _Connections:
             prepare(writer := one(), clock)
         except sqlite3.Error as error:
             raise meaning(error, file)  # noqa: B904  (it carries its cause)
-        connections = _Connections(writer, one(), one(), one(patient=False))
+        connections = _Connections(writer, one(), one(patient=False))
         undo.pop_all()
         return connections
 
@@ -88,7 +89,7 @@ class SqliteStore:
         )
         place = self.access.place
         self._transactions = Rows(self.access, lambda c, room: SqliteTransaction(c, clock, room, place))
-        self._watch = Watch(connections.watch, self.signal)
+        self._watch = Watch(connections.loop, self.signal)
         self.signal.wanted = self._watch.want
 
     def log(self, name: str) -> SqliteLog:
@@ -110,10 +111,14 @@ class SqliteStore:
         def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:
             return sorted(row[0] for row in connection.execute(_DISTINCT.format(table=table, column=column)))
 
+        def has_rows(connection: sqlite3.Connection, table: str) -> bool:
+            found = connection.execute(_HAS_ROWS, (table,)).fetchone()
+            return found is not None
+
         return await self.access.read_much(
             lambda c: {
                 "logs": distinct(c, "amends_logs", "name"),
-                "tables": distinct(c, "amends_rows", "tbl"),
+                "tables": [table for table in distinct(c, "amends_rows", "tbl") if has_rows(c, table)],
                 "queues": distinct(c, "amends_tasks", "queue"),
             }
         )
@@ -122,10 +127,10 @@ class SqliteStore:
         return await self.access.read_much(problems)
 
     async def close(self) -> None:
+        self._watch.stop()
         self.access.shut()
         self.signal.ring()
         await self.access.close()
-        await self._watch.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
 from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
+from amends.stores.sqlite.schema import MARK
 
 if TYPE_CHECKING:
     from amends.stores.sqlite.store import SqliteStore
@@ -27,16 +28,24 @@ _SWEEP = 4
 _GET = """
     SELECT CASE WHEN length(value) <= ? THEN value END, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?
 """
-_PUT = """
-    INSERT INTO amends_rows (tbl, key, revision, expires, value)
-    VALUES (?, ?, (SELECT revision + 1 FROM amends_removed), ?, ?)
+_OF_NO_TABLE = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {MARK})"
+_PUT = f"""
+    INSERT INTO amends_rows (tbl, key, revision, expires, value) VALUES (
+        ?1, ?2,
+        1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ?1 AND key = {MARK}), {_OF_NO_TABLE}, 0),
+        ?3, ?4
+    )
     ON CONFLICT (tbl, key) DO UPDATE SET
         revision = amends_rows.revision + 1, expires = excluded.expires, value = excluded.value
     RETURNING revision
 """
 _DELETE = "DELETE FROM amends_rows WHERE tbl = ? AND key = ? RETURNING revision, expires"
 # The highest revision that went with a row: none may be given to a key again.
-_REMOVED = "UPDATE amends_removed SET revision = ? WHERE revision < ?"
+_RAISE = f"UPDATE amends_rows SET revision = ?2 WHERE tbl = ?1 AND key = {MARK} AND revision < ?2"
+_RAISE_OR_MAKE = f"""
+    INSERT INTO amends_rows (tbl, key, revision, value) VALUES (?1, {MARK}, max(?2, coalesce({_OF_NO_TABLE}, 0)), x'')
+    ON CONFLICT (tbl, key) DO UPDATE SET revision = max(amends_rows.revision, excluded.revision)
+"""
 
 
 class TableRows:
@@ -95,15 +104,11 @@ class TableRows:
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
         """The next rows by key, and the key to go on after (None at the end)."""
         low, high = (prefix, ">=") if after is None else (after, ">")
-        condition, bound = "", _beyond(prefix)
-        parameters: list[str | int] = [self._name, low]
-        if bound is not None:
-            condition = "AND key < ?"
-            parameters.append(bound)
+        bound = _beyond(prefix)
         found = self._connection.execute(
-            f"SELECT key, value, revision, expires FROM amends_rows WHERE tbl = ? AND key {high} ? {condition} "
-            "ORDER BY key LIMIT ?",
-            (*parameters, _SCAN_PAGE),
+            f"SELECT key, value, revision, expires FROM amends_rows WHERE tbl = ? AND key {high} ? "
+            f"AND key < {MARK if bound is None else '?'} ORDER BY key LIMIT ?",
+            (self._name, low, *(() if bound is None else (bound,)), _SCAN_PAGE),
         ).fetchall()
         rows = [row for row in (self._row(*columns) for columns in found) if row is not None]
         return rows, (found[-1][0] if len(found) == _SCAN_PAGE else None)
@@ -113,7 +118,8 @@ class TableRows:
             "SELECT max(revision) FROM amends_rows WHERE tbl = ?", (self._name,)
         ).fetchone()
         if highest is not None:
-            self._connection.execute(_REMOVED, (highest, highest))
+            # Its own mark goes too, or those of tables that are gone would pile up.
+            self._note_removed("", highest)
             self._connection.execute("DELETE FROM amends_rows WHERE tbl = ?", (self._name,))
 
     def _revision(self, key: str) -> int:
@@ -142,8 +148,12 @@ class TableRows:
         if not gone:
             return False
         ((revision, expires),) = gone
-        self._connection.execute(_REMOVED, (revision, revision))
+        self._note_removed(table, revision)
         return not self._over(expires)
+
+    def _note_removed(self, table: str, revision: int) -> None:
+        if not self._connection.execute(_RAISE, (table, revision)).rowcount:
+            self._connection.execute(_RAISE_OR_MAKE, (table, revision))
 
 
 def _beyond(prefix: str) -> str | None:

@@ -1,17 +1,14 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
 """
 Noticing what other processes wrote: SQLite has no bell, so somebody has to look.
 
-`PRAGMA data_version` changes when another connection has committed, and costs a few microseconds. It is read only while
-somebody waits.
+`PRAGMA data_version` changes when another connection has committed, and costs a few microseconds: so the event loop looks
+itself, on its own connection, whose commits are no news. It looks only while somebody waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
-import threading
 
 from amends.stores.signal import Signal
 
@@ -22,42 +19,38 @@ _INTERVAL = 0.003
 
 
 class Watch:
-    """Rings a signal when the file was changed by anybody."""
+    """Rings a signal when the file was changed by another connection than this one."""
 
     def __init__(self, connection: sqlite3.Connection, signal: Signal) -> None:
         self._signal = signal
         self._loop = asyncio.get_running_loop()
         self._connection = connection
-        self._ended = threading.Event()
-        self._wanted = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="amends-sqlite-watch", daemon=True)
-        self._thread.start()
+        self._version = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def want(self) -> None:
         """Somebody is about to wait: keep looking."""
-        self._wanted.set()
+        if self._timer is None and not self._stopped:
+            self._timer = self._loop.call_later(_INTERVAL, self._look)
 
-    async def close(self) -> None:
-        self._ended.set()
-        self._wanted.set()
-        await asyncio.to_thread(self._thread.join)
+    def stop(self) -> None:
+        """Look no more; the connection is about to be closed."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _run(self) -> None:
-        version = 0
-        while not self._ended.is_set():
-            self._wanted.wait()
-            try:
-                now = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            except sqlite3.Error:
-                # Locked for a moment, by a recovery say. Waiters look for themselves if we say so.
-                now = version - 1
-            if now != version:
-                version = now
-                with contextlib.suppress(RuntimeError):
-                    self._loop.call_soon_threadsafe(self._signal.ring)
-            # In this order: a waiter that comes in between is either seen here or has set it again.
-            self._wanted.clear()
-            if self._signal.awaited:
-                self._wanted.set()
-            self._ended.wait(_INTERVAL)
-        self._connection.close()
+    def _look(self) -> None:
+        self._timer = None
+        if not self._signal.awaited:
+            return
+        try:
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            # Locked for a moment, by a recovery say: those who wait look for themselves.
+            version = None
+        # Before the bell: whoever is woken by it and waits again finds the next look arranged.
+        self.want()
+        if version != self._version:
+            self._version = version
+            self._signal.ring()
