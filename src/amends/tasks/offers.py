@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from amends.errors.task import CapabilityNotFoundError
 from amends.stores.contract import Store
-from amends.stores.errors import StoreError, StoreUnavailableError
+from amends.stores.errors import StoreClosedError, StoreError
 from amends.tasks.house import House
 from amends.tasks.plan import Step
 
 __all__ = ["Offers"]
 
+_log = logging.getLogger("amends.tasks")
 _EXPIRES = 30.0
 """Seconds for which a worker's word holds."""
 
@@ -57,8 +59,12 @@ class Offers:
         try:
             while True:
                 await asyncio.sleep(_EXPIRES / 3)
-                with contextlib.suppress(StoreUnavailableError):
+                try:
                     await self.announce()
+                except StoreClosedError:
+                    return
+                except Exception as error:  # noqa: BLE001 - silent, it would count as gone while it works
+                    _log.warning("what a worker offers could not be said; it is said again", exc_info=error)
         finally:
             with contextlib.suppress(StoreError, asyncio.CancelledError):
                 await asyncio.shield(self._table.delete(self._house.worker))

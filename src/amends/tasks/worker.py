@@ -145,6 +145,9 @@ class Worker:
                 # The store is away for a moment. What runs goes on or is fenced; we look again.
                 _log.warning("the store does not answer; looking again in %s s", _PAUSE, exc_info=True)
                 await asyncio.sleep(_PAUSE)
+            except Exception:  # noqa: BLE001 - else this worker would live, offer its agents, and take nothing
+                _log.exception("a worker's own mistake; looking again in %s s", _PAUSE)
+                await asyncio.sleep(_PAUSE)
 
     async def _took(self, hands: int) -> int:
         """Take up to `hands` tasks at once, or wait for the next one; how many to ask for after that."""
@@ -311,6 +314,8 @@ class Worker:
             task.cancel()
         except StoreError:
             _log.warning("the store does not answer; a lease may be lost", exc_info=True)
+        except Exception:  # noqa: BLE001 - the other runs are to be held all the same
+            _log.exception("a worker's own mistake; a lease may be lost")
 
 
 def _wanted(state: TaskState) -> bool:
