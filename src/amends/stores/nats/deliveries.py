@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from amends.stores.nats.refusal import NobodyThereError
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
 
     from amends.stores.nats.link import Link
 
@@ -21,6 +23,8 @@ __all__ = ["Deliveries"]
 
 _TURNS = 3
 """Exchanges with the server before a connection is closed: it has heard; what was on its way has come; that is handed back."""
+_LATE = 30.0
+"""Seconds for which what was asked for in vain is still handed back at once; later, when its time is up."""
 
 
 class Deliveries:
@@ -31,6 +35,7 @@ class Deliveries:
         self._idle: list[Inbox] = []
         self._lent: set[Inbox] = set()
         """At these the server may still deliver."""
+        self._retiring: set[asyncio.Task[None]] = set()
 
     async def many(
         self, subject: str, payload: bytes, batch: int, *, patience: float, expires: float
@@ -103,12 +108,20 @@ class Deliveries:
         if complete:
             self._returned(inbox)
         elif not self._link.closed:
-            # The request still stands at the server: keep the inbox until it has run out.
-            asyncio.get_running_loop().call_later(expires + 1, self._returned, inbox)
+            # The request still stands at the server, and its answer may hang in the wire for longer than that: lent again,
+            # the inbox would bring it to somebody who has asked for something else.
+            asyncio.get_running_loop().call_later(expires + _LATE, self._retire, inbox)
 
     def _returned(self, inbox: Inbox) -> None:
         self._lent.discard(inbox)
         self._idle.append(inbox)
+
+    def _retire(self, inbox: Inbox) -> None:
+        self._lent.discard(inbox)
+        if inbox.subscription is not None and not self._link.closed:
+            task = asyncio.ensure_future(_unsubscribed(inbox.subscription))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
 
     async def _borrow(self) -> Inbox:
         if self._idle:
@@ -132,3 +145,9 @@ class Deliveries:
                 await client._send_unsubscribe(inbox.subscription._id)  # noqa: SLF001
         for _ in range(_TURNS):
             await client.flush()
+
+
+async def _unsubscribed(subscription: Subscription) -> None:
+    with contextlib.suppress(Exception):
+        # Without a connection there is nothing to be said: it is not asked for anew.
+        await subscription.unsubscribe()
