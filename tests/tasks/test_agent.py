@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 
+import httpx
 import msgspec
 import pytest
 
@@ -87,6 +88,55 @@ async def test_whatever_it_raises_is_one_of_s3s_codes(raised, code, recoverable)
     assert "10.0.0.7" not in str(error)
 
 
+def upstream(status, **headers):
+    """What a client of another service raised, whose answer is full of that service's own words."""
+    asked = httpx.Request("GET", "http://10.0.0.7/secret")
+    problem = {
+        **{name: "secret" for name in ("type", "title", "detail", "instance", "user_message", "more")},
+        "suggestions": ["secret"],
+        "details": {"host": "secret"},
+        "errors": [{"detail": "secret", "pointer": "/secret"}],
+    }
+    answer = httpx.Response(
+        status,
+        request=asked,
+        content=msgspec.json.encode(problem),
+        headers={"content-type": "application/problem+json", **headers},
+    )
+    return httpx.HTTPStatusError("secret", request=asked, response=answer)
+
+
+def invalid():
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert({"secret": "secret"}, dict[str, int])
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "recovery", "wait"),
+    [
+        (upstream(503, **{"retry-after": "4"}), "AGENT_UNAVAILABLE", "transient", 4),
+        (upstream(429), "RATE_LIMITED", "transient", None),
+        (upstream(422), "INTERNAL_ERROR", "terminal", None),
+        (upstream(404), "INTERNAL_ERROR", "terminal", None),
+        (invalid(), "INTERNAL_ERROR", "terminal", None),
+        (FileNotFoundError("/secret"), "INTERNAL_ERROR", "terminal", None),
+    ],
+)
+async def test_what_others_refuse_an_agent_is_no_mistake_of_its_askers(raised, code, recovery, wait):
+    """Nor are their words for the asker: it hears when to come back, or that it need not."""
+    agent = Agent("content-agent")
+
+    @agent.capability
+    async def draft(payload):
+        raise raised
+
+    fault = (await agent.handle(request("draft"))).error
+    assert (fault.code, fault.recovery.value, fault.retry_after) == (code, recovery, wait)
+    assert fault.details == {"context": {"agent": "content-agent", "capability": "draft"}}
+    assert b"secret" not in msgspec.json.encode(fault)
+
+
 async def test_the_log_keeps_what_the_answer_does_not_say(caplog):
     """Nothing is swallowed: the exception is in this process's log, with its traceback."""
     agent = Agent("content-agent")
@@ -144,7 +194,8 @@ async def test_a_call_that_takes_too_long():
 
     ours = (await agent.handle(request("slow"))).error
     assert (ours.code, ours.details["timeout_ms"]) == ("TIMEOUT", 50)
-    assert (await agent.handle(request("inside"))).error.code == "TIMEOUT"
+    theirs = (await agent.handle(request("inside"))).error
+    assert (theirs.code, "timeout_ms" in theirs.details) == ("TIMEOUT", False)
 
 
 async def test_questions_and_what_needs_an_orchestrator():

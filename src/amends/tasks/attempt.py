@@ -114,12 +114,21 @@ def _foreign(fault: Fault) -> Fault:
     What went wrong inside an agent, as whoever asked it should hear it.
 
     That a library or a service refused what the agent sent it is no mistake of the asker's, and the same task makes it again.
+    What decides is kept of the rest; the words, members and addresses are the other service's.
     """
     if fault.recovery is Recovery.CORRECTABLE:
         return Fault(
             code="INTERNAL_ERROR", vocabulary="task", recovery=Recovery.TERMINAL, executed=fault.executed
         )
-    return replace(transfer(fault, "task"), details=None, message="", field=None, suggestions=(), errors=())
+    told = transfer(fault, "task")
+    return Fault(
+        code=told.code,
+        vocabulary="task",
+        recovery=told.recovery,
+        executed=told.executed,
+        actor=told.actor,
+        retry_after=told.retry_after,
+    )
 
 
 def _unkept(agent: str, capability: str) -> Fault:
