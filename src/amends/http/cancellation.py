@@ -94,7 +94,11 @@ class Cancellable:
             await self.app(scope, receive, send)
             return
         if scope["method"] in {"GET", "HEAD"} and scope["path"].startswith(f"{self._operations}/"):
-            found = await self._found(scope)
+            try:
+                found = await self._found(scope)
+            except StoreError as error:
+                away = Fault(code="SERVICE_UNAVAILABLE", vocabulary="http", status=503)
+                found = answer(away, asked(scope), self._settings, cause=error, documented=False)
             if found is not None:
                 await reply(scope, send, found)
                 return
