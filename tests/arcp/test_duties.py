@@ -6,6 +6,7 @@ import pytest
 
 from amends.arcp import Limits, Runtime, connect
 from amends.arcp.runtime import dispatch, keeper, runtime
+from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
 
 
@@ -72,3 +73,16 @@ async def test_every_duty_is_taken_up_again(failing, tmp_path, owner, name):
             await asyncio.sleep(limits.node_lease)
             assert await client.submit_with_recovery("echo", "hello") == "hello"
             assert other.node.id in {*front.node.peers, front.node.id}
+
+
+async def test_whoever_waits_for_a_job_that_cannot_be_followed_comes_again(failing, tmp_path, caplog):
+    """The session goes on over another connection, and nobody waits for ever."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    async with Runtime(url, tokens=["t"]) as other, Runtime(url, tokens=["t"]) as front:
+        other.register_agent("echo", echo)
+        failed = failing(Ledger, "entries")
+        async with asyncio.timeout(60), connect(front, token="t") as client:
+            handle = await client.submit("echo", "hello")
+            assert await handle.done == "hello"
+    assert failed()
+    assert "cannot be followed" in caplog.text

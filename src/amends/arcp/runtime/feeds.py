@@ -9,6 +9,7 @@ that waits in the queue of a store nobody shares needs neither: it starts here o
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.session import Session
 
 __all__ = ["OUTCOME", "SUBMITTED", "Feed"]
+
+_log = logging.getLogger("amends.arcp")
 
 SUBMITTED = 1
 """The session asked for the job (or repeated its key), and may cancel it."""
@@ -109,11 +112,17 @@ class Feed:
             self._task = None
 
     async def _follow(self, node: Node) -> None:
-        if not node.called:
-            await self._bring(node, None)
-            return
-        async with node.store.log(job_log(self.job_id)).watched() as bell:
-            await self._bring(node, bell)
+        try:
+            if not node.called:
+                await self._bring(node, None)
+                return
+            async with node.store.log(job_log(self.job_id)).watched() as bell:
+                await self._bring(node, bell)
+        except Exception:  # noqa: BLE001 - nobody else would bring the rest: whoever waits for it has to come again
+            _log.exception(
+                "session %s loses its connection: job %s cannot be followed", self.session.id, self.job_id
+            )
+            await node.drop(self.session)
 
     async def _bring(self, node: Node, bell: Signal | None) -> None:
         pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
