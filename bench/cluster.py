@@ -194,9 +194,9 @@ async def counted(job) -> dict[str, float]:
         seen["publications" if headers is not None else "requests"] += 1
         return await send(self, subject, payload, reply, headers)
 
-    async def telling(self, subject, payload=b""):
+    def telling(self, subject, payload=b""):
         seen["words"] += 1
-        await tell(self, subject, payload)
+        tell(self, subject, payload)
 
     Link.send, Link.tell = counting, telling  # type: ignore[method-assign]
     try:

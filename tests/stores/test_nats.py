@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import random
+import signal
 import time
 import warnings
 
@@ -13,7 +15,7 @@ import pytest
 
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
-from amends.stores.nats import answers, errands
+from amends.stores.nats import answers, errands, sweeps
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -453,7 +455,7 @@ async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_s
                 await asyncio.sleep(0.01)
         waiting.cancel()
         await asyncio.wait([waiting])
-        client = leaving._streams.link._client
+        client = leaving._streams.link.client
         real, put = getattr(client, during), []
 
         async def meanwhile(*given, **more):
@@ -467,3 +469,70 @@ async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_s
         lease = await queue.take(wait=100)
         assert (lease.value, lease.attempt) == (b"x", 1)
         await lease.done()
+
+
+async def test_a_scan_waits_for_what_was_acknowledged(nats_server):
+    """A replica that has not heard of the last write yet is asked again."""
+    async with await stores.open(f"{nats_server.url}/waits") as store:
+        await _waits(store.table("t"), store._streams)
+
+
+async def _waits(table, streams):
+    last = await table.put("a/1", b"1")
+    filters = [f"{streams.subject('table', 't')}.k.>"]
+    for least, expected in ((last, 1), (last + 1, 2)):
+        found = asyncio.ensure_future(sweeps._at_once(streams, "table", "t", filters, least))
+        if least > last:
+            await asyncio.sleep(0.2)
+            assert not found.done()
+            await table.put("b/1", b"2")
+        async with asyncio.timeout(60):
+            assert len(await found) == expected
+    # That there is nothing is believed of the leader only, which is the one that was asked here.
+    assert await sweeps._at_once(streams, "table", "t", [f"{filters[0][:-1]}no.>"], last) == []
+    assert await sweeps._any(streams, "table", "t", filters)
+
+
+async def test_a_scan_of_more_than_one_answer_holds(nats_server, monkeypatch):
+    """Many rows, or large ones, are delivered bit by bit; and nothing is found where there is nothing."""
+    monkeypatch.setattr(sweeps, "_ANSWER_BYTES", 1_000_000)
+    async with await stores.open(f"{nats_server.url}/much") as store:
+        await _holds(store)
+
+
+async def _holds(store):
+    table = store.table("t")
+    await asyncio.gather(*(table.put(f"many/{number:04}", b"x") for number in range(1030)))
+    for number in range(4):
+        await table.put(f"large/{number}", b"y" * 600_000)
+    assert sorted([row.key async for row in table.scan("many/")]) == [f"many/{n:04}" for n in range(1030)]
+    assert [row.key async for row in table.scan("large/")] == [f"large/{number}" for number in range(4)]
+    assert len([row async for row in table.scan()]) == 1034
+    assert [row async for row in table.scan("none/")] == []
+    assert [row async for row in store.table("never made").scan()] == []
+
+
+async def test_a_scan_has_what_was_acknowledged_whichever_replica_answers(tmp_path):
+    """One of three servers stands still while the others acknowledge; asked as soon as it goes on, it does not miss that."""
+    cluster = NatsCluster(tmp_path)
+    await asyncio.to_thread(cluster.start)
+    try:
+        async with await stores.open(cluster.url("behind")) as store:
+            table = store.table("t")
+            await table.put("first", b"")
+            here = store._streams.link.client._server_info["server_name"]
+
+            async def found(prefix):
+                return len([row async for row in table.scan(prefix)])
+
+            for number, rows in enumerate((1200, 300, 1200, 300)):
+                leader = (await store._streams.info("table", "t"))["cluster"]["leader"]
+                behind = next(node for node in cluster.nodes if node.name not in {leader, here})
+                os.kill(behind.process.pid, signal.SIGSTOP)
+                try:
+                    await asyncio.gather(*(table.put(f"{number}/{n}", b"x" * 10_000) for n in range(rows)))
+                finally:
+                    os.kill(behind.process.pid, signal.SIGCONT)
+                assert await asyncio.gather(*(found(f"{number}/") for _ in range(8))) == [rows] * 8
+    finally:
+        cluster.stop()

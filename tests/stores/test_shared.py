@@ -168,3 +168,81 @@ async def test_trimmed_while_it_is_read(store, other, monkeypatch):
     assert len(entries) < 390
     with pytest.raises(TrimmedError):
         await log.read(len(entries) + 1)
+
+
+async def test_a_ring_brings_the_entry(store, other):
+    """Whoever listens is brought what was stored, and need not read it; what it does not know of, it does not have."""
+    log, heard = store.log("job/1"), other.log("job/1")
+    await log.append(b"1")
+    async with heard.watched() as bell:
+        assert [entry.value for entry in await heard.read()] == [b"1"]
+        await log.append(b"2", dedupe="two")
+        async with asyncio.timeout(60):
+            while not bell.brought(2):
+                await bell.wait(bell.count, 1)
+        assert bell.brought(2) == await heard.read(2)
+        assert (bell.brought(1), bell.brought(3)) == ([], [])
+        # Trimmed as a whole, a log keeps its count in a message that is no entry.
+        await log.trim(9)
+        await log.append(b"3")
+        async with asyncio.timeout(60):
+            while not bell.brought(3):
+                await bell.wait(bell.count, 1)
+        assert [entry.value for entry in bell.brought(2)] == [b"2", b"3"]
+    assert not other._streams.bells._bells
+
+
+async def test_a_bell_remembers_little(store, other):
+    """Whoever is slower than that reads the log."""
+    log = store.log("job/1")
+    async with other.log("job/1").watched() as bell:
+        await other.log("job/1").read()
+        for _ in range(70):
+            await log.append(b"x")
+        for _ in range(3):
+            await log.append(b"y" * 400_000)
+        async with asyncio.timeout(60):
+            while not bell.brought(73):
+                await bell.wait(bell.count, 1)
+        assert len(bell.brought(72)) == 2
+        assert bell.brought(71) == bell.brought(9) == []
+
+
+async def test_refused_entries_are_not_brought(store, other):
+    """The server calls for what it has stored only."""
+    log = store.log("job/1")
+    async with other.log("job/1").watched() as bell:
+        await other.log("job/1").read()
+        await log.append(b"1", last=0)
+        other._streams.places.of(other.log("job/1").subject).set(0, 0)
+        with pytest.raises(ConflictError):
+            await other.log("job/1").append(b"no", last=0)
+        await log.append(b"2", last=1)
+        async with asyncio.timeout(60):
+            while not bell.brought(2):
+                await bell.wait(bell.count, 1)
+        assert [entry.value for entry in bell.brought(1)] == [b"1", b"2"]
+
+
+async def test_a_stream_made_before_servers_called(store, other):
+    """It is told to call, by whoever listens first or writes first, and is as it was otherwise."""
+    streams = store._streams
+    for group, first in (("heard", "listens"), ("written", "writes")):
+        stream, subject = streams.stream("logs", group), streams.subject("logs", group)
+        config = {"name": stream, "subjects": [f"{subject}.>"], "max_msgs": 12345, "allow_direct": True}
+        await streams.link.api(f"STREAM.CREATE.{stream}", config)
+        log = other.log(f"{group}/1")
+        if first == "writes":
+            await log.append(b"0")
+        async with store.log(f"{group}/1").watched() as bell:
+            # As a process of that time does: it writes, and calls whoever listens itself.
+            await streams.link.publish(f"{subject}.1", b"x", {"Amends-Number": str(1 + (first == "writes"))})
+            async with asyncio.timeout(60):
+                while not bell.brought(1 + (first == "writes")):
+                    await bell.wait(bell.count, 1)
+            seen = bell.count
+            streams.link.tell(f"{streams.subject('bell', group)}.1")
+            async with asyncio.timeout(60):
+                await bell.wait(seen)
+        found = (await streams.link.api(f"STREAM.INFO.{stream}"))["config"]
+        assert (found["max_msgs"], "republish" in found) == (12345, True)

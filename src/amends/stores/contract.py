@@ -95,6 +95,7 @@ class Log(Protocol):
         A bell that rings when something may have been appended, while the context lasts.
 
         Read its `count`, read the log, then `wait(count, timeout)`. A ring may be lost with a connection: give a time-out.
+        Where a ring brings the entry along (`brought`), the log need not be read for it.
         """
         ...
 

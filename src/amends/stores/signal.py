@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amends.stores.contract import Entry
 
 __all__ = ["Signal"]
 
@@ -25,6 +29,10 @@ class Signal:
     def awaited(self) -> bool:
         """Whether anybody waits."""
         return bool(self._waiters)
+
+    def brought(self, start: int) -> list[Entry]:
+        """Entries from number `start` on that came with the ring, in order; none where it only says that there are some."""
+        return []
 
     def ring(self) -> None:
         """Wake everybody who waits. Only from the event loop's thread."""

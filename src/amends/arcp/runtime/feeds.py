@@ -128,10 +128,12 @@ class Feed:
         pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
         while True:
             seen = 0 if bell is None else bell.count
-            try:
-                page = await node.ledger.entries(self.job_id, self.next)
-            except StoreError:
-                page = []
+            brought = page = [] if bell is None else bell.brought(self.next)
+            if not brought:
+                try:
+                    page = await node.ledger.entries(self.job_id, self.next)
+                except StoreError:
+                    page = []
             for entry in page:
                 mark = read_mark(entry.value)
                 self.push(entry.seq, (mark,))
@@ -147,7 +149,7 @@ class Feed:
                 return
             if page:
                 pause = _FASTEST
-            if len(page) > 1 or (page and bell is None):
+            if not brought and (len(page) > 1 or (page and bell is None)):
                 continue
             if pause >= longest and await self._forgotten(node):
                 self.session.detach(self.job_id)

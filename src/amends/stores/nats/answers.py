@@ -7,10 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
-
     from amends.stores.nats.link import Link
+    from amends.stores.nats.wire import Message
 
 __all__ = ["Answers", "Inbox", "Patience", "header"]
 
@@ -21,7 +19,7 @@ class Answers:
     __slots__ = ("arrived", "broken", "waiter")
 
     def __init__(self) -> None:
-        self.arrived: list[Msg] = []
+        self.arrived: list[Message] = []
         self.broken = False
         self.waiter: asyncio.Future[None] | None = None
 
@@ -30,7 +28,7 @@ class Answers:
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
-    async def next(self, patience: float) -> Msg | None:
+    async def next(self, patience: float) -> Message | None:
         """The next answer; None when the connection broke or nothing came in time."""
         if not self.arrived and not self.broken and patience > 0:
             loop = asyncio.get_running_loop()
@@ -56,7 +54,7 @@ class Patience:
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def next(self, answers: Answers) -> Msg | None:
+    async def next(self, answers: Answers) -> Message | None:
         """See `Answers.next`."""
         if not answers.arrived and not answers.broken:
             loop = asyncio.get_running_loop()
@@ -92,24 +90,24 @@ class Inbox:
     One that nobody listens to any more hands tasks back, so that they go to the next worker at once.
     """
 
-    __slots__ = ("answers", "link", "subject", "subscription")
+    __slots__ = ("answers", "link", "number", "subject")
 
     def __init__(self, link: Link, subject: str) -> None:
         self.link = link
         self.subject = subject
         self.answers: Answers | None = None
-        self.subscription: Subscription | None = None
+        self.number = 0
+        """Of the subscription."""
 
-    async def arrived(self, message: Msg) -> None:
+    def arrived(self, message: Message) -> None:
         """Called by the subscription for every delivery."""
         if self.answers is not None:
             self.answers.arrived.append(message)
             self.answers.wake()
         elif message.reply.startswith("$JS.ACK."):
-            await self.link.tell(message.reply, b"-NAK")
+            self.link.tell(message.reply, b"-NAK")
 
 
-def header(message: Msg, name: str) -> str | None:
+def header(message: Message, name: str) -> str | None:
     """A header's value, or None."""
-    headers = message.headers
-    return headers.get(name) if headers else None
+    return message.headers.get(name)

@@ -1,38 +1,58 @@
 """
-Words between processes: something was stored, look. Plain NATS messages, which nobody keeps.
+Words between processes: something was stored, and this is it. Plain NATS messages, which nobody keeps.
 
-One that is lost (with a connection, with the process that was about to send it) is made good by looking now and then,
+The server sends them itself, when it has stored an entry, to whoever listens for that log; where nobody does, nothing leaves
+it. One that is lost (with a connection, or on its way from one server to another) is made good by looking now and then,
 and by ringing every bell when a connection was made anew.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
-
+    from amends.stores.contract import Entry
     from amends.stores.nats.link import Link
+    from amends.stores.nats.wire import Message
 
 __all__ = ["Bells"]
 
+_KEPT = 64
+_KEPT_BYTES = 1_000_000
+"""What a bell remembers of what it was brought: whoever is slower reads the log."""
 
-class _Bell:
-    __slots__ = ("listeners", "signal", "subscription")
 
-    def __init__(self) -> None:
-        self.signal = Signal()
+class _Bell(Signal):
+    """A log's bell, and the newest entries it was brought."""
+
+    def __init__(self, entry: Callable[[Message], Entry | None]) -> None:
+        super().__init__()
         self.listeners = 0
-        self.subscription: Subscription | None = None
+        self.number = 0
+        self._entry = entry
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
 
-    async def ring(self, _: Msg) -> None:
-        self.signal.ring()
+    def heard(self, message: Message) -> None:
+        entry = self._entry(message)
+        if entry is not None:
+            self._entries.append(entry)
+            self._bytes += len(entry.value)
+            while len(self._entries) > _KEPT or self._bytes > _KEPT_BYTES:
+                self._bytes -= len(self._entries.popleft().value)
+        self.ring()
+
+    def brought(self, start: int) -> list[Entry]:
+        found: list[Entry] = []
+        for entry in self._entries:
+            if entry.seq == start + len(found):
+                found.append(entry)
+        return found
 
 
 class Bells:
@@ -42,28 +62,27 @@ class Bells:
         self._link = link
         self._bells: dict[str, _Bell] = {}
 
-    async def ring(self, subject: str) -> None:
-        """Call whoever listens, in whichever process."""
-        await self._link.tell(subject)
-
     def ring_all(self) -> None:
         """Words may have been lost: everybody looks."""
         for bell in self._bells.values():
-            bell.signal.ring()
+            bell.ring()
 
     @asynccontextmanager
-    async def listening(self, subject: str) -> AsyncGenerator[Signal]:
-        """The bell of a subject, for as long as somebody listens."""
-        bell = self._bells.setdefault(subject, _Bell())
+    async def listening(
+        self, subject: str, entry: Callable[[Message], Entry | None]
+    ) -> AsyncGenerator[Signal]:
+        """The bell of a subject, for as long as somebody listens; `entry` reads what a word brings."""
+        bell = self._bells.get(subject)
+        if bell is None:
+            bell = _Bell(entry)
+            bell.number = self._link.wire.hear(subject, bell.heard)
+            self._bells[subject] = bell
         bell.listeners += 1
         try:
-            if bell.subscription is None:
-                bell.subscription = await self._link.client.subscribe(subject, cb=bell.ring)
-            yield bell.signal
+            yield bell
         finally:
             bell.listeners -= 1
             if not bell.listeners:
                 self._bells.pop(subject, None)
-                if bell.subscription is not None:
-                    with contextlib.suppress(Exception):
-                        await bell.subscription.unsubscribe()
+                if not self._link.closed:
+                    self._link.wire.unhear(bell.number)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from amends.stores.contract import DeadTask
-from amends.stores.nats.messages import Stored, latest, sweep
+from amends.stores.nats.messages import Stored, latest
 from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
+from amends.stores.nats.sweeps import sweep
 
 __all__ = ["DeadLetters"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
@@ -14,10 +13,9 @@ from amends.stores.nats.refusal import NobodyThereError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
-    from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
 
     from amends.stores.nats.link import Link
+    from amends.stores.nats.wire import Message
 
 __all__ = ["Deliveries"]
 
@@ -35,18 +33,24 @@ class Deliveries:
         self._idle: list[Inbox] = []
         self._lent: set[Inbox] = set()
         """At these the server may still deliver."""
-        self._retiring: set[asyncio.Task[None]] = set()
 
     async def many(
-        self, subject: str, payload: bytes, batch: int, *, patience: float, expires: float
-    ) -> AsyncGenerator[Msg, None]:
+        self,
+        subject: str,
+        payload: bytes,
+        batch: int,
+        *,
+        patience: float,
+        expires: float,
+        ended: list[str] | None = None,
+    ) -> AsyncGenerator[Message, None]:
         """
         Up to `batch` deliveries of a consumer, for one pull request; heartbeats only prove that it lives.
 
-        What arrives after the caller has gone is handed back.
+        What arrives after the caller has gone is handed back. `ended` is told with which status the server ended it.
         """
         await self._link.until_up(time.monotonic() + self._link.timeout, "no")
-        inbox = await self._borrow()
+        inbox = self._borrow()
         answers = inbox.answers = self._link.open[inbox.subject] = Answers()
         complete = False
         try:
@@ -63,12 +67,14 @@ class Deliveries:
                     yield message
                 elif status != "100":
                     complete = True
+                    if ended is not None:
+                        ended.append(status)
             if self._link.closed:
                 raise StoreClosedError(self._link.shown)
         finally:
-            await self._give_back(inbox, answers, expires, complete=complete)
+            self._give_back(inbox, answers, expires, complete=complete)
 
-    async def one(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Msg | None:
+    async def one(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Message | None:
         """
         One delivery of a consumer, or None when there is none; `many` without its machinery, for takes.
 
@@ -77,7 +83,7 @@ class Deliveries:
         """
         if not self._link.up.is_set() or self._link.closed:
             await self._link.until_up(time.monotonic() + self._link.timeout, "no")
-        inbox = await self._borrow()
+        inbox = self._borrow()
         answers = inbox.answers = self._link.open[inbox.subject] = Answers()
         complete = False
         try:
@@ -98,13 +104,13 @@ class Deliveries:
                 raise StoreClosedError(self._link.shown)
             return None
         finally:
-            await self._give_back(inbox, answers, expires, complete=complete)
+            self._give_back(inbox, answers, expires, complete=complete)
 
-    async def _give_back(self, inbox: Inbox, answers: Answers, expires: float, *, complete: bool) -> None:
+    def _give_back(self, inbox: Inbox, answers: Answers, expires: float, *, complete: bool) -> None:
         del self._link.open[inbox.subject]
         inbox.answers = None
         for message in answers.arrived:
-            await inbox.arrived(message)
+            inbox.arrived(message)
         if complete:
             self._returned(inbox)
         elif not self._link.closed:
@@ -118,17 +124,15 @@ class Deliveries:
 
     def _retire(self, inbox: Inbox) -> None:
         self._lent.discard(inbox)
-        if inbox.subscription is not None and not self._link.closed:
-            task = asyncio.ensure_future(_unsubscribed(inbox.subscription))
-            self._retiring.add(task)
-            task.add_done_callback(self._retiring.discard)
+        if not self._link.closed:
+            self._link.wire.unhear(inbox.number)
 
-    async def _borrow(self) -> Inbox:
+    def _borrow(self) -> Inbox:
         if self._idle:
             inbox = self._idle.pop()
         else:
             inbox = Inbox(self._link, f"{self._link.inbox}d.{next(self._link.tokens)}")
-            inbox.subscription = await self._link.client.subscribe(inbox.subject, cb=inbox.arrived)
+            inbox.number = self._link.wire.hear(inbox.subject, inbox.arrived)
         self._lent.add(inbox)
         return inbox
 
@@ -139,15 +143,7 @@ class Deliveries:
         A delivery that goes down with its connection would be nobody's until its time is up.
         """
         for inbox in list(self._lent):
-            if inbox.subscription is not None:
-                # Not the library's `drain`: it listens no longer once the server has heard, and a delivery that was
-                # on its way then comes behind that answer.
-                await client._send_unsubscribe(inbox.subscription._id)  # noqa: SLF001
+            # Still heard here: a delivery that was on its way comes before or behind the server's next answer.
+            await client._send_unsubscribe(inbox.number)  # noqa: SLF001
         for _ in range(_TURNS):
             await client.flush()
-
-
-async def _unsubscribed(subscription: Subscription) -> None:
-    with contextlib.suppress(Exception):
-        # Without a connection there is nothing to be said: it is not asked for anew.
-        await subscription.unsubscribe()

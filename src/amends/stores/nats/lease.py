@@ -13,9 +13,8 @@ from amends.stores.nats.claims import State
 from amends.stores.nats.subjects import from_header
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
-
     from amends.stores.nats.queue import NatsQueue
+    from amends.stores.nats.wire import Message
 
 __all__ = ["KEY", "NatsLease"]
 
@@ -26,14 +25,14 @@ class NatsLease:
     """See `contract.Lease`."""
 
     def __init__(
-        self, queue: NatsQueue, message: Msg, task: int, attempt: int, revision: int, until: float
+        self, queue: NatsQueue, message: Message, task: int, attempt: int, revision: int, until: float
     ) -> None:
         self._queue = queue
         self._message = message
         self._task = task
         self._revision = revision
         self._until = until
-        key = (message.headers or {}).get(KEY)
+        key = message.headers.get(KEY)
         self.id = str(task)
         self.key = None if key is None else from_header(key)
         self.value: bytes = message.data
@@ -49,7 +48,7 @@ class NatsLease:
         self._revision = await self._change("held", seconds=self._queue.lease)
         self._until = until
         # The hint is put off too; were this lost, the next worker would get it and find the claim.
-        await self._queue.link.tell(self._message.reply, b"+WPI")
+        self._queue.link.tell(self._message.reply, b"+WPI")
 
     async def done(self) -> None:
         await self._change("done")
@@ -63,7 +62,7 @@ class NatsLease:
     async def give_back(self, *, delay: float = 0.0) -> None:
         await self._change("free", seconds=check_seconds(delay, "delay"))
         body = json.dumps({"delay": int(delay * 1e9)}).encode() if delay else b""
-        await self._queue.link.tell(self._message.reply, b"-NAK " + body if body else b"-NAK")
+        self._queue.link.tell(self._message.reply, b"-NAK " + body if body else b"-NAK")
 
     async def bury(self, reason: str) -> None:
         revision = await self._change("dying", reason=reason)

@@ -20,6 +20,8 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from amends.stores.errors import (
     Executed,
     StoreClosedError,
@@ -33,12 +35,14 @@ from amends.stores.nats.clock import ServerClock
 from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.errands import Errands
 from amends.stores.nats.refusal import ApiError, NobodyThereError
+from amends.stores.nats.wire import Message, Wire
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
-    from nats.aio.msg import Msg
 
 __all__ = ["Link"]
+
+_read = msgspec.json.Decoder(dict[str, Any]).decode
 
 # In flight at once; callers beyond it wait their turn. Enough to fill a pipe, too few to fill a memory.
 _IN_FLIGHT = 1024
@@ -49,7 +53,7 @@ _PAUSE = 0.05
 _GOODBYE = 1.0
 
 
-async def _within(seconds: float, connecting: Coroutine[Any, Any, Client]) -> Client:
+async def _within(seconds: float, connecting: Coroutine[Any, Any, Wire]) -> Wire:
     """
     What it comes to, in time.
 
@@ -65,12 +69,20 @@ async def _within(seconds: float, connecting: Coroutine[Any, Any, Client]) -> Cl
     except asyncio.CancelledError:
         await _ended(task)
         if not task.cancelled() and task.exception() is None:
-            await task.result().close()  # made in the very turn in which nobody wanted it any more
+            await task.result().client.close()  # made in the very turn in which nobody wanted it any more
         raise
     await _ended(task)
     if task.cancelled():
         raise TimeoutError
     return task.result()
+
+
+async def _connected(settings: dict[str, Any]) -> Wire:
+    from nats.aio.client import Client
+
+    wire = Wire(Client())
+    await wire.client.connect(**settings)
+    return wire
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:
@@ -86,7 +98,7 @@ class Link:
         self.shown = shown
         self.timeout = timeout
         self.closed = False
-        self._client: Client | None = None
+        self._wire: Wire | None = None
         self.open: dict[str, Answers] = {}
         self.deliveries = Deliveries(self)
         self.errands = Errands(self)
@@ -109,7 +121,7 @@ class Link:
         Raises:
             StoreUnavailableError: nobody answers, or not as a NATS server with JetStream does.
         """
-        import nats
+        import nats.errors
 
         link = cls(shown, timeout)
         settings: dict[str, Any] = {
@@ -124,12 +136,12 @@ class Link:
             **options,
         }
         try:
-            link._client = await _within(timeout, nats.connect(**settings))
+            link._wire = await _within(timeout, _connected(settings))
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise StoreUnavailableError(
                 f"no NATS server answers at {shown}: start one, or correct the address"
             ) from error
-        await link._client.subscribe(f"{link.inbox}.*", cb=link._arrived)
+        link._wire.hear(f"{link.inbox}.*", link._arrived)
         link.up.set()
         return link
 
@@ -158,20 +170,25 @@ class Link:
             answers.broken = True
             answers.wake()
         self.up.set()
-        if self._client is not None and not self._client.is_closed:
+        if self._wire is not None and not self._wire.client.is_closed:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_GOODBYE):
-                    await self.deliveries.leave(self._client)
-            await self._client.close()
+                    await self.deliveries.leave(self._wire.client)
+            await self._wire.client.close()
+
+    @property
+    def wire(self) -> Wire:
+        """The connection, unless it was closed."""
+        if self.closed or self._wire is None:
+            raise StoreClosedError(self.shown)
+        return self._wire
 
     @property
     def client(self) -> Client:
-        """The connection, unless it was closed."""
-        if self.closed or self._client is None:
-            raise StoreClosedError(self.shown)
-        return self._client
+        """The library's part of it."""
+        return self.wire.client
 
-    async def _arrived(self, message: Msg) -> None:
+    def _arrived(self, message: Message) -> None:
         answers = self.open.get(message.subject[len(self.inbox) + 1 :])
         if answers is not None:
             answers.arrived.append(message)
@@ -183,11 +200,11 @@ class Link:
         """A message id nobody else uses."""
         return f"{self.mark}-{next(self._ids):x}"
 
-    async def tell(self, subject: str, payload: bytes = b"") -> None:
+    def tell(self, subject: str, payload: bytes = b"") -> None:
         """Send without waiting for anything, also as a last word; lost if the connection is."""
-        if self._client is not None:
+        if self._wire is not None:
             with contextlib.suppress(Exception):
-                await self._client.publish(subject, payload)
+                self._wire.post(subject, payload, "", None)
 
     async def ask(
         self,
@@ -196,7 +213,7 @@ class Link:
         headers: dict[str, str] | None = None,
         *,
         tries: list[int] | None = None,
-    ) -> Msg:
+    ) -> Message:
         """
         The answer to a request, sent as often as needed within the timeout.
 
@@ -236,15 +253,15 @@ class Link:
         """Whether it went out; not when the connection is just being lost."""
         import nats.errors
 
-        client = self.client
-        limit = client.max_payload
+        wire = self.wire
+        limit = wire.client.max_payload
         if headers and len(payload) > limit // 2:
-            # What nats-py checks is the payload alone; the server counts the headers too, and hangs up.
+            # The server counts the headers too, and hangs up.
             limit -= sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
         if len(payload) > limit:
             raise ValueTooLargeError(len(payload), limit)
         try:
-            await client.publish(subject, payload, reply, headers)
+            wire.post(subject, payload, reply, headers)
         except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
             raise StoreClosedError(self.shown) from None
         except (nats.errors.Error, OSError):
@@ -266,7 +283,7 @@ class Link:
 
     async def stream(
         self, subject: str, payload: bytes, *, patience: float = _PATIENCE
-    ) -> AsyncGenerator[Msg, None]:
+    ) -> AsyncGenerator[Message, None]:
         """All answers to one request, until the caller has enough, none comes for `patience`, or the connection breaks."""
         await self.until_up(time.monotonic() + self.timeout, "no")
         token = str(next(self.tokens))
@@ -317,7 +334,7 @@ class Link:
                     "error": {"code": 503, "err_code": 10008, "description": "JetStream is not up"}
                 }
             else:
-                answer = json.loads(message.data)
+                answer = _read(message.data)
                 if "ts" in answer:
                     self.clock.hear(answer["ts"])
             error = answer.get("error")

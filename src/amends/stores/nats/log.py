@@ -107,7 +107,7 @@ class NatsLog:
                 elif start < bounds.first:
                     raise TrimmedError(self.name, start, bounds.first)
                 try:
-                    consumer, _ = await consume(
+                    consumer, _, _ = await consume(
                         self._streams, stream, {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
                     )
                 except ApiError as error:

@@ -1,4 +1,4 @@
-"""Reading stored messages: one by its subject, pages by sequence number, and everything below a subject."""
+"""Reading stored messages: one by its subject, pages by sequence number, and those a consumer is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import Streams
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
+    from amends.stores.nats.wire import Message
 
 __all__ = [
     "Stored",
@@ -26,11 +26,11 @@ __all__ = [
     "consume",
     "delivery",
     "from_delivery",
+    "from_direct",
     "latest",
     "page",
     "pull",
     "pull_one",
-    "sweep",
 ]
 
 # What one answer may bring at most, well below what nats-py buffers before it drops.
@@ -72,7 +72,7 @@ async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored |
                 return None
             await asyncio.sleep(_PAUSE)
             continue
-        return None if header(message, "Status") == "404" else _from_direct(message)
+        return None if header(message, "Status") == "404" else from_direct(message)
 
 
 async def at(streams: Streams, kind: str, name: str, start: int, below: str) -> Stored | None:
@@ -110,7 +110,7 @@ async def page(
             async for message in answers:
                 status = header(message, "Status")
                 if status is None:
-                    found.append(_from_direct(message))
+                    found.append(from_direct(message))
                 elif status == "503":
                     break
                 else:  # 204: that was all; 404: there is nothing
@@ -127,20 +127,26 @@ async def page(
 
 
 async def pull(
-    streams: Streams, stream: str, consumer: str, batch: int, *, expires: float | None
-) -> AsyncGenerator[Msg, None]:
+    streams: Streams,
+    stream: str,
+    consumer: str,
+    batch: int,
+    *,
+    expires: float | None,
+    ended: list[str] | None = None,
+) -> AsyncGenerator[Message, None]:
     """The next messages of a consumer, waiting `expires` for them (None: not at all); ends when there are no more."""
     request, patience = _request(batch, expires)
     async with aclosing(
         streams.link.deliveries.many(
-            _next(stream, consumer), request, batch, patience=patience, expires=expires or 1.0
+            _next(stream, consumer), request, batch, patience=patience, expires=expires or 1.0, ended=ended
         )
     ) as messages:
         async for message in messages:
             yield message
 
 
-async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Msg | None:
+async def pull_one(streams: Streams, stream: str, consumer: str, *, expires: float | None) -> Message | None:
     """The next message of a consumer, waiting `expires` for it (None: not at all)."""
     request, patience = _request(1, expires)
     return await streams.link.deliveries.one(
@@ -169,8 +175,8 @@ def _request(batch: int, expires: float | None) -> tuple[bytes, float]:
     return json.dumps(body).encode(), patience
 
 
-async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int]:
-    """A consumer of our own that the server forgets with us: its name, and how many messages wait for it."""
+async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int, str]:
+    """A consumer of our own that the server forgets with us: its name, how many messages wait for it, and where it is."""
     name = f"amends-{streams.link.new_id()[1:]}-{next(_consumers)}"
     answer = await streams.link.api(
         f"CONSUMER.CREATE.{stream}.{name}",
@@ -186,44 +192,13 @@ async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> t
             },
         },
     )
-    return name, int(answer["num_pending"])
+    return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
 
 
-async def sweep(streams: Streams, kind: str, name: str, below: list[str]) -> AsyncGenerator[Stored, None]:
-    """The newest message of every subject under the given ones, each subject once."""
-    base = streams.subject(kind, name)
-    stream = streams.stream(kind, name)
-    try:
-        consumer, left = await consume(
-            streams,
-            stream,
-            {"deliver_policy": "last_per_subject", "filter_subjects": [f"{base}.{part}" for part in below]},
-        )
-    except ApiError as error:
-        if error.missing:
-            return
-        raise
-    seen: set[str] = set()
-    quiet = 0
-    while left > 0 and quiet < 3:
-        got = 0
-        async with aclosing(pull(streams, stream, consumer, min(left, 256), expires=1.0)) as messages:
-            async for message in messages:
-                got += 1
-                left -= 1
-                stored = from_delivery(message)
-                if stored.subject not in seen:
-                    seen.add(stored.subject)
-                    yield stored
-        # Messages counted at the start may have been replaced or have expired since: then fewer come.
-        quiet = 0 if got else quiet + 1
-    await streams.link.tell(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
-
-
-def from_delivery(message: Msg) -> Stored:
+def from_delivery(message: Message) -> Stored:
     """A message as a consumer delivers it; its numbers are in the reply subject."""
     seq, time, _ = delivery(message.reply)
-    return Stored(message.subject, seq, time, message.data, message.headers or {})
+    return Stored(message.subject, seq, time, message.data, message.headers)
 
 
 def delivery(reply: str) -> tuple[int, float, int]:
@@ -233,8 +208,9 @@ def delivery(reply: str) -> tuple[int, float, int]:
     return int(parts[5 + shift]), int(parts[7 + shift]) / 1e9, int(parts[4 + shift])
 
 
-def _from_direct(message: Msg) -> Stored:
-    headers = message.headers or {}
+def from_direct(message: Message) -> Stored:
+    """A message as any replica answers with it; its numbers are in the headers."""
+    headers = message.headers
     return Stored(
         headers["Nats-Subject"],
         int(headers["Nats-Sequence"]),

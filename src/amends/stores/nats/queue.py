@@ -21,13 +21,14 @@ from amends.stores.errors import StoreError
 from amends.stores.nats.claims import Claim, Claims, parsed
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
-from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one, sweep
+from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one
 from amends.stores.nats.refusal import ApiError, NobodyThereError
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
+from amends.stores.nats.sweeps import sweep
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
+    from amends.stores.nats.wire import Message
 
 __all__ = ["NatsQueue"]
 
@@ -139,7 +140,7 @@ class NatsQueue:
             return
         self._ready = True
 
-    async def _claimed(self, message: Msg) -> NatsLease | None:
+    async def _claimed(self, message: Message) -> NatsLease | None:
         """Claim the task a delivery is a hint of; or see that it gets where it belongs."""
         claiming = asyncio.ensure_future(self._claim(message))
         try:
@@ -148,12 +149,12 @@ class NatsQueue:
             await asyncio.shield(self._abandon(claiming, message))
             raise
 
-    async def _claim(self, message: Msg) -> NatsLease | None:
+    async def _claim(self, message: Message) -> NatsLease | None:
         task, stored_at, deliveries = delivery(message.reply)
-        headers = message.headers or {}
+        headers = message.headers
         early = await self._early(headers, stored_at)
         if early > 0:
-            await self._hand_back(message, early)
+            self._hand_back(message, early)
             return None
         # The first delivery of a task nobody has claimed needs no look; if that is wrong, the condition fails.
         known = await self.claims.read(task) if deliveries > 1 else None
@@ -164,7 +165,7 @@ class NatsQueue:
                 return None
             wait = claim.wait(await self._now()) if claim.revision else 0.0
             if wait > 0:
-                await self._hand_back(message, wait)
+                self._hand_back(message, wait)
                 return None
             if claim.state == "dying" or (
                 self._max_attempts is not None and claim.attempts >= self._max_attempts
@@ -188,12 +189,12 @@ class NatsQueue:
     async def _now(self) -> float:
         return await self.link.server_time(self.streams.stream("queue", self.name))
 
-    async def _hand_back(self, message: Msg, delay: float) -> None:
+    def _hand_back(self, message: Message, delay: float) -> None:
         # A little late rather than a little early: too early costs another round.
         body = json.dumps({"delay": int(delay * 1e9) + 2_000_000}).encode()
-        await self.link.tell(message.reply, b"-NAK " + body)
+        self.link.tell(message.reply, b"-NAK " + body)
 
-    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: Msg) -> None:
+    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: Message) -> None:
         """
         Undo the claim of a worker that was cancelled while it was made, and let the next one have the task at once.
 
@@ -205,22 +206,22 @@ class NatsQueue:
             return  # nobody knows what became of it: should it stand, it runs out
         if lease is not None:
             await self.claims.change(int(lease.id), lease.epoch, "free", lease.attempt - 1)
-            await self.link.tell(message.reply, b"-NAK")
+            self.link.tell(message.reply, b"-NAK")
 
-    async def _bury(self, task: int, claim: Claim, message: Msg, reason: str) -> None:
+    async def _bury(self, task: int, claim: Claim, message: Message, reason: str) -> None:
         revision: int | None = claim.revision
         if claim.state != "dying":
             revision = await self.claims.change(task, claim.revision, "dying", claim.attempts, reason=reason)
         if revision is None:
-            await self._hand_back(message, 0.0)
+            self._hand_back(message, 0.0)
             return
         await self.finish_burying(task, revision, claim.attempts, message, reason)
 
     async def finish_burying(
-        self, task: int, revision: int, attempts: int, message: Msg, reason: str
+        self, task: int, revision: int, attempts: int, message: Message, reason: str
     ) -> None:
         """From "dying" on it is only carried through, by whoever gets the hint next if need be."""
-        key = (message.headers or {}).get(KEY)
+        key = message.headers.get(KEY)
         await self._letters.add(str(task), message.data, key, attempts, reason)
         await self.claims.change(task, revision, "done", attempts)
         await self.acknowledge(message.reply)

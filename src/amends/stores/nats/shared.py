@@ -8,23 +8,24 @@ task) are therefore named `group/member`: the group is a stream, the member a su
 
 The stream numbers all its messages; an entry's own number stands in a header. An append is conditional on the stream
 number of the entry before, so numbers have no gaps, and of two writers one is refused. Where everything was trimmed a marker
-keeps the count. Whoever waits for an entry is called by a word on a subject of its own, sent when the entry is stored.
+keeps the count. Whoever waits for an entry is brought it by the server when it has stored it (see `bells`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
-from amends.stores.errors import ConflictError, StoreUnavailableError, TrimmedError
+from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
 from amends.stores.nats.messages import Stored, at, latest, page
 from amends.stores.nats.places import Place
 from amends.stores.nats.refusal import ApiError
 from amends.stores.nats.streams import SHARED, Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
+from amends.stores.nats.wire import Message
 from amends.stores.signal import Signal
 
 __all__ = ["SharedLog", "shared_names"]
@@ -69,9 +70,7 @@ class SharedLog:
             headers[_ID] = f"={self._below}.{headers[_DEDUPE]}"
         place = self._place
         async with place.lock:
-            number = await self._append(place, value, headers, last)
-        await self._streams.bells.ring(self._bell)
-        return number
+            return await self._append(place, value, headers, last)
 
     async def _append(self, place: Place, value: bytes, headers: dict[str, str], last: int | None) -> int:
         if not place.known or (last is not None and place.number != last):
@@ -197,16 +196,22 @@ class SharedLog:
                 start = (await self.bounds()).first
             while True:
                 seen = signal.count
-                entries = await self.read(start, limit=_PAGE)
+                brought = signal.brought(start)
+                entries = brought or await self.read(start, limit=_PAGE)
                 for entry in entries:
                     yield entry
                     start = entry.seq + 1
-                if not entries:
+                if brought or not entries:
                     # A word may be lost with its connection; what it spoke of is not.
                     await signal.wait(seen, _LOOK)
 
-    def watched(self) -> AbstractAsyncContextManager[Signal]:
-        return self._streams.bells.listening(self._bell)
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[Signal]:
+        with suppress(StoreError):
+            # One that was made before servers were asked to call is told to; whoever writes next does that otherwise.
+            await self._streams.make(SHARED, self._group)
+        async with self._streams.bells.listening(self._bell, _brought) as signal:
+            yield signal
 
     async def newest(self) -> int:
         """The stream's number of its newest message; 0 where there is none."""
@@ -293,6 +298,15 @@ async def shared_names(streams: Streams, group: str) -> list[str]:
 
 def _number(stored: Stored) -> int:
     return int(stored.headers[_NUMBER])
+
+
+def _brought(message: Message) -> Entry | None:
+    """What the server has just stored; None where a word says nothing more than that there is something."""
+    headers = message.headers
+    if _NUMBER not in headers or _MARKER in headers:
+        return None
+    dedupe = headers.get(_DEDUPE)
+    return Entry(int(headers[_NUMBER]), message.data, None if dedupe is None else from_header(dedupe))
 
 
 def _entry(stored: Stored) -> Entry:

@@ -81,12 +81,23 @@ class Streams:
         }
         if first > 1:
             config["first_seq"] = first
+        calls = {"src": f"{subject}.>", "dest": f"{self.subject('bell', name)}.>"} if kind == SHARED else None
+        if calls is not None:
+            config["republish"] = calls
         try:
             await self.link.api(f"STREAM.CREATE.{stream}", config)
         except ApiError as error:
             if error.number != 10058:  # in use with a different configuration: ours, made with other options
                 raise
+            if calls is not None:
+                await self._have_call(stream, calls)
         self._made.add(stream)
+
+    async def _have_call(self, stream: str, calls: dict[str, str]) -> None:
+        """Have a stream that was made before servers were asked to call whoever listens do so, and change nothing else."""
+        config = (await self.link.api(f"STREAM.INFO.{stream}"))["config"]
+        if "republish" not in config:
+            await self.link.api(f"STREAM.UPDATE.{stream}", {**config, "republish": calls})
 
     async def publish(
         self,
