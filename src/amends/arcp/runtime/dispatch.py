@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from amends.arcp.runtime.admission import begin, spent
@@ -31,6 +30,8 @@ _log = logging.getLogger("amends.arcp")
 _WAIT = 5.0
 _NEW_AGENTS = 0.2
 _LONGEST_REST = 10.0
+_TAKERS = 16
+"""How many jobs of one agent are being begun at once."""
 
 T = TypeVar("T")
 
@@ -73,36 +74,77 @@ async def _round(node: Node) -> bool:
 
 async def _wait_at_all(node: Node) -> None:
     """Wait at the queue of every agent, also of those that are registered later."""
-    waiting: dict[str, asyncio.Task[None]] = {}
+    waiting: dict[str, _Takers] = {}
     while not node.draining:
         for agent in node.agents.all():
             if agent.ref not in waiting:
-                waiting[agent.ref] = node.duty(partial(_wait_at, node, agent))
+                waiting[agent.ref] = _Takers(node, agent)
         await asyncio.sleep(_NEW_AGENTS)
-    if waiting:
-        await asyncio.wait(waiting.values())
+    while tasks := [task for takers in waiting.values() for task in takers.tasks]:
+        await asyncio.wait(tasks)
 
 
-async def _wait_at(node: Node, agent: Agent) -> None:
-    queue = node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease)
-    while not node.draining:
-        try:
-            if node.running >= node.limits.running:
-                node.backlog.add(agent.ref)
-                node.wanted.clear()
-                await _unless_draining(node, node.wanted.wait())
+class _Takers:
+    """
+    Those who wait at one queue: one while nothing comes, and another one for everybody who was given something.
+
+    To begin a job takes a row of exchanges with the store, each of which waits for the one before. Those of several jobs
+    travel together.
+    """
+
+    def __init__(self, node: Node, agent: Agent) -> None:
+        self._node = node
+        self._agent = agent
+        self._queue = node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease)
+        self._waiting = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._another()
+
+    def _another(self) -> None:
+        if len(self.tasks) < _TAKERS and not self._node.draining:
+            task = self._node.duty(self._wait)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _wait(self) -> None:
+        node, agent = self._node, self._agent
+        while not node.draining:
+            self._waiting += 1
+            lease = None
+            try:
+                if node.running >= node.limits.running:
+                    node.backlog.add(agent.ref)
+                    node.wanted.clear()
+                    await _unless_draining(node, node.wanted.wait())
+                    continue
+                # Where some are known to wait, the first answer of "none" lets others begin here at once again.
+                wait = 0.0 if agent.ref in node.backlog else _WAIT
+                lease = await _unless_draining(node, self._queue.take(wait=wait))
+            except StoreError:
+                _log.warning("nothing can be taken from the queue of %s: the store fails", agent.ref)
+                await asyncio.sleep(1.0)
                 continue
-            # Where some are known to wait, the first answer of "none" lets others begin here at once again.
-            lease = await _unless_draining(node, queue.take(wait=0.0 if agent.ref in node.backlog else _WAIT))
+            finally:
+                self._waiting -= 1
             if lease is None:
                 node.backlog.discard(agent.ref)
-            elif node.running >= node.limits.running:
+                if self._waiting:
+                    return
+            else:
+                await self._given(lease)
+
+    async def _given(self, lease: Lease) -> None:
+        node = self._node
+        try:
+            if node.running >= node.limits.running:
                 await lease.give_back()
             else:
+                if not self._waiting:
+                    self._another()
                 with suppress(LeaseLostError):
-                    await _take(node, agent, lease)
+                    await _take(node, self._agent, lease)
         except StoreError:
-            _log.warning("nothing can be taken from the queue of %s: the store fails", agent.ref)
+            _log.warning("a job of %s cannot be taken: the store fails", self._agent.ref)
             await asyncio.sleep(1.0)
 
 
