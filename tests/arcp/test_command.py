@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import os
-import pty
 import re
 import signal
 import stat
@@ -21,6 +20,7 @@ from amends.arcp.transports import stdio
 from amends.commands.runtime import TOKEN, serving, showing, tickets
 from amends.commands.runtime.showing import describe
 from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
+from tests.terminal import at_a_terminal
 
 AGENTS = """
 import asyncio
@@ -317,22 +317,10 @@ def test_on_a_terminal(url, rich, tmp_path):
         (tmp_path / "rich").mkdir()
         (tmp_path / "rich" / "__init__.py").write_text("raise ImportError")
         environment["PYTHONPATH"] = str(tmp_path)
-    ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "amends", "runtime", "submit", url, "greet", "5"]
-    child = subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL, env=environment)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            data = os.read(ours, 4096)
-        except OSError:  # how a terminal says that nobody writes any more
-            break
-        if not data:
-            break
-        shown += data
-    os.close(ours)
-    assert child.wait(30) == 0
-    words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    code, shown = at_a_terminal(command, env=environment, stdin=subprocess.DEVNULL)
+    assert code == 0
+    words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert "hello [31mred" in words
     assert '"hello": 5' in words
     assert ("━" in words) is rich

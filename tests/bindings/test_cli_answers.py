@@ -3,7 +3,6 @@
 import http.server
 import json
 import os
-import pty
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.bindings.commands import ENV, FRAMEWORKS, answer, argv, sample
+from tests.terminal import at_a_terminal
 
 EACH = pytest.mark.parametrize("framework", FRAMEWORKS)
 PARSING = pytest.mark.parametrize("framework", ["click", "typer", "argparse"])
@@ -268,19 +268,10 @@ def test_a_pipe_that_does_not_block():
 @EACH
 def test_a_person_sees_the_fix_first_and_in_colour(framework):
     """On a terminal: the next step, then what happened; a few lines, no traceback, no JSON."""
-    ours, theirs = pty.openpty()
     env = {**{name: value for name, value in ENV.items() if name != "NO_COLOR"}, "TERM": "xterm"}
-    process = subprocess.Popen(argv(framework, "fail", "missing"), stdout=theirs, stderr=theirs, env=env)
-    os.close(theirs)
-    seen = b""
-    try:
-        while piece := os.read(ours, 65536):
-            seen += piece
-    except OSError:
-        pass
-    os.close(ours)
-    assert process.wait(30) == 4
-    lines = seen.decode().splitlines()
+    code, seen = at_a_terminal(argv(framework, "fail", "missing"), env=env)
+    assert code == 4
+    lines = seen.splitlines()
     assert lines[0] == "\x1b[1mList them\x1b[0m"
     assert "NOT_FOUND" in lines[1]
     assert "No such order" in lines[1]

@@ -8,6 +8,11 @@ from pathlib import Path
 from tests.bindings.commands import ENV, answer, sample
 
 
+def ran(program, *words, env=ENV):
+    """A program that guards something, as a process of its own."""
+    return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, env=env, timeout=60)
+
+
 def test_an_async_function_and_its_arguments():
     """An async function is run to its end; our own flags are gone from sys.argv."""
     code, envelope = answer("guard", "later", "x", "--debug")
@@ -20,8 +25,7 @@ def test_a_framework_inside():
         "import argparse\nfrom amends.bindings.guard import guard\n"
         "guard(lambda: argparse.ArgumentParser().parse_args())()\n"
     )
-    words = [sys.executable, "-c", program, "--nope", "--output", "json"]
-    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    done = ran(program, "--nope", "--output", "json")
     assert done.returncode == 2
     assert b'"VALIDATION_ERROR"' in done.stdout
     assert b"usage:" in done.stderr
@@ -35,12 +39,7 @@ def test_a_help_text_of_its_own():
         (["-h"], {"text": "words\n"}),
         (["-h", "db"], None),
     ):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *words, "--output", "json"],
-            capture_output=True,
-            env=ENV,
-            timeout=60,
-        )
+        done = ran(program, *words, "--output", "json")
         assert json.loads(done.stdout)["data"] == data
         assert (b"words" in done.stderr) is (data is None)
 
@@ -52,9 +51,9 @@ def test_results_of_its_own():
         "def run():\n    print('[1]')\n    sys.exit(int(sys.argv[1]))\n"
         "guard(run, success='own', piped='json')()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, "0"], capture_output=True, env=ENV, timeout=60)
+    done = ran(program, "0")
     assert (done.returncode, done.stdout) == (0, b"[1]\n")
-    done = subprocess.run([sys.executable, "-c", program, "4"], capture_output=True, env=ENV, timeout=60)
+    done = ran(program, "4")
     assert done.returncode == 4
     assert b'"NOT_FOUND"' in done.stdout
 
@@ -66,7 +65,7 @@ def test_an_application_that_listens_itself():
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
         "guard(lambda: os.kill(os.getpid(), signal.SIGTERM))()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
+    done = ran(program)
     assert done.returncode == 5
 
 
@@ -76,9 +75,7 @@ def test_outside_the_main_thread():
         "import threading\nfrom amends.bindings.guard import guard\n"
         "threading.Thread(target=guard(lambda: {'a': 1})).start()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
-    )
+    done = ran(program, "--output", "json")
     assert b'"data": {"a": 1}' in done.stdout
 
 
@@ -89,7 +86,7 @@ def test_texts_that_a_terminal_cannot_show():
         "def run():\n    raise NotFoundError('\\u2603 gone')\nguard(run)()\n"
     )
     env = {**ENV, "PYTHONIOENCODING": "ascii:strict"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=env, timeout=60)
+    done = ran(program, env=env)
     assert (done.returncode, b"gone" in done.stderr) == (4, True)
     assert sample("guard", "fail", "missing", env={"FORCE_COLOR": "1"}).stderr.startswith(b"\x1b[1m")
 
@@ -100,8 +97,7 @@ def test_words_kept_for_help_are_not_lost_when_it_fails():
         "import sys\nfrom amends.bindings.guard import guard\n"
         "def run():\n    print('words')\n    sys.exit(4)\nguard(run)()\n"
     )
-    words = [sys.executable, "-c", program, "--help", "--output", "json"]
-    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    done = ran(program, "--help", "--output", "json")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "NOT_FOUND")
     assert b"words" in done.stderr
 
@@ -112,9 +108,7 @@ def test_an_exception_that_cannot_be_looked_at():
         "from amends import FaultError\nfrom amends.bindings.guard import guard\n"
         "def run():\n    error = FaultError('x')\n    error.fault = None\n    raise error\nguard(run)()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
-    )
+    done = ran(program, "--output", "json")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "INTERNAL_ERROR")
 
 
@@ -133,9 +127,7 @@ def test_without_stderr():
 def test_a_stdout_closed_behind_our_back():
     """Descriptor 1 is gone although Python still has a stdout: said on stderr, and a success is no success then."""
     program = "import os\nfrom amends.bindings.guard import guard\nos.close(1)\nguard(lambda: {'a': 1})()\n"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--output", "json"], capture_output=True, env=ENV, timeout=60
-    )
+    done = ran(program, "--output", "json")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"could not be written" in done.stderr
 
@@ -162,5 +154,5 @@ def test_signals_are_as_before_afterwards():
         "    except SystemExit: pass\n"
         "assert now() == before, now()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=ENV, timeout=60)
+    done = ran(program)
     assert done.returncode == 0, done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import subprocess
 import sys
 
 import pytest
@@ -15,6 +13,7 @@ from amends.dialects import NAMES, encode
 from amends.schemas import NAMES as SCHEMAS
 from amends.schemas import schema
 from tests.commands.test_decode import AMENDS, RATE_LIMITED, amends
+from tests.terminal import at_a_terminal
 
 
 @pytest.mark.parametrize(
@@ -121,36 +120,12 @@ def test_try_shows_every_dialect():
     assert all(step["translated"] for step in tour)
 
 
-def on_a_terminal(*words, stdin=b""):
-    """What a person sees: the command's stdout is a real terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*AMENDS, *words],
-        stdin=subprocess.PIPE,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(theirs)
-    process.stdin.write(stdin)
-    process.stdin.close()
-    seen = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(ours)
-    return process.wait(30), seen.decode()
-
-
-def test_a_person_sees_the_decision_first_in_colour():
+def test_a_person_sees_the_decision_first_in_colour(tmp_path):
     """On a terminal: words and colour; control characters of the sender do not reach it."""
     hostile = RATE_LIMITED | {"message": "calm\x1b[2J down"}
-    code, seen = on_a_terminal("decode", stdin=json.dumps(hostile).encode())
+    response = tmp_path / "response.json"
+    response.write_text(json.dumps(hostile))
+    code, seen = at_a_terminal([*AMENDS, "decode", str(response)])
     assert code == 0
     assert "retry in 5 s" in seen.splitlines()[0]
     assert "\x1b[1;33m" in seen
@@ -159,7 +134,7 @@ def test_a_person_sees_the_decision_first_in_colour():
 
 def test_a_person_sees_the_fix_of_a_mistake():
     """On a terminal a mistake is a short text, the fix first, with the same exit code."""
-    code, seen = on_a_terminal("decod")
+    code, seen = at_a_terminal([*AMENDS, "decod"])
     assert code == 3
     assert "amends decode" in seen.splitlines()[0]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.commands.test_decode import AMENDS, amends
+from tests.terminal import at_a_terminal
 
 
 def answered(*words, **options):
@@ -120,35 +118,16 @@ def test_a_port_that_is_taken(tmp_path):
             assert (code, error["field"], error["fix_required"]) == (2, "--port", "--port 0")
 
 
-def at_a_terminal(words, typed=b"", **env):
-    """What a person sees who runs it at a terminal, types something, and ends the input."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        [*AMENDS, *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm", **env},
-        start_new_session=True,
-    )
-    os.close(theirs)
-    seen, until = b"", time.monotonic() + 60
-    while time.monotonic() < until:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                seen += os.read(ours, 65536)
-            except OSError:
-                break  # how a terminal says that nobody writes to it any more
-        if typed and b"Ctrl-D" in seen:
-            os.write(ours, typed + b"\n\x04")
-            typed = b""
-    os.close(ours)
-    return seen.decode(), child.wait(20)
+def seen_by_a_person(*words, typed=b"", **env):
+    """What is on a terminal where the command is run, and its exit code."""
+    env = {**os.environ, "TERM": "xterm", **env}
+    code, seen = at_a_terminal([*AMENDS, *words], typed, b"Ctrl-D", env=env)
+    return seen, code
 
 
 def test_a_person_who_pipes_nothing_is_told_so():
     """`amends decode` at a prompt waits for input, and says it."""
-    seen, code = at_a_terminal(["decode"], b'{"code": "RATE_LIMITED", "retry_after": 5}')
+    seen, code = seen_by_a_person("decode", typed=b'{"code": "RATE_LIMITED", "retry_after": 5}')
     assert "Paste a response" in seen
     assert "retry in 5 s" in seen
     assert code == 0
@@ -157,7 +136,7 @@ def test_a_person_who_pipes_nothing_is_told_so():
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_terminals_without_colour(env):
     """No escape is written where it would be seen as letters."""
-    seen, code = at_a_terminal(["explain", "RATE_LIMTED"], **env)
+    seen, code = seen_by_a_person("explain", "RATE_LIMTED", **env)
     assert code == 4
     assert "\x1b" not in seen
     assert "Did you mean RATE_LIMITED?" in seen
@@ -168,7 +147,7 @@ def test_a_locale_without_our_characters():
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = amends("--help", env=env)
     assert (done.returncode, "COMMAND …" in done.stdout.decode()) == (0, True)
-    seen, code = at_a_terminal(["--help"], PYTHONIOENCODING="ascii")
+    seen, code = seen_by_a_person("--help", PYTHONIOENCODING="ascii")
     assert code == 0
     assert "COMMAND ?" in seen
 

@@ -5,28 +5,17 @@ psycopg2, asyncpg, SQLAlchemy, redis and pymongo are not installed: stand-ins of
 """
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import psycopg
 import pytest
 
-from amends import Fault, from_exception
+from amends import from_exception
 from tests.foreign import servers
 from tests.foreign.servers import HOST, serving
 from tests.foreign.standins import standin
-
-
-def told(fault: Fault) -> tuple[str, str, str]:
-    return fault.code, fault.recovery.value, fault.executed.value
-
-
-def of(call: Callable[[], object]) -> Fault:
-    with pytest.raises(BaseException) as caught:
-        call()
-    return from_exception(caught.value)
-
+from tests.foreign.telling import of, told
 
 # ------------------------------------------------------------------------------------------------------- SQLite
 

@@ -21,17 +21,7 @@ from amends import Fault, FaultError, Recovery, extract, from_exception
 from amends.errors import RateLimitedError
 from amends.foreign.exceptions import MAX_PARTS
 from tests.foreign.standins import standin
-
-
-def told(fault: Fault) -> tuple[str, str, str]:
-    return fault.code, fault.recovery.value, fault.executed.value
-
-
-def of(call: Callable[[], object]) -> Fault:
-    with pytest.raises(BaseException) as caught:
-        call()
-    return from_exception(caught.value)
-
+from tests.foreign.telling import of, told
 
 UNKNOWN = ("INTERNAL_ERROR", "uncertain", "maybe")
 

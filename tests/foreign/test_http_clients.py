@@ -25,6 +25,7 @@ from amends import Fault, from_exception
 from amends.core.terms import Recovery
 from tests.foreign import servers
 from tests.foreign.servers import HOST, serving
+from tests.foreign.telling import told
 
 Call = Callable[[str, float], None]
 
@@ -126,10 +127,6 @@ def failed(client: str, port: int, *, timeout: float = 5, scheme: str = "http", 
     for leak in (HOST.encode(), str(port).encode(), b"secret-path", b"acme", b"invalid"):
         assert leak not in shown
     return fault
-
-
-def told(fault: Fault) -> tuple[str, str, str]:
-    return fault.code, fault.recovery.value, fault.executed.value
 
 
 def test_nothing_was_sent_to_a_port_that_refuses(client: str) -> None:

@@ -14,19 +14,15 @@ import msgspec
 import pytest
 
 from amends import Fault, from_exception
-from tests.foreign import servers
+from tests.foreign import servers, telling
 from tests.foreign.servers import HOST, serving
 from tests.foreign.standins import standin
-
-
-def told(fault: Fault) -> tuple[str, str, str]:
-    return fault.code, fault.recovery.value, fault.executed.value
+from tests.foreign.telling import told
 
 
 def of(call: Callable[[], object]) -> Fault:
-    with pytest.raises(BaseException) as caught:
-        call()
-    fault = from_exception(caught.value)
+    """And nothing of where it was."""
+    fault = telling.of(call)
     assert HOST.encode() not in msgspec.json.encode(fault)
     return fault
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import pty
 import subprocess
 import sys
 
@@ -12,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from amends.schemas import schema
 from tests.process.alive import all_gone, written
+from tests.terminal import at_a_terminal
 
 AMENDS = [sys.executable, "-m", "amends", "run"]
 LIMITED = '{"ok":false,"error":{"code":"RATE_LIMITED","message":"x","retryable":true,"retry_after_ms":10}}'
@@ -104,24 +104,9 @@ def test_mistakes(words, exit, code):
 
 def test_a_terminal_sees_a_live_line():
     """A countdown while it waits, gone afterwards."""
-    ours, theirs = pty.openpty()
     slow = LIMITED.replace("10}", "700}")
-    process = subprocess.Popen(
-        [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", f"echo '{slow}'; exit 9"],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(theirs)
-    seen = b""
-    try:
-        while piece := os.read(ours, 4096):
-            seen += piece
-    except OSError:
-        pass
-    os.close(ours)
-    process.communicate(timeout=30)
-    assert process.returncode == 9
-    assert seen.count(b"run 1 of 2: RATE_LIMITED, next in") >= 2
-    assert b"\r\x1b[2K" in seen
+    command = [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", f"echo '{slow}'; exit 9"]
+    code, seen = at_a_terminal(command, stdout=subprocess.DEVNULL)
+    assert code == 9
+    assert seen.count("run 1 of 2: RATE_LIMITED, next in") >= 2
+    assert "\r\x1b[2K" in seen

@@ -1,0 +1,36 @@
+"""A terminal for a command: what a person would see on it."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+
+def at_a_terminal(argv, typed=b"", after=b"", *, env=None, **streams):
+    """
+    The exit code of a command, and what it showed on the terminal its streams are connected to.
+
+    `typed` is typed once `after` has been shown, and ends the input. `env` is the whole environment. Streams that are
+    named are connected to something else.
+    """
+    ours, theirs = pty.openpty()
+    connected = {name: theirs for name in ("stdin", "stdout", "stderr")} | streams
+    env = {**os.environ, "TERM": "xterm"} if env is None else env
+    child = subprocess.Popen(argv, env=env, start_new_session=True, **connected)
+    os.close(theirs)
+    seen, until = b"", time.monotonic() + 60
+    while time.monotonic() < until:
+        if typed and after in seen:
+            os.write(ours, typed + b"\n\x04")
+            typed = b""
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:
+                break  # how a terminal says that nobody writes to it any more
+            if not piece:
+                break
+            seen += piece
+    os.close(ours)
+    return child.wait(30), seen.decode()
