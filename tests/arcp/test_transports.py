@@ -228,6 +228,19 @@ async def test_a_websocket_waits_for_a_slow_reader():
         await connection.close()
 
 
+async def test_no_read_makes_a_buffer_the_system_has_to_map():
+    """Both sides ask for less at once than asyncio does, and what is larger comes in parts."""
+    echo = Echo()
+    async with websocket.serve(echo) as listening:
+        connection = await websocket.dial(listening.url)
+        big = "x" * (5 * websocket._READ + 1)
+        await connection.send(big)
+        assert await connection.receive() == big.encode()
+        sizes = {one._socket.transport.max_size for one in (connection, *echo.served)}
+        assert sizes == {websocket._READ}
+        await connection.close()
+
+
 async def test_other_paths_and_pages_are_refused():
     """404 for another path; a browser's page only when it was named."""
     echo = Echo()

@@ -37,6 +37,11 @@ _CLOSING = 2.0
 """Seconds the other side has to say goodbye."""
 _KEEPALIVE = 30.0
 """Seconds between the transport's own pings, for peers that have no heartbeat."""
+_READ = 64 * 1024
+"""
+Bytes that are asked for at once. asyncio asks for 256 KB, and the buffer for that, made anew for every read, is so large
+that the system maps it and takes it back each time: three calls, as expensive as all that is done with a small message.
+"""
 
 
 class WebSocketConnection:
@@ -50,6 +55,8 @@ class WebSocketConnection:
         self._protocol = socket.protocol
         self._masked = socket.protocol.side is Side.CLIENT
         self._plain = not socket.protocol.extensions
+        if getattr(socket.transport, "max_size", 0) > _READ:
+            socket.transport.max_size = _READ
         address = socket.remote_address
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "websocket"
 
