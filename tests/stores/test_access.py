@@ -12,7 +12,7 @@ import pytest
 
 from amends import stores
 from amends.stores import ConflictError, LeaseLostError, StoreUnavailableError
-from amends.stores.sqlite import access, patience
+from amends.stores.sqlite import access, patience, threads
 
 BIG = b"x" * (access.ROOM + 1)
 LOOP, WRITER, READER = "MainThread", "amends-sqlite-write", "amends-sqlite-read"
@@ -273,6 +273,49 @@ async def test_the_write_ahead_log_does_not_grow_without_end(tmp_path, normal):
         await normal.table("t").put(f"{i}", b"x" * 4000)
         await asyncio.sleep(0)
     assert (tmp_path / "store.db-wal").stat().st_size < 12_000_000
+
+
+async def test_the_thread_tidies_up_when_it_has_answered_and_before_others_write(
+    asked, unhurried, normal, monkeypatch
+):
+    """Whoever wrote last does not wait for the checkpoint; whoever writes next does, or the log would not begin anew."""
+    monkeypatch.setattr(patience, "_IN_A_ROW", 8)
+    table, checkpoint, goes_on = normal.table("t"), threads.Writer._checkpoint, threading.Event()
+
+    def held(writer):
+        assert goes_on.wait(30)
+        checkpoint(writer)
+
+    monkeypatch.setattr(threads.Writer, "_checkpoint", held)
+    with places(asked, LOOP):
+        for n in range(8):
+            await table.put("k", b"%d" % n)
+    with places(asked, WRITER):
+        await table.put("k", b"8")
+        assert (WRITER, "PRAGMA") not in asked
+        waiting = asyncio.ensure_future(table.put("k", b"9"))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        goes_on.set()
+        await waiting
+        assert asked[WRITER, "PRAGMA"] == 1
+    with places(asked, LOOP):
+        await table.put("k", b"10")
+    assert (await table.get("k")).value == b"10"
+
+
+async def test_a_checkpoint_that_cannot_be_harms_nobody(normal, path, monkeypatch):
+    """Somebody reads the log all the time: it is moved when they have done."""
+    monkeypatch.setattr(patience, "_IN_A_ROW", 4)
+    monkeypatch.setattr(threads, "_CHECKPOINT_EVERY", 4)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        assert other.execute("SELECT count(*) FROM amends_rows").fetchone() == (0,)
+        for n in range(50):
+            await normal.table("t").put(f"{n}", b"")
+        assert other.execute("SELECT count(*) FROM amends_rows").fetchone() == (0,)
+        other.execute("COMMIT")
+        assert other.execute("SELECT count(*) FROM amends_rows").fetchone() == (50,)
 
 
 async def test_a_read_that_was_handed_over_leaves_no_old_snapshot_behind(path, normal):

@@ -222,8 +222,12 @@ class Job:
         """The sessions that are told in the same transaction: those that have nothing else to number just now."""
         if not self.node.joins:
             return {}
-        found = {feed: feed.claimed(self.last + 1, marks) for feed in self.feeds}
-        return {feed: claim for feed, claim in found.items() if claim is not None}
+        found = {}
+        for feed in self.feeds:
+            claim = feed.claimed(self.last + 1, marks)
+            if claim is not None:
+                found[feed] = claim
+        return found
 
     def _committed(self, marks: list[Mark]) -> None:
         first = self.last + 1

@@ -357,4 +357,8 @@ def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
 
 
 def _only_frames(items: list[Any]) -> bool:
-    return all(item.__class__ is bytes for item in items)
+    # No generator: this is asked several times per job, mostly of a list of none or one.
+    for item in items:  # noqa: SIM110
+        if item.__class__ is not bytes:
+            return False
+    return True

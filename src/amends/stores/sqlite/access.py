@@ -13,8 +13,8 @@ a hundred. So the loop does what cannot keep it, on a connection of its own that
   all it takes; what takes longer is awaited like everything else.
 - Writers that come together are the thread's, all that wait in one transaction.
 - The loop lends its time: after `_LENT` seconds of reads others get a turn, and after as many of writes the next
-  goes to the thread and is awaited. Now and then one does so anyway, and moves the write-ahead log into the file: no such
-  checkpoint falls on the loop.
+  goes to the thread and is awaited. Now and then one does so anyway, and the thread moves the write-ahead log into the file
+  when it has answered: no such checkpoint falls on the loop, or on a caller.
 """
 
 from __future__ import annotations
@@ -176,6 +176,8 @@ class Access:
     ) -> asyncio.Future[T]:
         """Have the writer's thread do it, in its own time."""
         self._check_open()
+        if self._patience.worn:
+            self._writer.tidy_up = True
         future = self._writer.submit(work, isolated=isolated, alone=alone)
         self._patience.gave()
         return future

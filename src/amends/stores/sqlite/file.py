@@ -18,6 +18,9 @@ from amends.stores.errors import (
 __all__ = ["File", "meaning", "translated"]
 
 _SYNCHRONOUS = ("normal", "full", "extra")
+# Pages of the write-ahead log, 8 MB of them, at which a commit moves them into the file itself: for a writer that did not
+# come to do so between two commits.
+_LONGEST = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,9 @@ class File:
                         f"SQLite answers {mode!r} to WAL mode for {self.path!r}: put the file on a local disk"
                     )
                 connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+                connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST if patient else 0}")
                 if not patient:
                     connection.execute("PRAGMA busy_timeout = 0")
-                    connection.execute("PRAGMA wal_autocheckpoint = 0")
             except BaseException:
                 connection.close()
                 raise

@@ -2,7 +2,7 @@
 What of its time the event loop gives to writes, and whether it trusts the disk with it.
 
 The loop lends its time: after `_LENT` seconds of writes without a turn for others the next one is the thread's, and awaited.
-So is one in `_IN_A_ROW`, whoever had turns: the thread's commits also move the write-ahead log into the file. After a
+So is one in `_IN_A_ROW`, whoever had turns: the thread then moves the write-ahead log into the file, too. After a
 write that took long, or that the loop waited for in vain, it is spared for a while; for ever longer, if that goes on.
 
 A commit that waits for the disk cannot be left half way, so the loop does it only on a disk that has earned it: the last
@@ -64,6 +64,11 @@ class Patience:
     def left(self, now: float) -> bool:
         """Whether the loop has time for a write at all."""
         return self._lent <= _LENT and self._in_a_row < _IN_A_ROW and now >= self._spared_until
+
+    @property
+    def worn(self) -> bool:
+        """Whether it is a while since the thread had a write."""
+        return self._in_a_row >= _IN_A_ROW
 
     def did(self, begin: float, end: float) -> None:
         """The loop did a write itself."""

@@ -107,7 +107,7 @@ _SECOND = (
     ) THEN id END, first FROM amends_logs_before AS log ORDER BY name
     """,
     "DROP TABLE amends_logs_before",
-    f"INSERT INTO amends_rows SELECT '', {MARK}, revision, NULL, x'' FROM amends_removed",
+    f"INSERT INTO amends_rows SELECT '', {MARK}, revision, NULL, x'' FROM amends_removed WHERE revision > 0",
     "DROP TABLE amends_removed",
 )
 

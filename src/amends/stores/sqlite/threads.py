@@ -4,6 +4,9 @@ The threads that do what the event loop must not wait for.
 One thread writes. It takes all the writes that wait, runs them in one transaction, and answers them all after its
 commit: with one caller that is one commit per write, with thirty-two it is one commit for thirty-two. Nothing is
 answered before its commit. Another thread reads, beside the writer, as WAL allows.
+
+Now and then the writer moves the write-ahead log into the file: after it has answered, so that nobody waits for that, and
+before anybody else of this store writes, so that the log can begin anew.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ Work = Callable[[sqlite3.Connection], Any]
 
 # One transaction's worth. More would keep other processes waiting for the lock longer than it saves.
 _BATCH = 512
+# Transactions between two checkpoints: a few megabytes of log where they are small. Where they are not, or the thread never
+# comes to rest, SQLite does it itself (see `file`).
+_CHECKPOINT_EVERY = 256
 
 
 class Later(BaseException):
@@ -147,6 +153,10 @@ class Writer(Reader):
         self, file: File, connection: sqlite3.Connection, name: str, committed: Callable[[], None]
     ) -> None:
         self.committed = committed
+        self.tidy_up = False
+        """Whether others have written so much that a checkpoint is due."""
+        self._since_checkpoint = 0
+        self._tidying = False
         self._under_way = 0
         self._crowded = False
         self._changing_hands = threading.Lock()
@@ -155,7 +165,7 @@ class Writer(Reader):
     @property
     def idle(self) -> bool:
         """Nothing is under way, and when something last was, it had no company."""
-        return not (self._under_way or self._crowded)
+        return not (self._under_way or self._crowded or self._tidying)
 
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, isolated: bool = False, alone: bool = False
@@ -203,6 +213,22 @@ class Writer(Reader):
         return result
 
     def _tell(self, batch: list[_Job]) -> None:
+        self._since_checkpoint += 1
+        due = self.tidy_up or self._since_checkpoint >= _CHECKPOINT_EVERY
+        # Said before the answers are: whoever has one must find that this is not over.
+        self._tidying = due and self._inbox.empty()
+        self._answers(batch)
+        if self._tidying:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self.tidy_up, self._since_checkpoint = False, 0
+        # What cannot be moved now, because somebody reads the log or the disk is full, is moved another time.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._tidying = False
+
+    def _answers(self, batch: list[_Job]) -> None:
         first = batch[0] if batch else None
         if first is not None and first.bell is not None:
             with self._changing_hands:
