@@ -63,3 +63,44 @@ async def test_forgetting_by_itself(still, clock):
     clock.pass_(60)
     await still.drain()
     assert [each.id async for each in still.list()] == []
+
+
+async def test_a_task_that_is_forgotten_takes_its_key_along(still, clock):
+    """The same key is another task then, and nothing of the first is kept."""
+    ran = []
+    still.register(lonely(ran, read_only=True))
+    for forgotten in (0, 1):
+        first = await still.submit("work", key="k")
+        again = await still.submit("work", key="k")
+        assert first.id == again.id
+        await still.drain()
+        assert len(ran) == forgotten + 1
+        clock.pass_(101)
+        assert await sweep(still.store, still._house, keep=100) == 1
+        assert [row async for row in still.store.table("tasks.keys").scan()] == []
+
+
+async def test_what_waits_for_an_answer_is_let_wait(still, clock):
+    """However long that takes: nobody has anything to do for it."""
+    agent = lonely([])
+    agent.capability("ask")(lambda payload, ctx: ctx.ask("Which one?"))
+    still.register(agent)
+    handle = await still.submit("ask")
+    await still.drain()
+    clock.pass_(10_000)
+    assert await sweep(still.store, still._house, keep=100) == 0
+    assert await still.drain() == 0
+    assert (await handle.response()).status == "input_required"
+
+
+async def test_one_that_cannot_be_read_keeps_nobody_else(still, clock, caplog):
+    """It is left as it is, and said."""
+    still.register(lonely([], read_only=True))
+    await still.store.table("tasks").put("broken", _row("broken"))
+    await still.store.log(log_name("tasks", "broken")).append(b"junk")
+    await still.submit("work", id="t")
+    await still.drain()
+    clock.pass_(10_000)
+    assert await sweep(still.store, still._house, keep=100) == 1
+    assert [each.id async for each in still.list()] == ["broken"]
+    assert "cannot be read" in caplog.text
