@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ try:
     from websockets.protocol import Side, State
 
     from amends.arcp.transports.frames import text_frame
+    from amends.arcp.transports.whole import ClientSide, ServerSide
 except ImportError as error:  # pragma: no cover - tests run with the extra
     raise ImportError("WebSockets need the extra: pip install 'amends[arcp]'", name="websockets") from error
 
@@ -156,6 +158,7 @@ async def serve(
 
     settings: dict[str, Any] = {
         "compression": None,
+        "create_connection": partial(ServerSide, longest=max_frame),
         "max_size": max_frame,
         "close_timeout": _CLOSING,
         "ping_interval": _KEEPALIVE,
@@ -193,6 +196,7 @@ async def dial(
     check_url(url, insecure=insecure)
     settings: dict[str, Any] = {
         "compression": None,
+        "create_connection": partial(ClientSide, longest=max_frame),
         "max_size": max_frame,
         "close_timeout": _CLOSING,
         "ping_interval": _KEEPALIVE,
