@@ -4,6 +4,8 @@ behind. Counted: the tasks of the loop, the files and the children of this proce
 """
 
 import asyncio
+import os
+import signal
 import socket
 import sys
 import time
@@ -20,7 +22,8 @@ from amends.core.terms import Executed
 from amends.recovery import NONE
 from tests.bindings.apps import mcp_faulty
 from tests.bindings.apps.mcp_faulty import BEHAVIOURS, answering, faulty
-from tests.bindings.apps.mcp_shop import Shop, official
+from tests.bindings.apps.mcp_shop import Shop, fast, official
+from tests.bindings.conftest import children
 
 READ = Operation(name="look", read_only=True)
 WRITE = Operation(name="buy")
@@ -226,6 +229,40 @@ async def test_a_call_that_takes_too_long_is_given_up_and_cancelled(nothing_left
             assert (caught.value.fault.code, caught.value.fault.executed.value) == ("TIMEOUT", "maybe")
             assert not (await client.call_tool("add", {"a": 1})).is_error
     assert shop.calls["cancelled"] == 2
+
+
+@pytest.mark.parametrize("make", [Client, FastClient])
+async def test_a_call_with_something_around_it_is_given_up_too(make, nothing_left):
+    """Where the caller says what it promises, say; and no timer is left of the limit."""
+    server = {Client: official, FastClient: fast}[make](Shop())
+    async with make(server, policy=NONE, limit=0.2) as client:
+        with pytest.raises(FaultError) as caught:
+            await client.call_tool("slow", {"seconds": 60}, operation=WRITE)
+    assert (caught.value.fault.code, caught.value.fault.executed.value) == ("TIMEOUT", "maybe")
+    assert make is FastClient or client._watch._timer is None
+
+
+async def test_a_limit_is_forgotten_with_its_client():
+    """Nobody is left who could be late."""
+    async with Client(official(Shop()), limit=3600) as client:
+        await client.call_tool("add", {"a": 1})
+        await client.call_tool("add", {"a": 1})
+        assert client._watch._timer is not None
+    assert client._watch._timer is None
+
+
+async def test_a_program_that_dies_between_two_calls(nothing_left):
+    """Nobody has asked it anything: the next call is made on a new one, and nothing has failed."""
+    shop = StdioServerParameters(
+        command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", "official"]
+    )
+    before = children()
+    async with Client(shop, policy=NONE) as client:
+        await client.call_tool("add", {"a": 1})
+        (pid,) = children() - before
+        os.kill(int(pid), signal.SIGKILL)
+        await until(lambda: client._session._dispatcher._closed)
+        assert (await client.call_tool("add", {"a": 2})).content[0].text == "3"
 
 
 async def test_cancelling_is_not_a_failure(nothing_left):

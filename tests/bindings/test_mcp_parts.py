@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import sys
+from types import SimpleNamespace
 
 import anyio
 import httpx2
@@ -156,6 +157,49 @@ async def test_a_servers_own_number_stays():
     assert (seen[0].code, seen[0].retry_after) == ("RATE_LIMITED", 4)
 
 
+@pytest.mark.parametrize(
+    ("raised", "code", "executed"),
+    [
+        (httpx2.ConnectError("acme"), "SERVICE_UNAVAILABLE", "no"),
+        (httpx2.ReadError("acme"), "SERVICE_UNAVAILABLE", "maybe"),
+        (httpx2.ReadTimeout("acme"), "TIMEOUT", "maybe"),
+        (ValueError("acme"), "INTERNAL_ERROR", "maybe"),
+    ],
+)
+async def test_what_sending_raises_is_the_one_requests_failure(raised, code, executed):
+    """Answered and not raised: the session's other requests go on."""
+    error, seen = await witnessed(raised)
+    assert (seen[0].code, seen[0].executed.value, seen[1]) == (code, executed, False)
+    assert "acme" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html", b'{"jsonrpc": "2.0", "id": 7, "result": {}}'),
+        ("application/json", b"no json"),
+        ("application/json", b"[]"),
+        ("application/json", b'{"a": 1}'),
+        ("application/json", b'{"jsonrpc": "2.0", "id": 7, "result": []}'),
+        ("application/json", b'{"jsonrpc": "2.0", "id": 7, "error": {"code": true, "message": ""}}'),
+    ],
+)
+async def test_a_success_that_is_no_answer_is_the_one_requests_failure(kind, body):
+    """The tool may have run."""
+    _, seen = await witnessed(httpx2.Response(200, headers={"content-type": kind}, content=body))
+    assert (seen[0].code, seen[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
+
+
+async def test_a_session_that_is_forgotten_did_nothing():
+    """Only where the request named one: any other 404 is an answer about something else."""
+    for headers, expired in (({"mcp-session-id": "x"}, True), ({}, False)):
+        request = httpx2.Request("POST", "http://127.0.0.1/mcp", content=CALL, headers=headers)
+        answer = (await Witness(Sends(httpx2.Response(404))).send(request)).json()
+        fault, again = failure_in(answer["error"]["data"])
+        assert again is expired
+        assert not expired or fault.executed is Executed.NO
+
+
 async def test_texts_that_cannot_be_written_do_not_cost_the_error():
     """A lone surrogate in a problem document: what decides is kept."""
     body = rb'{"title": "\ud800", "code": "OUT", "retry_after_ms": 5000}'
@@ -236,6 +280,25 @@ async def test_one_that_stood_too_late_or_leaves_badly():
     link = await link_of(at_once, badly)
     await link.opened(1)
     await link.close()
+    assert not link.alive
+
+
+async def test_one_that_will_not_be_left():
+    """Closing it is bounded; and what the SDK knows of its end is believed."""
+
+    async def at_once():
+        return None
+
+    async def never(*exc):
+        await asyncio.Event().wait()
+
+    link = await link_of(at_once, never, closing=0.01)
+    await link.opened(1)
+    assert link.alive
+    link.dispatcher = SimpleNamespace(_closed=True)
+    assert not link.alive
+    link.dispatcher = None
+    await asyncio.wait_for(link.close(), 60)
     assert not link.alive
 
 

@@ -52,6 +52,17 @@ async def test_a_write_that_lost_the_race_takes_nothing_with_it(still, clock):
     assert sum(isinstance(r, entries.Cancelled) for r in await records(still, handle.id)) == 1
 
 
+async def test_a_lost_race_leaves_the_state_its_log_tells(still):
+    """The fold runs ahead of the write: where that is refused, nothing of it is counted twice."""
+    await still.submit("work", agent="worker", id="t")
+    lease = await still.store.queue("tasks", lease=30).take()
+    journal = Journal(still.store, "tasks", *await read(still.store, "tasks", "t"), lease)
+    await still.cancel("t")
+    await journal.write([entries.Taken(at=1.0, worker="w", takeover=True)])
+    assert (journal.state.takeovers, journal.state.cancelled) == (1, True)
+    assert (await still.state("t")).takeovers == 1
+
+
 async def test_nothing_is_said_after_the_last_word(still, clock):
     """A run that let go says nothing more: neither that it is at it, nor that it stops."""
     still.register(lonely([], read_only=True))

@@ -9,13 +9,7 @@ from amends import FaultError
 from amends.core.backoff import Backoff
 from amends.errors import task as errors
 from amends.recovery import TASK
-from amends.tasks import (
-    Step,
-    fan_out,
-    graph,
-    result_of,
-    sequence,
-)
+from amends.tasks import Agent, Step, fan_out, graph, result_of, sequence
 from tests.tasks.agents import booking, calendar
 from tests.tasks.conftest import until
 
@@ -59,6 +53,32 @@ async def test_undoing_is_tried_again(open_at):
     assert details["undone"] == ["hotel", "flight"]
     assert details["notUndone"] == ["glue"]
     assert details["completed"] == {"glue": "stuck"}
+
+
+async def test_undoing_waits_as_it_is_told_to(still, clock):
+    """Not in a worker's hands: the queue brings it back."""
+    tries = []
+    agent = Agent("worker")
+
+    async def busy(payload, result, ctx):
+        tries.append(clock.now)
+        if ctx.attempt == 1:
+            raise errors.AgentUnavailableError(retry_after=60)
+
+    @agent.capability(keyed=True, undo=busy)
+    async def work(payload):
+        if payload == "bad":
+            raise errors.InvalidFieldValueError(field="/what")
+
+    still.register(agent)
+    steps = Step(name="good", type="work"), Step(name="bad", type="work", payload="bad")
+    handle = await still.submit(sequence(*steps))
+    await still.drain()
+    assert len(tries) == 1
+    clock.pass_(60)
+    await still.drain()
+    assert tries[1] - tries[0] == 60
+    assert (await handle.response()).error.details["undone"] == ["good"]
 
 
 async def test_a_fan_out_may_be_partial(open_at):

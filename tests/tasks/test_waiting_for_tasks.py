@@ -6,7 +6,10 @@ import pytest
 
 from amends import stores
 from amends.tasks import Agent, Step, fan_out
+from amends.tasks.entries import Ended
+from amends.tasks.waiting import Waiting
 from tests.tasks.conftest import until
+from tests.tasks.crashes import lonely
 
 
 async def test_waiting_for_what_is_closed(open_at):
@@ -106,3 +109,45 @@ async def test_many_are_waited_for(open_at):
     go.set()
     assert [(await each).result for each in waiting] == list(range(20))
     assert (orchestrator._waiting._following, len(orchestrator._waiting)) == (0, 0)
+
+
+async def test_whoever_waits_here_is_told(still):
+    """Without a look at the store: what is known here need not be read."""
+    still.register(lonely([]))
+    await still.submit("work", id="t")
+    await still.drain()
+    state = await still.state("t")
+    waiting = Waiting("tasks", worker=True)
+    async with await stores.open("memory:") as empty:
+        told = asyncio.ensure_future(waiting.wait(empty, "t", new=True))
+        await until(lambda: len(waiting))
+        waiting.tell(state)
+        assert await told is state
+
+
+async def test_whoever_is_told_stops_following(still, clock):
+    """The log may not go on for hours."""
+    await still.submit("work", agent="nobody", id="t")
+    waiting = Waiting("tasks", worker=False)
+    told = asyncio.ensure_future(waiting.wait(still.store, "t", new=False))
+    await until(lambda: waiting._following)
+    state = await still.state("t")
+    state.apply([Ended(at=clock.now, status="completed")])
+    waiting.tell(state)
+    assert await asyncio.wait_for(told, 20) is state
+    assert (waiting._following, len(waiting)) == (0, 0)
+
+
+async def test_a_question_that_is_answered_is_none(still):
+    """Whoever waits after that waits for what comes of it."""
+    agent = Agent("worker")
+    agent.capability("ask")(lambda payload, ctx: ctx.ask("?"))
+    still.register(agent)
+    handle = await still.submit("ask")
+    await still.drain()
+    assert (await handle.wait()).status == "input_required"
+    await handle.answer("yes")
+    waiting = asyncio.ensure_future(handle.wait())
+    await until(lambda: still._waiting._following or waiting.done())
+    await still.drain()
+    assert (await asyncio.wait_for(waiting, 100)).result == "yes"
