@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import struct
 from contextlib import closing
+from pathlib import Path
 
 from amends.arcp.transports.memory import pair
 from tests.arcp.raw import Raw, connected
@@ -75,6 +77,41 @@ async def test_a_durable_job_is_two_commits(sqlite_url, begin):
         ["INSERT", "INSERT", "INSERT", "INSERT"],
         ["INSERT", "INSERT", "DELETE", "UPDATE", "INSERT"],
     ]
+    await raw.close()
+
+
+def pages_of_commits(path):
+    """How many pages each commit in the write-ahead log wrote, as SQLite's file format has it."""
+    data = Path(f"{path}-wal").read_bytes()
+    size, salt = int.from_bytes(data[8:12], "big"), data[16:24]
+    counts, pages = [], 0
+    for begin in range(32, len(data), 24 + size):
+        _, committed = struct.unpack_from(">II", data, begin)
+        if data[begin + 8 : begin + 16] != salt:
+            break
+        pages += 1
+        if committed:
+            counts.append(pages)
+            pages = 0
+    return counts
+
+
+async def test_a_durable_job_writes_eight_pages(sqlite_url, begin):
+    """The same in what a disk is given; a few more only when a page is full."""
+    runtime = await begin(sqlite_url)
+    raw = await connected(runtime)
+    for number in range(40):
+        await raw.run("echo", number)
+    path = runtime._node.store.access.place
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        # Whoever reads keeps the log from beginning anew.
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM amends_logs").fetchone()
+        before = len(pages_of_commits(path))
+        for number in range(20):
+            await raw.run("echo", number)
+        counts = pages_of_commits(path)[before:]
+    assert sorted(counts)[len(counts) // 2] <= 4
     await raw.close()
 
 
