@@ -6,16 +6,11 @@ from functools import partial
 from typing import Any
 
 from amends.core.operation import Operation
-from amends.errors.task import CapabilityNotFoundError
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
 
 __all__ = ["McpAgent"]
-
-_KEY = "idempotency_key"
-_PAGES = 20
-"""Pages of a listing that are read: one that never ends holds nobody up."""
 
 
 class McpAgent(Agent):
@@ -47,39 +42,29 @@ class McpAgent(Agent):
 
     async def _look(self, wanted: str) -> None:
         connection = await self.connections.connected(self.name, wanted)
-        cursor = None
-        for _ in range(_PAGES):
-            page = await connection.list_tools(**({"cursor": cursor} if cursor else {}))
-            for tool in page.tools:
-                self.capabilities[tool.name] = self._capability(tool)
-            cursor = page.next_cursor
-            if not cursor:
-                return
-        if wanted not in self.capabilities:
-            raise CapabilityNotFoundError(details={"agent": self.name, "capability": wanted})
+        from amends.bindings.mcp.tools import KEY, every_tool, promises
 
-    def _capability(self, tool: Any) -> Capability:
-        promised = Operation.of_tool(tool.annotations)
-        schema = getattr(tool, "input_schema", None)
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        keyed = isinstance(properties, dict) and _KEY in properties
+        for name, (promised, keyed) in promises(await every_tool(connection.list_tools)).items():
+            self.capabilities[name] = self._capability(name, promised, KEY if keyed else None)
+
+    def _capability(self, name: str, promised: Operation, key: str | None) -> Capability:
         return Capability(
-            name=tool.name,
-            call=partial(_called, self.name, tool.name, keyed),
+            name=name,
+            call=partial(_called, self.name, name, key),
             requires=(self.name,),
             read_only=promised.read_only,
             idempotent=promised.idempotent,
-            keyed=keyed,
+            keyed=key is not None,
             timeout=self.timeout,
             policy=self.policy,
         )
 
 
-async def _called(server: str, tool: str, keyed: bool, payload: Any, ctx: Context) -> Any:
-    """One call of a tool: its structured content where there is any, else its texts."""
+async def _called(server: str, tool: str, key: str | None, payload: Any, ctx: Context) -> Any:
+    """One call of a tool, with the step's key as the argument `key`: its structured content, or else its texts."""
     arguments = dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
-    if keyed:
-        arguments.setdefault(_KEY, ctx.key)
+    if key is not None:
+        arguments.setdefault(key, ctx.key)
     result = await ctx.mcp[server].call_tool(tool, arguments)
     if result.structured_content is not None:
         return result.structured_content
