@@ -140,9 +140,9 @@ async def test_a_hold_that_is_extended_lasts(nats_url):
 
     @agent.capability
     async def slow(payload, ctx):
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(4.5)
         return "done"
 
-    async with Orchestrator([agent], store=nats_url, lease=0.5, grace=0) as orchestrator:
+    async with Orchestrator([agent], store=nats_url, lease=2.0, grace=0) as orchestrator:
         response = await asyncio.wait_for(orchestrator.run("slow", agent="agent"), 30)
     assert response.result == "done"
