@@ -25,13 +25,20 @@ class NatsServer:
     """One server process with its own directory; a restart finds what the last one left."""
 
     def __init__(
-        self, directory: Path, *, name: str = "one", cluster: str = "", routes: tuple[int, ...] = ()
+        self,
+        directory: Path,
+        *,
+        name: str = "one",
+        cluster: str = "",
+        routes: tuple[int, ...] = (),
+        options: tuple[str, ...] = (),
     ) -> None:
         self.directory = directory
         self.port = free_port()
         self.name = name
         self.cluster_port = free_port()
         self._cluster = cluster
+        self._options = options
         self.routes = routes
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -42,7 +49,7 @@ class NatsServer:
     def start(self, *, wait: bool = True) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [nats_binary(), "-js", "-sd", str(self.directory), "-a", "127.0.0.1", "-p", str(self.port)]
-        command += ["--name", self.name, "-l", str(self.directory / "server.log")]
+        command += ["--name", self.name, "-l", str(self.directory / "server.log"), *self._options]
         if self._cluster:
             command += ["--cluster_name", self._cluster, "--cluster", f"nats://127.0.0.1:{self.cluster_port}"]
             command += ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in self.routes)]
