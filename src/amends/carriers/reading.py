@@ -12,7 +12,7 @@ __all__ = ["FAILED", "NOT_FAILED", "Reading"]
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """One response, read."""
+    """What a response says about a failure, and where it says so."""
 
     failed: bool
     """The response reports a failure at all."""

@@ -23,7 +23,7 @@ from amends.cli.options import OUTPUTS, take
 from amends.cli.repeats import Tries
 from amends.cli.session import conduct
 
-__all__ = ["OUTPUTS", "emit", "json_bytes", "run", "sentence", "wants_json", "words_after"]
+__all__ = ["OUTPUTS", "as_sentence", "emit", "json_bytes", "run", "wants_json", "words_after"]
 
 # In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
 COMMANDS = {
@@ -89,7 +89,7 @@ def _common(target: argparse.ArgumentParser, default: Any) -> None:
     target.add_argument("--debug", action="store_true", default=default or False, help="tracebacks on stderr")
 
 
-def sentence(words: str) -> str:
+def as_sentence(words: str) -> str:
     """A description from what a list of commands says of one: `amends COMMAND --help` begins with it."""
     return f"{words[0].upper()}{words[1:]}."
 

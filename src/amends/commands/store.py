@@ -15,21 +15,21 @@ __all__ = ["add", "run", "store_failures"]
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `store` subcommand."""
-    from amends.commands.console import sentence
+    from amends.commands.console import as_sentence
 
     words = "look at, check or copy a durable store"
-    store = subparsers.add_parser("store", help=words, description=sentence(words))
+    store = subparsers.add_parser("store", help=words, description=as_sentence(words))
     actions = store.add_subparsers(dest="action", metavar="ACTION", required=True)
     url = "memory:, sqlite:///file or nats://host:port/name"
     for name, words in (
         ("info", "what is stored: names, sizes, sequence numbers"),
         ("check", "look at everything stored and say what is wrong; exit code 1 when something is"),
     ):
-        action = actions.add_parser(name, help=words, description=sentence(words))
+        action = actions.add_parser(name, help=words, description=as_sentence(words))
         action.add_argument("url", metavar="URL", help=url)
         action.set_defaults(run=run)
     words = "copy everything from one store to another, then compare them; begun again, it goes on"
-    action = actions.add_parser("copy", help=words, description=sentence(words))
+    action = actions.add_parser("copy", help=words, description=as_sentence(words))
     action.add_argument("source", metavar="FROM", help=url)
     action.add_argument("target", metavar="TO", help=url)
     action.set_defaults(run=run)

@@ -26,13 +26,13 @@ _ACTIONS = {
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `tasks` subcommand."""
-    from amends.commands.console import sentence
+    from amends.commands.console import as_sentence
 
     words = "look at agent tasks on a store, retry or cancel them"
-    tasks = subparsers.add_parser("tasks", help=words, description=sentence(words))
+    tasks = subparsers.add_parser("tasks", help=words, description=as_sentence(words))
     actions = tasks.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, words in _ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=sentence(words))
+        action = actions.add_parser(name, help=words, description=as_sentence(words))
         action.add_argument("--store", metavar="URL", default=os.environ.get("AMENDS_STORE"), help=_STORE)
         action.add_argument("--name", default="tasks", help="the set of tasks, where a store has several")
         if name == "list":

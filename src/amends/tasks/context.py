@@ -39,7 +39,7 @@ class Desk(Protocol):
 
 
 class Context:
-    """One try of one step."""
+    """What a capability is given beside its input: which try of which step this is, and what it may ask of its task."""
 
     __slots__ = (
         "_asked",

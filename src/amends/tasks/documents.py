@@ -24,7 +24,7 @@ __all__ = ["ENDED", "Metadata", "Request", "Response", "Status", "moment", "seco
 
 
 class Status(StrEnum):
-    """Where a task is."""
+    """How far a task has come: where S3's response says `status`."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"

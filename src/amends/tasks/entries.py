@@ -137,7 +137,7 @@ class Asked(_Record, frozen=True, kw_only=True):
 
 
 class Answered(_Record, frozen=True, kw_only=True):
-    """Here it is."""
+    """Somebody answered what a step asked."""
 
     step: str
     answer: Any = None
@@ -150,7 +150,7 @@ class Doubted(_Record, frozen=True, kw_only=True):
 
 
 class Verified(_Record, frozen=True, kw_only=True):
-    """Somebody looked."""
+    """Somebody, or the capability itself, looked whether a step in doubt had happened."""
 
     step: str
     happened: bool
@@ -180,7 +180,7 @@ class Undoing(_Record, frozen=True, kw_only=True):
 
 
 class Ended(_Record, frozen=True, kw_only=True):
-    """It is over."""
+    """Nothing follows, unless somebody wants it tried again."""
 
     status: str
     fault: Fault | None = None
@@ -212,7 +212,7 @@ _decoder = msgspec.json.Decoder(list[Record])
 
 
 def encode(records: Sequence[Record]) -> bytes:
-    """One entry."""
+    """Records as one entry of a log: all of them are there, or none."""
     return _encoder.encode(records)
 
 

@@ -19,7 +19,7 @@ __all__ = ["House"]
 
 @dataclass(slots=True)
 class House:
-    """A worker's household."""
+    """What a worker has, and what its runs are given: agents by name, the clock, the policy."""
 
     worker: str
     space: str = "tasks"
@@ -31,7 +31,12 @@ class House:
     agents: dict[str, Agent] = field(default_factory=dict)
 
     def register(self, agents: Iterable[Agent]) -> None:
-        """Take agents in."""
+        """
+        Have these agents from now on.
+
+        Raises:
+            ValueError: another agent has the same name.
+        """
         for agent in agents:
             if self.agents.setdefault(agent.name, agent) is not agent:
                 raise ValueError(f"there is another agent called {agent.name!r}")

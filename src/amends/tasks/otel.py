@@ -95,7 +95,7 @@ def _named(event: TaskEvent) -> dict[str, Any]:
 
 
 def _error(code: str, recoverable: bool) -> dict[str, Any]:
-    """T10."""
+    """A failure's attributes, as S3 names them (T10)."""
     return {
         "error": True,
         "error.code": code,

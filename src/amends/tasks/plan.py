@@ -46,7 +46,7 @@ def result_of(step: str, at: str = "") -> dict[str, str]:
 
 
 def sequence(*steps: Step) -> tuple[Step, ...]:
-    """One after the other."""
+    """Steps that are done one after the other: each waits for the one before it, and for whatever it names itself."""
     after = [(), *((step.name,) for step in steps[:-1])]
     return graph(
         msgspec.structs.replace(step, after=tuple(dict.fromkeys((*step.after, *earlier))))

@@ -35,15 +35,19 @@ _LISTEN = 1.0
 _TAKES = 8
 """Takes asked for at once when there is much to do: on a store that commits together, they cost one commit."""
 _FRESH = 10_000
+"""Tasks submitted here whose state is kept for whoever takes them; the oldest is read from the log instead."""
 _ELSEWHERE = 0.5
+"""Seconds after which a task that others can do is offered to them again."""
 _ABSENT = 30.0
 """Seconds for which a task waits for a worker that has its agents, before nobody having them is its failure."""
 _PAUSE = 1.0
+"""Seconds before a store that did not answer is asked again."""
 _STOPPING = 5.0
+"""Seconds for runs that were cancelled to end."""
 
 
 class Worker:
-    """One process's hands."""
+    """Takes the tasks of one store, as many at once as it may, runs them and keeps its hold on them."""
 
     def __init__(
         self,

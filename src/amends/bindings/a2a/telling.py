@@ -121,7 +121,7 @@ def failed_events(
 
 
 def failed_task(error: dict[str, Any], *, task_id: str, context_id: str, mime_type: bool) -> Task:
-    """The same as one task."""
+    """A failure as one task that has it all, for those who hear of no events."""
     parts = [Part(text=sentence(error)), _data(error, mime_type=mime_type)]
     message = Message(
         role=Role.ROLE_AGENT, message_id=str(uuid4()), task_id=task_id, context_id=context_id, parts=parts

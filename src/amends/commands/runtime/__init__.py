@@ -31,13 +31,13 @@ ACTIONS = {
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `runtime` subcommand."""
-    from amends.commands.console import sentence
+    from amends.commands.console import as_sentence
 
     words = "run agents (ARCP), submit jobs to them, watch them"
-    runtime = subparsers.add_parser("runtime", help=words, description=sentence(words))
+    runtime = subparsers.add_parser("runtime", help=words, description=as_sentence(words))
     actions = runtime.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (module, words) in ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=sentence(words))
+        action = actions.add_parser(name, help=words, description=as_sentence(words))
         action.set_defaults(run=run)
         import_module(f"amends.commands.runtime.{module}").options(action)
     runtime.set_defaults(run=run)

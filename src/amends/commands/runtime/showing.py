@@ -123,6 +123,8 @@ def _screen_of(progress: Any) -> _Lines:
     from rich.text import Text
 
     class Screen(_Plain):
+        """Lines above a bar that moves."""
+
         def __init__(self) -> None:
             super().__init__()
             self._console = Console(highlight=False)
