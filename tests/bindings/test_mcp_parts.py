@@ -231,6 +231,10 @@ async def link_of(enter, leave, closing=1.0):
     return Link(enter, leave, closing)
 
 
+async def at_once(*exc):
+    """Neither entering nor leaving takes any time."""
+
+
 async def test_a_transport_that_breaks_takes_only_its_own_task_along():
     """The task group's cancellation ends the connection, and nothing of it is heard anywhere else."""
     left = []
@@ -274,9 +278,6 @@ async def test_one_that_stood_too_late_or_leaves_badly():
         await link.opened(0.01)
     assert not link.alive
 
-    async def at_once():
-        return None
-
     link = await link_of(at_once, badly)
     await link.opened(1)
     await link.close()
@@ -284,22 +285,25 @@ async def test_one_that_stood_too_late_or_leaves_badly():
 
 
 async def test_one_that_will_not_be_left():
-    """Closing it is bounded; and what the SDK knows of its end is believed."""
-
-    async def at_once():
-        return None
+    """Closing it is bounded."""
 
     async def never(*exc):
         await asyncio.Event().wait()
 
     link = await link_of(at_once, never, closing=0.01)
     await link.opened(1)
-    assert link.alive
-    link.dispatcher = SimpleNamespace(_closed=True)
-    assert not link.alive
-    link.dispatcher = None
     await asyncio.wait_for(link.close(), 60)
     assert not link.alive
+
+
+async def test_one_whose_end_the_sdk_has_seen():
+    """It is believed, before a call finds out."""
+    link = await link_of(at_once, at_once)
+    await link.opened(1)
+    before, link.dispatcher = link.alive, SimpleNamespace(_closed=True)
+    after = link.alive
+    await link.close()
+    assert (before, after) == (True, False)
 
 
 async def test_one_timer_for_many_limits():
