@@ -14,39 +14,6 @@ from amends.bindings.argparse import declared, parse
 from tests.bindings.commands import answer, sample
 
 
-def test_every_mistake_at_once():
-    """All argument errors together, each with its field and the nearest right thing, before anything ran."""
-    code, envelope = answer("argparse", "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x")
-    error = envelope["error"]
-    assert (code, error["code"], error["phase"]) == (3, "USAGE_ERROR", "validation")
-    assert {part["field"]: part["code"] for part in error["errors"]} == {
-        "--cuont": "USAGE_ERROR",
-        "--color": "VALIDATION_ERROR",
-        "--count": "VALIDATION_ERROR",
-    }
-    assert {"Did you mean --count?", "Did you mean green?"} <= set(error["suggestions"])
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "exit", "step"),
-    [
-        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "Give a whole number for --count"),
-        (["show"], "USAGE_ERROR", 3, "name"),
-        (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
-        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
-        (["show", "a", "--count"], "USAGE_ERROR", 3, "--help"),
-        (["--nope", "show", "a"], "USAGE_ERROR", 3, "--help"),
-        ([], "USAGE_ERROR", 3, "COMMAND"),
-    ],
-)
-def test_one_mistake(words, code, exit, step):
-    """C7: bad value 2, usage 3; the first step is what helps."""
-    number, envelope = answer("argparse", *words)
-    error = envelope["error"]
-    assert (number, error["code"], error["phase"]) == (exit, code, "validation")
-    assert step.lower() in error["fix_required"].lower()
-
-
 def test_help_and_version():
     """--help and --version succeed; as JSON the text is the data, also when a mistake follows."""
     code, envelope = answer("argparse", "--help")

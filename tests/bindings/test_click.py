@@ -19,41 +19,6 @@ from tests.bindings.commands import ENV, answer, argv, sample
 BOTH = pytest.mark.parametrize("framework", ["click", "typer"])
 
 
-@BOTH
-def test_every_mistake_at_once(framework):
-    """All argument errors together, each with its field and the nearest right thing, before anything ran."""
-    code, envelope = answer(framework, "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x")
-    error = envelope["error"]
-    assert (code, error["code"], error["phase"]) == (3, "USAGE_ERROR", "validation")
-    assert {part["field"]: part["code"] for part in error["errors"]} == {
-        "--cuont": "USAGE_ERROR",
-        "--color": "VALIDATION_ERROR",
-        "--count": "VALIDATION_ERROR",
-    }
-    assert {"Did you mean --count?", "Did you mean green?"} <= set(error["suggestions"])
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("words", "code", "exit", "step"),
-    [
-        (["show", "bob", "--count", "x"], "VALIDATION_ERROR", 2, "Give a whole number for --count"),
-        (["show"], "USAGE_ERROR", 3, "NAME"),
-        (["show", "a", "b"], "USAGE_ERROR", 3, "Leave out b"),
-        (["shw", "a"], "USAGE_ERROR", 3, "Did you mean sample show?"),
-        (["show", "a", "--count"], "USAGE_ERROR", 3, "--help"),
-        (["--nope"], "USAGE_ERROR", 3, "--help"),
-        ([], "USAGE_ERROR", 3, "show"),
-    ],
-)
-def test_one_mistake(framework, words, code, exit, step):
-    """C7: bad value 2, usage 3; the first step is what helps."""
-    number, envelope = answer(framework, *words)
-    error = envelope["error"]
-    assert (number, error["code"], error["phase"]) == (exit, code, "validation")
-    assert step.lower() in error["fix_required"].lower()
-
-
 def told(command, *words):
     """The steps of the one mistake in these arguments."""
     with pytest.raises(Exception) as caught:
