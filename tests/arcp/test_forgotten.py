@@ -10,6 +10,7 @@ from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
 from amends.arcp.runtime import feeds
 from amends.stores import StoreUnavailableError
+from amends.stores.nats import bells
 from tests.arcp.raw import connected
 
 SOON = {"finished": 0, "node_lease": 0.1}
@@ -70,6 +71,8 @@ async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkey
             return await entries(job_id, start) if reading.is_set() else []
 
         monkeypatch.setattr(second.node.ledger, "entries", blind)
+        # Nor is it brought anything, as when its connection to the server is down.
+        monkeypatch.setattr(bells._Bell, "brought", lambda *_: [])
         await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)
