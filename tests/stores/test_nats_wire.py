@@ -9,6 +9,7 @@ import pytest
 from nats import errors
 from nats.aio.client import Client
 
+from amends.stores.nats.room import Room
 from amends.stores.nats.wire import Wire, _Sieve
 from tests.stores.servers import NatsServer
 
@@ -170,3 +171,28 @@ async def test_nothing_piles_up_without_a_connection(server):
         wire.post("a", b"x" * 900, "", None)
     wire.client._status = Client.CONNECTED
     await wire.client.close()
+
+
+async def test_room_is_given_in_the_order_of_coming():
+    """Also when somebody goes who waits, or who has just been given his place."""
+    room, order = Room(1), []
+
+    async def come(name):
+        if not room.take():
+            await room.turn()
+        order.append(name)
+
+    await come("first")
+    tasks = {name: asyncio.ensure_future(come(name)) for name in ("gone", "given", "second", "third")}
+    await asyncio.sleep(0)
+    tasks["gone"].cancel()
+    await asyncio.sleep(0)
+    room.leave()
+    tasks["given"].cancel()
+    async with asyncio.timeout(60):
+        await tasks["second"]
+        room.leave()
+        await tasks["third"]
+        room.leave()
+    assert order == ["first", "second", "third"]
+    assert (room.take(), room.take()) == (True, False)

@@ -35,6 +35,7 @@ from amends.stores.nats.clock import ServerClock
 from amends.stores.nats.deliveries import Deliveries
 from amends.stores.nats.errands import Errands
 from amends.stores.nats.refusal import ApiError, NobodyThereError
+from amends.stores.nats.room import Room
 from amends.stores.nats.wire import Message, Wire
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Link:
         self.tokens = itertools.count()
         self.inbox = f"_INBOX.{uuid.uuid4().hex}"
         self.up = asyncio.Event()
-        self._room = asyncio.Semaphore(_IN_FLIGHT)
+        self._room = Room(_IN_FLIGHT)
         self.mark = f"~{uuid.uuid4().hex[:16]}"
         self._ids = itertools.count()
         self.clock = ServerClock()
@@ -225,7 +226,9 @@ class Link:
         """
         end = time.monotonic() + self.timeout
         sent = False
-        async with self._room:
+        if not self._room.take():
+            await self._room.turn()
+        try:
             while True:
                 if sent or not self.up.is_set() or self.closed:
                     await self.until_up(end, "maybe" if sent else "no")
@@ -248,6 +251,8 @@ class Link:
                     if header(message, "Status") == "503" and not message.data:
                         raise NobodyThereError(subject)
                     return message
+        finally:
+            self._room.leave()
 
     async def send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
         """Whether it went out; not when the connection is just being lost."""
