@@ -11,6 +11,7 @@ import msgspec
 
 from amends.arcp.wire.messages import Agent as Inventory
 from amends.errors.arcp import AgentNotAvailableError, AgentVersionNotAvailableError, InvalidRequestError
+from amends.stores.signal import Signal
 
 __all__ = ["Agent", "Agents", "Offer", "inventory", "merged", "parsed", "resolve"]
 
@@ -60,6 +61,8 @@ class Agents:
         self._versions: dict[str, dict[str, Agent]] = {}
         self._defaults: dict[str, str] = {}
         self._meant: dict[str, Agent] = {}
+        self.changed = Signal()
+        """Rings when there is another one."""
 
     def add(
         self, name: str, function: Callable[..., Any], *, version: str, default: bool | None, repeatable: bool
@@ -82,6 +85,7 @@ class Agents:
         self._meant[agent.ref] = agent
         if name in self._defaults:
             self._meant[name] = versions[self._defaults[name]]
+        self.changed.ring()
         return agent
 
     def meant(self, reference: str) -> Agent | None:

@@ -28,7 +28,8 @@ __all__ = ["dispatch", "rest"]
 
 _log = logging.getLogger("amends.arcp")
 _WAIT = 5.0
-_NEW_AGENTS = 0.2
+_NEW_AGENTS = 5.0
+"""Seconds between looks at what is registered: for what another thread has registered. Anything else is heard of at once."""
 _LONGEST_REST = 10.0
 _TAKERS = 16
 """How many jobs of one agent are being begun at once."""
@@ -76,10 +77,11 @@ async def _wait_at_all(node: Node) -> None:
     """Wait at the queue of every agent, also of those that are registered later."""
     waiting: dict[str, _Takers] = {}
     while not node.draining:
+        seen = node.agents.changed.count
         for agent in node.agents.all():
             if agent.ref not in waiting:
                 waiting[agent.ref] = _Takers(node, agent)
-        await asyncio.sleep(_NEW_AGENTS)
+        await node.agents.changed.wait(seen, _NEW_AGENTS)
     while tasks := [task for takers in waiting.values() for task in takers.tasks]:
         await asyncio.wait(tasks)
 
@@ -163,6 +165,7 @@ async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
     """Take nothing more; what is just being taken is begun."""
     node.draining = True
     node.wanted.set()
+    node.agents.changed.ring()
     for task in list(node.interruptible):
         task.cancel()
     await asyncio.wait([dispatching], timeout=_LONGEST_REST)
