@@ -9,6 +9,7 @@ import pytest
 from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
 from amends.arcp.runtime import feeds
+from amends.arcp.runtime.keeper import evict
 from amends.stores import StoreUnavailableError
 from amends.stores.nats import bells
 from tests.arcp.raw import connected
@@ -58,7 +59,8 @@ async def test_a_client_is_told_over_websocket(begin):
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
 async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkeypatch):
     """A node that could not read a job's log until it was dropped: its watchers get an end, not silence."""
-    first = await begin(store_url, limits=SOON)
+    # No short lease: on a busy machine the second would take the first for dead, and the job would end before its time.
+    first = await begin(store_url, limits={"finished": 0})
     second = await begin(store_url, limits={"finished": 0})
     raw, watcher = await connected(first), await connected(second)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -77,6 +79,7 @@ async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkey
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)
         await raw.end(job_id)
+        await evict(first.node)
         await forgotten(first, job_id)
         reading.set()
         told = await watcher.until("job.error")
