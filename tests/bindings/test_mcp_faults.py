@@ -14,6 +14,8 @@ import mcp
 import pytest
 from fastmcp.client.transports import StdioTransport
 from mcp.client.stdio import StdioServerParameters
+from mcp.server import Server
+from mcp_types import CallToolResult
 
 from amends import FaultError, Operation, Policy
 from amends.bindings.fastmcp import Client as FastClient
@@ -24,6 +26,7 @@ from tests.bindings.apps import mcp_faulty
 from tests.bindings.apps.mcp_faulty import BEHAVIOURS, answering, faulty
 from tests.bindings.apps.mcp_shop import Shop, fast, official
 from tests.bindings.conftest import children
+from tests.http.serving import serve
 
 READ = Operation(name="look", read_only=True)
 WRITE = Operation(name="buy")
@@ -81,6 +84,27 @@ async def test_a_dead_server_is_unavailable_and_no_unknown_tool(make, nothing_le
     assert (error.fault.code, error.fault.executed) == ("SERVICE_UNAVAILABLE", Executed.NO)
 
 
+@pytest.mark.parametrize("make", [Client, FastClient])
+async def test_a_listing_that_fails_before_a_call(make):
+    """The annotations are asked for first: whatever that fails with, nothing was bought."""
+    bought = []
+
+    async def list_tools(ctx, params):
+        raise mcp.MCPError(-32603, "no")
+
+    async def call_tool(ctx, params):
+        bought.append(1)
+        return CallToolResult(content=[])
+
+    server = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
+    with serve(server.streamable_http_app(), lifespan="on") as url:
+        async with make(f"{url}/mcp", policy=NONE) as client:
+            with pytest.raises(FaultError) as caught:
+                await client.call_tool("buy", {})
+    assert (caught.value.fault.code, bought) == ("INTERNAL_ERROR", [])
+    assert caught.value.fault.executed is Executed.NO
+
+
 async def until(true):
     limit = time.monotonic() + ROOM
     while not true():
@@ -109,8 +133,6 @@ async def test_status_and_retry_after_are_not_lost(make, status, headers, code, 
 
 async def test_one_bad_answer_does_not_disturb_the_others(nothing_left):
     """The plain client's session ends with the first lost connection; here the failure is one call's."""
-    from tests.http.serving import serve
-
     shop, lost = Shop(), []
     app = official(shop).streamable_http_app()
 

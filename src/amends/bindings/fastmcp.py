@@ -29,7 +29,7 @@ from fastmcp.exceptions import ToolError
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult as MCPResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
 from amends.bindings.mcp.failures import Tell, is_missing, unknown
 from amends.bindings.mcp.guarding import Guard, Missing
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
@@ -183,7 +183,9 @@ class Recovering:
     ) -> Any:
         """The result of a tool in the end: as it came, or as FastMCP hands it out."""
         if operation is None:
-            operation = self._calls.known(name, arguments) or await self._learned(name, arguments, policy)
+            operation = self._calls.known(name, arguments) or await self._calls.promised(
+                name, arguments, self._attempt(_listed), policy
+            )
 
         async def use(client: Any) -> Any:
             result = await _own(client, "call_tool_mcp")(name, arguments, *args, **options)
@@ -196,13 +198,6 @@ class Recovering:
         if parsed and isinstance(result, MCPResult):
             return await self._parse_call_tool_result(name, result)  # type: ignore[attr-defined]
         return result
-
-    async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
-        async def use(client: Any) -> Promises:
-            return promises(await every_tool(_own(client, "list_tools_mcp")))
-
-        self._calls.learn(await self._calls.run(self._attempt(use), READING, policy=policy))
-        return self._calls.known(name, arguments) or UNKNOWN
 
     async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:
         """As the client's own, with recovery."""
@@ -238,6 +233,10 @@ class Recovering:
 def _own(client: Any, method: str) -> Any:
     """The client's own method, below recovery."""
     return getattr(super(Recovering, client), method)
+
+
+async def _listed(client: Any) -> Promises:
+    return promises(await every_tool(_own(client, "list_tools_mcp")))
 
 
 async def _limited(call: Awaitable[Any], left: float | None) -> Any:

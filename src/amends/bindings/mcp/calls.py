@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from amends.bindings.mcp.tools import KEY, Promises
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.terms import Executed
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
 from amends.recovery.plan import plan_for
@@ -69,12 +70,31 @@ class Calls:
         """Tools whose first call needs nothing arranged around it: nobody to wait for, no deadline, no key to tell."""
         self.listed = False
 
-    def learn(self, tools: Promises | Passed) -> None:
-        """Remember what was listed, by name; and that there is no more to be known."""
-        if isinstance(tools, dict):
-            self.tools = {}
-            self.add(tools)
+    async def promised(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None,
+        listing: Callable[[float | None], Awaitable[Promises]],
+        policy: Policy | None,
+    ) -> Operation:
+        """
+        What a call of this tool promises, where that is not known yet: asked for once, and the SDK lists the tools after
+        the first call in any case.
+
+        Raises:
+            FaultError: the listing failed; the tool was not called.
+
+        """
+        try:
+            tools = await self.run(listing, READING, policy=policy)
+        except FaultError as error:
+            error.fault = replace(error.fault, executed=Executed.NO)
+            raise
+        # One that asks for a page to be opened says nothing about the tools; the call itself will say it again.
+        self.tools = {}
+        self.add({} if tools.__class__ is Passed else tools)
         self.listed = True
+        return self.known(name, arguments) or UNKNOWN
 
     def add(self, tools: Promises) -> None:
         """Remember some of them."""

@@ -18,7 +18,7 @@ import mcp
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, UNKNOWN, Calls, Passed, unpassed
+from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
 from amends.bindings.mcp.link import Link
 from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
 from amends.bindings.mcp.target import Target, cache_for
@@ -196,7 +196,9 @@ class Client(mcp.Client):
         if link is None:
             _ = self.session
         if operation is None:
-            operation = calls.known(name, arguments) or await self._learned(name, arguments, policy)
+            operation = calls.known(name, arguments) or await calls.promised(
+                name, arguments, self._listed, policy
+            )
         send = partial(call, name, arguments, read_timeout_seconds, progress_callback, **options)
         first = None if failed is None else (sent, failed)
         found: CallToolResult = unpassed(
@@ -215,17 +217,14 @@ class Client(mcp.Client):
 
         return attempt
 
-    async def _learned(self, name: str, arguments: dict[str, Any] | None, policy: Policy | None) -> Operation:
-        """What the tools promise, asked for once; the SDK lists them after the first call in any case."""
+    async def _listed(self, left: float | None) -> Any:
+        """What the tools promise, in one attempt."""
+        listing = super().list_tools
 
-        async def attempt(left: float | None) -> Any:
-            return await self._sent(self._list_for_annotations, left)
+        async def tools() -> Promises:
+            return promises(await every_tool(listing))
 
-        self._calls.learn(await self._calls.run(attempt, READING, policy=policy))
-        return self._calls.known(name, arguments) or UNKNOWN
-
-    async def _list_for_annotations(self) -> Promises:
-        return promises(await every_tool(super().list_tools))
+        return await self._sent(tools, left)
 
     async def list_tools(self, **options: Any) -> Any:
         """As `mcp.Client.list_tools`, with recovery."""
