@@ -14,14 +14,6 @@ __all__ = ["add", "run"]
 _STORE = "sqlite:///file or nats://host:port/name; else AMENDS_STORE"
 # amends.tasks.Status, whose import would triple the time of a help.
 STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled", "input_required")
-_ACTIONS = {
-    "list": "the tasks of a store, the newest first",
-    "show": "one task: its response, its steps, and its timeline with every attempt and wait",
-    "retry": "try again what failed or was cancelled; what was finished and not undone stays",
-    "cancel": "stop a task that is not over; what was done is undone",
-    "answer": "answer what a task asks for; it goes on",
-    "verify": "say whether an interrupted step happened; it goes on",
-}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,30 +23,40 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     words = "look at agent tasks on a store, retry or cancel them"
     tasks = subparsers.add_parser("tasks", help=words, description=as_sentence(words))
     actions = tasks.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, words in _ACTIONS.items():
+    for name, (words, options, _) in _ACTIONS.items():
         action = actions.add_parser(name, help=words, description=as_sentence(words))
         action.add_argument("--store", metavar="URL", default=os.environ.get("AMENDS_STORE"), help=_STORE)
         action.add_argument("--name", default="tasks", help="the set of tasks, where a store has several")
-        if name == "list":
-            action.add_argument(
-                "--status", choices=STATUSES, metavar="S", help=f"only those: {', '.join(STATUSES)}"
-            )
-            action.add_argument("--limit", type=int, default=100, help="at most so many (100)")
-        else:
-            action.add_argument("id", metavar="ID", help="the task")
-        if name in {"answer", "verify"}:
-            action.add_argument("--step", help="which step, where several wait")
-        if name == "answer":
-            action.add_argument(
-                "answer", metavar="JSON", help="the answer; text that is no JSON is taken as text"
-            )
-        if name == "verify":
-            happened = action.add_mutually_exclusive_group(required=True)
-            happened.add_argument("--happened", action="store_true", help="it did")
-            happened.add_argument("--not-happened", dest="happened", action="store_false", help="it did not")
-            action.add_argument("--result", metavar="JSON", help="what it gave, if it happened")
+        options(action)
         action.set_defaults(run=run)
     tasks.set_defaults(run=run)
+
+
+def _of_many(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--status", choices=STATUSES, metavar="S", help=f"only those: {', '.join(STATUSES)}")
+    action.add_argument("--limit", type=int, default=100, help="at most so many (100)")
+
+
+def _of_one(action: argparse.ArgumentParser) -> None:
+    action.add_argument("id", metavar="ID", help="the task")
+
+
+def _of_an_answer(action: argparse.ArgumentParser) -> None:
+    _of_a_step(action)
+    action.add_argument("answer", metavar="JSON", help="the answer; text that is no JSON is taken as text")
+
+
+def _of_a_look(action: argparse.ArgumentParser) -> None:
+    _of_a_step(action)
+    happened = action.add_mutually_exclusive_group(required=True)
+    happened.add_argument("--happened", action="store_true", help="it did")
+    happened.add_argument("--not-happened", dest="happened", action="store_false", help="it did not")
+    action.add_argument("--result", metavar="JSON", help="what it gave, if it happened")
+
+
+def _of_a_step(action: argparse.ArgumentParser) -> None:
+    _of_one(action)
+    action.add_argument("--step", help="which step, where several wait")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,7 +95,7 @@ def _opened(args: argparse.Namespace) -> Any:
 
 async def _wanted(args: argparse.Namespace) -> dict[str, Any]:
     async with _opened(args) as orchestrator:
-        return await _DO[args.action](orchestrator, args)
+        return await _ACTIONS[args.action][2](orchestrator, args)
 
 
 async def _list(orchestrator: Any, args: argparse.Namespace) -> dict[str, Any]:
@@ -167,11 +169,23 @@ def _json(text: str) -> Any:
         return text
 
 
-_DO: dict[str, Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]] = {
-    "list": _list,
-    "show": _show,
-    "retry": _retry,
-    "cancel": _cancel,
-    "answer": _answer,
-    "verify": _verify,
+_Options = Callable[[argparse.ArgumentParser], None]
+_Do = Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
+
+# action → (what it does, what it takes, who does it)
+_ACTIONS: dict[str, tuple[str, _Options, _Do]] = {
+    "list": ("the tasks of a store, the newest first", _of_many, _list),
+    "show": (
+        "one task: its response, its steps, and its timeline with every attempt and wait",
+        _of_one,
+        _show,
+    ),
+    "retry": (
+        "try again what failed or was cancelled; what was finished and not undone stays",
+        _of_one,
+        _retry,
+    ),
+    "cancel": ("stop a task that is not over; what was done is undone", _of_one, _cancel),
+    "answer": ("answer what a task asks for; it goes on", _of_an_answer, _answer),
+    "verify": ("say whether an interrupted step happened; it goes on", _of_a_look, _verify),
 }
