@@ -70,7 +70,14 @@ class Wire:
     async def _read(self) -> None:
         """The library's task that reads, begun by it for every connection: before anything was subscribed to there."""
         reader = self.client._transport._io_reader  # type: ignore[union-attr]
-        reader.feed_data = _Sieve(self._hearing, reader.feed_data).feed
+        sieve = _Sieve(self._hearing, reader.feed_data)
+
+        def feed(data: bytes) -> None:
+            sieve.feed(data)
+            # Behind those who were just woken: what they say next leaves in the turn in which they say it.
+            self._flush_soon()
+
+        reader.feed_data = feed
         await self._read_others()
 
     def hear(self, subject: str, hearing: Hearing) -> int:
@@ -129,6 +136,9 @@ class Wire:
         client = self.client
         client._pending.append(command)
         client._pending_data_size += len(command)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._flush)
@@ -140,13 +150,13 @@ class Wire:
         While others have their turn first it waits for what they will say, a few times: one system call costs as much as
         making a dozen messages.
         """
-        if self._ready and self._put_off < _PUT_OFF:
+        client = self.client
+        if self._ready and client._pending and self._put_off < _PUT_OFF:
             self._put_off += 1
             self._loop.call_soon(self._flush)
             return
         self._soon = False
         self._put_off = 0
-        client = self.client
         if not client.is_connected or not client._pending:
             return  # what waits is sent by the library when it has connected anew
         writer = getattr(client._transport, "_io_writer", None)
