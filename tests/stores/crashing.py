@@ -39,6 +39,8 @@ class History:
         self.finished = set()
         self.results = set()
         self.trimmed = 1
+        self.own = set()
+        self.dropping = set()
         self.epochs = {}
         self.acks = Counter()
         self.killed = Counter()
@@ -68,6 +70,10 @@ class History:
             self.results.add(rest[0])
         elif kind == "K":
             self.killed[rest[0]] += 1
+        elif kind == "O":
+            self.own.add(rest[0])
+        elif kind == "o":
+            self.dropping.add(rest[0])
         elif kind == "t":
             self.trimmed = max(self.trimmed, int(rest[0]))
 
@@ -129,6 +135,14 @@ async def work(url, rng, say):
                 bounds = await log.bounds()
                 say(f"t {bounds.last - 20}")
                 await log.trim(bounds.last - 20)
+            else:
+                # A log that comes, and often goes: its id may be the next one's.
+                own = store.log(f"own/{id}")
+                await own.append(id.encode(), last=rng.choice((0, None)))
+                say(f"O {id}")
+                if rng.random() < 0.5:
+                    say(f"o {id}")
+                    await (own.drop() if rng.random() < 0.5 else own.trim(2))
 
     # Four share commits in the writer's thread; one alone is served by the event loop.
     crowd = rng.choice((1, 4))
@@ -171,6 +185,12 @@ async def verify(url, path, history):
         assert bounds.first <= history.trimmed
         for seq, id in history.appended.items():
             assert seq < bounds.first or entries[seq] == id
+        for name in (await store.names())["logs"]:
+            if name.startswith("own/"):
+                found = [entry.value.decode() for entry in await store.log(name).read()]
+                assert found in ([name.removeprefix("own/")], []), f"{name} holds {found}"
+        for id in history.own - history.dropping:
+            assert [entry.value.decode() for entry in await store.log(f"own/{id}").read()] == [id]
         row = await store.table("t").get("n")
         assert history.counter == (0, 0) or (int(row.value), row.revision) >= history.counter
         with closing(sqlite3.connect(path)) as connection:

@@ -88,7 +88,7 @@ _FIRST = (
     """,
 )
 
-# One tree for the logs instead of three, and no table with one number in it: a job's two commits write five pages less.
+# One tree for the logs instead of three, and no table with one number in it: a durable job writes three pages less.
 # `first` becomes `oldest` and `amends_removed` goes, so that whoever still has the file open with the version before cannot
 # write by its rules: SQLite refuses its statements.
 _SECOND = (
