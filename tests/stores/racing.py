@@ -34,6 +34,12 @@ async def race(url, name, count):
             except stores.ConflictError:
                 pass
             await queue.put(f"{i}".encode(), key=f"{i}")
+            # A log of its own, begun beside everybody else's; every other is gone again.
+            own = store.log(f"own/{name}-{i}")
+            assert await own.append(f"{name}-{i}".encode(), last=0) == 1
+            assert [entry.value for entry in await own.read()] == [f"{name}-{i}".encode()]
+            if i % 2:
+                await own.drop()
 
         for start in range(0, count, 8):
             await asyncio.gather(*(step(i) for i in range(start, min(count, start + 8))))
