@@ -32,7 +32,7 @@ def said(result, *, structured=True):
     assert result.is_error is True
     first, second = result.content
     error = json.loads(first.text)[KEY]
-    assert second.text
+    assert second.text.startswith(error["message"] or error["code"])
     assert "\n" not in second.text
     if structured:
         assert result.structured_content == {KEY: error, "errors": [error]}
