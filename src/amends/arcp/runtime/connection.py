@@ -64,10 +64,11 @@ async def _read(session: Session, over: asyncio.Future[None]) -> None:
     Read and serve. Whoever comes upon a submission serves it at once.
 
     An agent that has to wait keeps this task for its job, and the next one reads on: most jobs cost no task of their
-    own, and none waits for another.
+    own, and none waits for another. Where the store makes every submission wait, each has a task from the start, and those
+    that came together are begun in one turn of the event loop: what they write leaves together.
     """
     node, receive = session.node, session.connection.receive
-    handed_on = False
+    handed_on = begun = False
 
     def hand_on() -> None:
         nonlocal handed_on
@@ -93,7 +94,14 @@ async def _read(session: Session, over: asyncio.Future[None]) -> None:
             if session.unconfirmed:
                 session.unconfirmed = False
                 await Noticing(node.sessions.confirmed(session), session.go_on)
-            if message.type == "job.submit":
+            if begun and message.type != "job.submit":
+                # Behind those that came before it.
+                begun = False
+                await asyncio.sleep(0)
+            if message.type == "job.submit" and node.called:
+                begun = True
+                node.begin(_beside(session, message))
+            elif message.type == "job.submit":
                 await Noticing(_submitted(session, message), hand_on, apart=True)
                 if handed_on:
                     return
@@ -108,6 +116,13 @@ async def _read(session: Session, over: asyncio.Future[None]) -> None:
         if not handed_on and not over.done():
             over.set_result(None)
         node.finished()
+
+
+async def _beside(session: Session, message: Envelope) -> None:
+    try:
+        await _submitted(session, message)
+    finally:
+        session.node.finished()
 
 
 async def _submitted(session: Session, message: Envelope) -> None:
