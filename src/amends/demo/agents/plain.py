@@ -69,9 +69,8 @@ async def menu(errand: Errand) -> Any:
 
 async def charge(errand: Errand) -> Any:
     """A job, with the protocol's published SDK."""
-    from arcp.client import ARCPClient
-
     from arcp import ClientInfo, WebSocketTransport
+    from arcp.client import ARCPClient
 
     client = ARCPClient(client=ClientInfo(name="demo", version="1"), token=errand.places.token)
     await client.connect(await WebSocketTransport.connect(errand.places.arcp))
