@@ -122,7 +122,8 @@ class Feed:
             _log.exception(
                 "session %s loses its connection: job %s cannot be followed", self.session.id, self.job_id
             )
-            await node.drop(self.session)
+            # Done here, it would end with the feed it is called by.
+            node.spawn(node.drop(self.session))
 
     async def _bring(self, node: Node, bell: Signal | None) -> None:
         pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
