@@ -11,6 +11,10 @@ the jobs that were done: not the clients', and not the server's. Two readings of
   could carry.
 - *the same load per node*: one such session at one node, and one at each of four. That is what a cluster is grown for.
 
+The first is measured at two loads: with sixteen jobs at once a client, and with four times as many. What the machine makes of
+spreading any such work is measured too: nats-py alone, sending what one of our jobs sends, sixty-four times at once in one
+process, and sixteen times in each of four.
+
 Nodes keep what is submitted to them while they have room, so in neither does a job cross over. One that does (a front without
 the agent, three workers with it) is measured beside.
 
@@ -27,6 +31,7 @@ The sides take turns, and a round's ratios are taken within the round. So few jo
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import tempfile
@@ -86,34 +91,82 @@ async def here(url):
         yield job
 
 
+def used(processes) -> int:
+    """Nanoseconds of CPU these processes have used so far."""
+    # The clock of another process, as clock_getcpuclockid(3) makes it.
+    return sum(time.clock_gettime_ns(~process.pid << 3 | 2) for process in processes)
+
+
 class Side(NamedTuple):
     """Nodes that are processes, and clients at some of them."""
 
     nodes: list[Any]
     clients: list[Any]
 
-    def used(self) -> int:
-        """Nanoseconds of CPU the nodes have used so far."""
-        # The clock of another process, as clock_getcpuclockid(3) makes it.
-        return sum(time.clock_gettime_ns(~node.process.pid << 3 | 2) for node in self.nodes)
+    @property
+    def processes(self):
+        return [node.process for node in self.nodes]
 
-    async def cpu(self) -> float:
-        """Microseconds per job, with so many jobs at once for each client."""
+    async def cpu(self, times: int = 1) -> float:
+        """Microseconds per job, with so many jobs at once for each client, or so many times more."""
 
         async def some(client):
             for _ in range(JOBS // AT_ONCE):
                 handle = await client.submit("echo", INPUT)
                 assert await handle.done == INPUT
 
-        before = self.used()
-        await asyncio.gather(*(some(client) for client in self.clients for _ in range(AT_ONCE)))
-        return (self.used() - before) / (JOBS * len(self.clients)) / 1000
+        before = used(self.processes)
+        await asyncio.gather(*(some(client) for client in self.clients for _ in range(AT_ONCE * times)))
+        return (used(self.processes) - before) / (JOBS * times * len(self.clients)) / 1000
 
     async def idle(self) -> float:
         """Milliseconds of CPU a node uses in a second without work."""
-        before = self.used()
+        before = used(self.processes)
         await asyncio.sleep(IDLE)
-        return (self.used() - before) / len(self.nodes) / IDLE / 1e6
+        return (used(self.processes) - before) / len(self.nodes) / IDLE / 1e6
+
+
+class Alone(NamedTuple):
+    """Processes that do nothing but send what our jobs send, by nats-py."""
+
+    processes: list[asyncio.subprocess.Process]
+
+    async def cpu(self) -> float:
+        """Microseconds per job, with as many at once, in all of them together, as four clients have."""
+        share = AT_ONCE * CLIENTS // len(self.processes)
+        before = used(self.processes)
+        for process in self.processes:
+            process.stdin.write(f"{share}\n".encode())
+        for process in self.processes:
+            assert await process.stdout.readline() == b"done\n"
+        return (used(self.processes) - before) / (JOBS * CLIENTS) / 1000
+
+
+async def alone(url, counts, stack, count) -> Alone:
+    """So many of them."""
+    words = [sys.executable, "-m", "bench.cluster", "alone", url, json.dumps(counts)]
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    processes = [await asyncio.create_subprocess_exec(*words, **pipes) for _ in range(count)]
+    for process in processes:
+        stack.callback(process.kill)
+    for process in processes:
+        assert await process.stdout.readline() == b"ready\n"
+    return Alone(processes)
+
+
+async def being_alone(url: str, counts: str) -> None:
+    """One of them: so many at once as every line says."""
+    loop = asyncio.get_running_loop()
+    async with bare(url, json.loads(counts)) as job:
+        print("ready", flush=True)
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+
+            async def some():
+                for _ in range(JOBS // AT_ONCE):
+                    await job()
+
+            await asyncio.gather(*(some() for _ in range(int(line))))
+            print("done", flush=True)
 
 
 async def clusters(url, stack) -> dict[str, Side]:
@@ -221,6 +274,10 @@ async def measured(rounds: int) -> list[str]:
             sides[name] = lambda job=job: cpu(job)  # type: ignore[misc]
         apart = await clusters(url, stack)
         sides |= {name: side.cpu for name, side in apart.items()}
+        for name in ("one", "four"):
+            sides[f"{name} at once"] = lambda side=apart[name]: side.cpu(4)  # type: ignore[misc]
+        sides["alone"] = (await alone(url, counts, stack, 1)).cpu
+        sides["spread"] = (await alone(url, counts, stack, CLIENTS)).cpu
         taken: list[dict[str, float]] = []
         for number in range(rounds + 2):
             names = list(sides)
@@ -252,14 +309,24 @@ WORDS = {
     "one": "one node with four clients",
     "quarter": "one node with one client",
     "four": "four nodes with a client each",
+    "one at once": "one node with four clients, 64 jobs at once each",
+    "four at once": "four nodes with a client each, 64 jobs at once",
     "apart": "a front and three workers",
     "here": "one node and its client in one process",
     "memory": "the same in memory",
     "bare": "bare nats-py",
+    "alone": "the same in a process of its own, 64 at once",
+    "spread": "in four processes, 16 at once each",
 }
 RATIOS: list[tuple[str, str, Callable[[dict[str, float]], float]]] = [
-    ("four nodes over one, the same clients", "≤ 1.10", lambda t: t["four"] / t["one"]),
     ("four nodes over one, the same load per node", "≤ 1.10", lambda t: t["four"] / t["quarter"]),
+    (
+        "four nodes over one, the same clients, 64 jobs at once each",
+        "≤ 1.10",
+        lambda t: t["four at once"] / t["one at once"],
+    ),
+    ("four nodes over one, the same clients, 16 jobs at once each", "≤ 1.10", lambda t: t["four"] / t["one"]),
+    ("four processes of bare nats-py over one, likewise", "", lambda t: t["spread"] / t["alone"]),
     (
         "one node over memory plus twice bare nats-py",
         "≤ 1.00",
@@ -275,4 +342,7 @@ def main(rounds: int = ROUNDS) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(main(*map(int, sys.argv[1:]))))
+    if sys.argv[1:2] == ["alone"]:
+        asyncio.run(being_alone(*sys.argv[2:]))
+    else:
+        print("\n".join(main(*map(int, sys.argv[1:]))))
