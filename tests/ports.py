@@ -7,9 +7,12 @@ outgoing connection of any other process, most of all while the server that has 
 
 from __future__ import annotations
 
+import atexit
 import socket
+from contextlib import ExitStack
 
-_held: list[socket.socket] = []
+_held = ExitStack()
+atexit.register(_held.close)
 
 
 def free_port() -> int:
@@ -19,9 +22,8 @@ def free_port() -> int:
     It stays bound and is never listened at: whoever names it and allows reuse, as servers do, has it; until then
     connections are refused.
     """
-    sock = socket.socket()
+    sock = _held.enter_context(socket.socket())
     sock.bind(("127.0.0.1", 0))
     # Not before: a search by somebody who allows reuse may come to a port that another one holds like this.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    _held.append(sock)
     return int(sock.getsockname()[1])
