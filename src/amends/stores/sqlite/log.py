@@ -39,8 +39,8 @@ _APPEND = f"""
 # OR IGNORE, here and below: who has no way to fail half way needs no journal of its own. Where the next number is taken,
 # `last` is not the newest; without gaps, it is where it is there and the next is not.
 _APPEND_BEHIND = f"""
-    INSERT OR IGNORE INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + ?1 + 1, ?2, NULL FROM amends_logs AS log
-    WHERE log.name = ?3 AND EXISTS (SELECT 1 FROM amends_entries WHERE id = (log.id << {LOG_SHIFT}) + ?1)
+    INSERT OR IGNORE INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + ? + 1, ?, NULL FROM amends_logs AS log
+    WHERE log.name = ? AND EXISTS (SELECT 1 FROM amends_entries WHERE id = (log.id << {LOG_SHIFT}) + ?)
 """
 _APPEND_FIRST = f"""
     INSERT OR IGNORE INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + 1, ?, NULL FROM amends_logs AS log
@@ -55,16 +55,16 @@ _BEGIN = f"{_NEXT_ID} ON CONFLICT (name) DO NOTHING"
 _GIVE_ID = "ON CONFLICT (name) DO UPDATE SET id = excluded.id WHERE amends_logs.id IS NULL"
 _GIVE_NEXT_ID = f"{_NEXT_ID} {_GIVE_ID}"
 _GIVE_FREE_ID = f"""
-    INSERT INTO amends_logs (name, id, oldest) SELECT ?1, ?2, 1
+    INSERT INTO amends_logs (name, id, oldest) SELECT ?, ?, 1
     WHERE NOT EXISTS (
-        SELECT 1 FROM amends_entries WHERE id BETWEEN (?2 << {LOG_SHIFT}) AND (?2 << {LOG_SHIFT}) + {SEQ_MASK}
+        SELECT 1 FROM amends_entries WHERE id BETWEEN (? << {LOG_SHIFT}) AND (? << {LOG_SHIFT}) + {SEQ_MASK}
     )
     {_GIVE_ID}
 """
 _TRIES = 100
 _PAGE = """
-    SELECT id, CASE WHEN length(value) <= ?1 THEN value END, dedupe FROM amends_entries
-    WHERE id BETWEEN ?2 AND ?3 AND EXISTS (SELECT 1 FROM amends_logs AS log WHERE log.name = ?4 AND log.id = ?5)
+    SELECT id, CASE WHEN length(value) <= ? THEN value END, dedupe FROM amends_entries
+    WHERE id BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM amends_logs AS log WHERE log.name = ? AND log.id = ?)
     ORDER BY id
 """
 
@@ -103,7 +103,7 @@ class LogRows:
     def _append_behind(self, last: int, value: bytes) -> bool:
         execute = self._connection.execute
         if last:
-            return execute(_APPEND_BEHIND, (last, value, self._name)).rowcount > 0
+            return execute(_APPEND_BEHIND, (last, value, self._name, last)).rowcount > 0
         return (
             self._connection.in_transaction
             and execute(_BEGIN, (self._name,)).rowcount > 0
@@ -122,7 +122,8 @@ class LogRows:
             if added := self._add(value, dedupe):
                 return added
             # The highest is in use. Nearly all others are free: those of logs that are gone.
-            self._connection.execute(_GIVE_FREE_ID, (self._name, randrange(1, LOGS)))  # noqa: S311
+            id = randrange(1, LOGS)  # noqa: S311
+            self._connection.execute(_GIVE_FREE_ID, (self._name, id, id, id))
         raise DamagedStoreError(f"log {self._name!r} cannot be made: run `amends store check`")
 
     def _known(self, dedupe: str | None, last: int | None) -> int | None:

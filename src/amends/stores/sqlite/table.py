@@ -31,9 +31,9 @@ _GET = """
 _OF_NO_TABLE = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {MARK})"
 _PUT = f"""
     INSERT INTO amends_rows (tbl, key, revision, expires, value) VALUES (
-        ?1, ?2,
-        1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ?1 AND key = {MARK}), {_OF_NO_TABLE}, 0),
-        ?3, ?4
+        ?, ?,
+        1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ? AND key = {MARK}), {_OF_NO_TABLE}, 0),
+        ?, ?
     )
     ON CONFLICT (tbl, key) DO UPDATE SET
         revision = amends_rows.revision + 1, expires = excluded.expires, value = excluded.value
@@ -41,9 +41,9 @@ _PUT = f"""
 """
 _DELETE = "DELETE FROM amends_rows WHERE tbl = ? AND key = ? RETURNING revision, expires"
 # The highest revision that went with a row: none may be given to a key again.
-_RAISE = f"UPDATE amends_rows SET revision = ?2 WHERE tbl = ?1 AND key = {MARK} AND revision < ?2"
+_RAISE = f"UPDATE amends_rows SET revision = ? WHERE tbl = ? AND key = {MARK} AND revision < ?"
 _RAISE_OR_MAKE = f"""
-    INSERT INTO amends_rows (tbl, key, revision, value) VALUES (?1, {MARK}, max(?2, coalesce({_OF_NO_TABLE}, 0)), x'')
+    INSERT INTO amends_rows (tbl, key, revision, value) VALUES (?, {MARK}, max(?, coalesce({_OF_NO_TABLE}, 0)), x'')
     ON CONFLICT (tbl, key) DO UPDATE SET revision = max(amends_rows.revision, excluded.revision)
 """
 
@@ -89,7 +89,7 @@ class TableRows:
             now = self._clock.wall()
             expires = now + check_seconds(expires_in, "expires_in")
             self._sweep(now)
-        rows = self._connection.execute(_PUT, (self._name, key, expires, value)).fetchall()
+        rows = self._connection.execute(_PUT, (self._name, key, self._name, expires, value)).fetchall()
         return int(rows[0][0])
 
     def create(self, key: str, value: bytes, *, expires_in: float | None = None) -> int:
@@ -152,7 +152,7 @@ class TableRows:
         return not self._over(expires)
 
     def _note_removed(self, table: str, revision: int) -> None:
-        if not self._connection.execute(_RAISE, (table, revision)).rowcount:
+        if not self._connection.execute(_RAISE, (revision, table, revision)).rowcount:
             self._connection.execute(_RAISE_OR_MAKE, (table, revision))
 
 
