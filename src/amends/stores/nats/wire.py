@@ -64,6 +64,17 @@ class Wire:
         """What the loop has still to do in this turn, where it can be seen."""
         self._read_others = client._read_loop
         client._read_loop = self._read  # type: ignore[method-assign]
+        self._greet = client._process_connect_init
+        client._process_connect_init = self._greeted  # type: ignore[method-assign]
+
+    async def _greeted(self) -> None:
+        """The first words with a server. A connection that does not get through them is closed; the library forgets it."""
+        try:
+            await self._greet()
+        except BaseException:
+            if self.client._transport is not None:
+                self.client._transport.close()  # type: ignore[no-untyped-call]
+            raise
 
     # -- in
 
