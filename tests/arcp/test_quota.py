@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from amends.arcp.runtime import keeper
 from tests.arcp.raw import connected
 
 LIMIT = {"limit": "jobs_per_principal", "value": 3}
@@ -45,6 +46,30 @@ async def test_what_waits_counts(store_url, begin):
     for _ in range(3):
         await accepted(raw)
     await asyncio.gather(raw.close(), other.close())
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_what_is_queued_while_the_keeper_looks_counts(store_url, begin, monkeypatch):
+    """What it has read by then does not say so, and must not be taken for all there is."""
+    runtime = await begin(store_url, limits={"jobs_per_principal": 3, "running": 1, "node_lease": 60.0})
+    raw, node = await connected(runtime), runtime.node
+    meet, waits, go_on = node.meet, asyncio.Event(), asyncio.Event()
+
+    async def slowly():
+        if not waits.is_set():
+            waits.set()
+            await go_on.wait()
+        await meet()
+
+    monkeypatch.setattr(node, "meet", slowly)
+    looking = asyncio.ensure_future(keeper._bury(node))
+    await waits.wait()
+    for _ in range(3):
+        await accepted(raw)
+    go_on.set()
+    await looking
+    assert await refused(raw) == LIMIT
+    await raw.close()
 
 
 async def test_what_waits_alone_counts_too(begin):

@@ -73,7 +73,9 @@ async def tend(node: Node) -> None:
             await node.sessions.expire()
             await evict(node)
             if node.alone:
-                node.quota.heard([row async for _, row in node.ledger.active("")], ())
+                with node.quota.looking() as meanwhile:
+                    rows = [row async for _, row in node.ledger.active("")]
+                node.quota.heard(rows, (), meanwhile)
             else:
                 await node.meet()
                 gone = set(node.departed)
@@ -108,13 +110,14 @@ async def _bury(node: Node, owners: set[str] | None = None) -> None:
     """
     asked = [None] if owners is None else sorted(owners)
     busy = node.busy
-    rows = [found for owner in asked async for found in node.ledger.active(owner)]
-    # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of now
-    # is dead, and not just born.
-    await node.meet()
+    with node.quota.looking() as meanwhile:
+        rows = [found for owner in asked async for found in node.ledger.active(owner)]
+        # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of
+        # now is dead, and not just born.
+        await node.meet()
     alive = {node.id, *node.peers}
     node.waiting = waiting(row for owner, row in rows if not owner)
-    node.quota.heard((row for owner, row in rows if not owner), busy)
+    node.quota.heard((row for owner, row in rows if not owner), busy, meanwhile)
     for owner, row in rows:
         if owner == node.id:
             await _given_up(node, row)

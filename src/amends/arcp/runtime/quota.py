@@ -11,7 +11,8 @@ store.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.entries import Summary
@@ -39,6 +40,17 @@ class Quota:
         self.elsewhere: Counter[str] = Counter()
         """Those that wait, or run on other nodes, as far as they were heard of."""
         self._counted: dict[str, tuple[float, int]] = {}
+        self._looks: dict[object, Counter[str]] = {}
+
+    @contextmanager
+    def looking(self) -> Generator[Counter[str]]:
+        """For as long as somebody reads what waits: what is queued here meanwhile, and may be missing there."""
+        look = object()
+        self._looks[look] = Counter()
+        try:
+            yield self._looks[look]
+        finally:
+            del self._looks[look]
 
     async def admit(self, principal: str) -> None:
         """
@@ -63,12 +75,13 @@ class Quota:
         if now - at > _FRESH or not at:
             # What runs here is counted, and not all of it is written down.
             elsewhere = 0
-            async for owner, row in self._node.ledger.active("" if self._node.alone else None):
-                elsewhere += owner != self._node.id and row.principal == principal
+            with self.looking() as meanwhile:
+                async for owner, row in self._node.ledger.active("" if self._node.alone else None):
+                    elsewhere += owner != self._node.id and row.principal == principal
             if len(self._counted) >= _REMEMBERED:
                 self._counted.clear()
             self._counted[principal] = (now, elsewhere)
-            self.elsewhere[principal] = elsewhere
+            self.elsewhere[principal] = elsewhere + meanwhile[principal]
         return here + elsewhere
 
     def began(self, principal: str) -> None:
@@ -86,6 +99,8 @@ class Quota:
     def queued(self, principal: str) -> None:
         """A job waits."""
         self.elsewhere[principal] += 1
+        for look in self._looks.values():
+            look[principal] += 1
 
     def taken(self, principal: str) -> None:
         """One that waited runs here."""
@@ -99,9 +114,16 @@ class Quota:
         least = self._node.limits.jobs_per_principal / _WORTH_SAYING
         return {principal: count for principal, count in self.here.items() if count >= least}
 
-    def heard(self, waiting: Iterable[Summary], peers: Iterable[dict[str, int]]) -> None:
-        """What waits, and what other nodes said before that was looked at: nothing is to be counted twice."""
+    def heard(
+        self, waiting: Iterable[Summary], peers: Iterable[dict[str, int]], meanwhile: Mapping[str, int]
+    ) -> None:
+        """
+        What waits, what other nodes said before that was looked at, and what was queued here since.
+
+        The last may be counted twice: who seems to have too many is counted anew. Forgotten, it would let one more in.
+        """
         elsewhere = Counter(row.principal for row in waiting)
+        elsewhere.update(meanwhile)
         for said in peers:
             elsewhere.update(said)
         self.elsewhere = elsewhere
