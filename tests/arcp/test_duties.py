@@ -8,6 +8,7 @@ from amends.arcp import Limits, Runtime, connect
 from amends.arcp.runtime import dispatch, keeper, runtime
 from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
+from tests.failing import first_failing
 
 
 async def echo(input, ctx):
@@ -15,23 +16,10 @@ async def echo(input, ctx):
 
 
 @pytest.fixture
-def failing(monkeypatch, caplog):
-    """Makes a function fail the first few times, as only a mistake of ours can."""
-
-    def make(owner, name, times=1):
-        good, left = getattr(owner, name), [times]
-
-        async def bad(*given, **options):
-            if left[0]:
-                left[0] -= 1
-                raise KeyError("a mistake")
-            return await good(*given, **options)
-
-        monkeypatch.setattr(owner, name, bad)
-        return lambda: not left[0]
-
+def failing(monkeypatch):
+    """Makes a function fail the first few times."""
     monkeypatch.setattr("amends.arcp.runtime.node._AGAIN", 0.01)
-    return make
+    return lambda owner, name, times=1: first_failing(monkeypatch, owner, name, times)
 
 
 async def until(happened):

@@ -2,9 +2,22 @@
 
 import asyncio
 import uuid
+from contextlib import asynccontextmanager
 
 from amends.stores import open as open_store
 from tests.cluster.machines import Wire
+
+
+@asynccontextmanager
+async def hanging(server):
+    """A wire that can hang, a store at its end, and the same store by a way of its own."""
+    name = f"late{uuid.uuid4().hex[:8]}"
+    async with (
+        Wire(server.port) as wire,
+        await open_store(f"{server.url}/{name}") as other,
+        await open_store(f"nats://127.0.0.1:{wire.port}/{name}") as store,
+    ):
+        yield wire, store, other
 
 
 async def at_the_server(store, queue):
@@ -20,12 +33,7 @@ async def at_the_server(store, queue):
 
 async def test_a_late_task_is_not_taken_for_one_of_another_queue(nats_server):
     """The wish for it was given up, and whoever waits by then waits for something else: it goes back to its queue."""
-    name = f"late{uuid.uuid4().hex[:8]}"
-    async with (
-        Wire(nats_server.port) as wire,
-        await open_store(f"{nats_server.url}/{name}") as other,
-        await open_store(f"nats://127.0.0.1:{wire.port}/{name}") as store,
-    ):
+    async with hanging(nats_server) as (wire, store, other):
         mine, foreign = store.queue("mine"), store.queue("foreign")
         assert await mine.take() is None
         assert await foreign.take() is None
@@ -49,12 +57,7 @@ async def test_a_late_task_is_not_taken_for_one_of_another_queue(nats_server):
 
 async def test_a_late_word_is_not_taken_for_an_answer(nats_server):
     """The server's "nothing came" to a wish that was given up ends no other wait."""
-    name = f"late{uuid.uuid4().hex[:8]}"
-    async with (
-        Wire(nats_server.port) as wire,
-        await open_store(f"{nats_server.url}/{name}") as other,
-        await open_store(f"nats://127.0.0.1:{wire.port}/{name}") as store,
-    ):
+    async with hanging(nats_server) as (wire, store, other):
         queue = store.queue("q", lease=300.0)
         assert await queue.take() is None
         given_up = asyncio.ensure_future(queue.take(wait=0.5))

@@ -7,27 +7,15 @@ import pytest
 from amends.tasks import Agent, offers
 from amends.tasks import worker as worker_module
 from amends.tasks.run import Run
+from tests.failing import first_failing
 from tests.tasks.conftest import until
 
 
 @pytest.fixture
 def failing(monkeypatch):
     """Makes a method fail the first few times."""
-
-    def make(owner, name, times=3):
-        good, left = getattr(owner, name), [times]
-
-        async def bad(*given, **options):
-            if left[0]:
-                left[0] -= 1
-                raise KeyError("a mistake")
-            return await good(*given, **options)
-
-        monkeypatch.setattr(owner, name, bad)
-        return lambda: not left[0]
-
     monkeypatch.setattr(worker_module, "_PAUSE", 0.01)
-    return make
+    return lambda owner, name: first_failing(monkeypatch, owner, name, 3)
 
 
 def worker():
