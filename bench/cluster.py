@@ -238,7 +238,7 @@ async def cpu(job) -> float:
 
 async def counted(job) -> dict[str, float]:
     """How many messages of each kind a job sends."""
-    from amends.stores.nats.link import Link
+    from amends.stores.nats.connection import Link
 
     seen: Counter[str] = Counter()
     send, tell = Link.send, Link.tell

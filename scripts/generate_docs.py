@@ -15,11 +15,11 @@ from typing import Any
 
 from amends.core.crosswalk import TARGETS, code_in
 from amends.core.decision import REASONS, decide
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
 from amends.core.operation import Operation
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import EVERYDAY, Row, vocabulary
 from amends.dialects import decode, dialect, encode
 from amends.errors.classes import class_name

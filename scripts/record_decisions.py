@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from amends.core.decision import State, decide
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, UNBOUNDED, Policy
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabulary import vocabulary
 
 FILE = Path(__file__).parents[1] / "tests" / "data" / "decisions.jsonl"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from amends.demo.stage import perform
+from amends.demo.comparison import perform
 from amends.demo.view import Screen
 from amends.recovery import set_hooks
 

@@ -37,16 +37,16 @@ _ENVELOPE = "tests/dialects/test_envelope.py::"
 _TASK = "tests/dialects/test_task.py::"
 _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
-_GREETING = "tests/arcp/client/test_greeting.py::"
+_GREETING = "tests/arcp/client/test_handshake.py::"
 _CLIENT_RECOVERY = "tests/arcp/client/test_recovery.py::"
-_RESUMING = "tests/arcp/client/test_resuming.py::"
-_SUBMITTING = "tests/arcp/client/test_submitting.py::"
+_RESUMING = "tests/arcp/client/test_reconnect.py::"
+_SUBMITTING = "tests/arcp/client/test_submit.py::"
 _INTEROP = "tests/arcp/test_interop.py::"
 _CODES = "tests/arcp/test_codes.py::"
 _JOBS = "tests/arcp/test_jobs.py::"
 _OUTGOING = "tests/dialects/test_outgoing.py::"
 _ROUND = "tests/dialects/test_roundtrips.py::"
-_ANSWERS = "tests/bindings/test_cli_answers.py::"
+_ANSWERS = "tests/bindings/test_cli_documents.py::"
 _ROWS = "tests/core/test_vocabularies.py::"
 _ADCP = "tests/core/test_adcp_vocabulary.py::"
 _EXITS = "tests/core/test_exits.py::"
@@ -72,7 +72,7 @@ _FASTAPI = "tests/bindings/test_fastapi.py::"
 _HTTPX = "tests/bindings/test_httpx.py::"
 _A2A_GUARD = "tests/bindings/test_a2a_guard.py::"
 _A2A_CLIENT = "tests/bindings/a2a_client/test_failures.py::"
-_FILLING = "tests/core/test_filling.py::"
+_FILLING = "tests/core/test_defaults.py::"
 _MCP_GUARD = "tests/bindings/test_mcp_guard.py::"
 _MCP_CLIENT = "tests/bindings/test_mcp_client.py::"
 _MCP_REJECT = "tests/bindings/test_mcp_reject.py::"
@@ -226,7 +226,7 @@ ALL = (
         "fix_required where the arguments have to change",
         VECTORS,
         f"{_ENVELOPE}test_what_has_to_be_fixed",
-        "tests/bindings/test_cli_mistakes.py::test_one_mistake",
+        "tests/bindings/test_cli_errors.py::test_one_mistake",
     ),
     _(
         "C6",
@@ -241,7 +241,7 @@ ALL = (
         f"{_EXITS}*",
         f"{_DECISIONS}test_no_decision_changed",
         f"{_ANSWERS}test_failures_and_exits",
-        "tests/bindings/test_cli_mistakes.py::test_one_mistake",
+        "tests/bindings/test_cli_errors.py::test_one_mistake",
         "tests/commands/test_console.py::test_own_failures_are_envelopes_with_their_exit_code",
         "tests/carriers/test_process.py::test_a_named_profile_reads_its_numbers",
     ),
@@ -321,14 +321,14 @@ ALL = (
         "tests/tasks/test_undoing.py::test_undoing_is_tried_again",
         "tests/tasks/test_durability.py::test_undoing_goes_on_after_a_crash",
         "tests/tasks/test_chaos.py::*",
-        "tests/tasks/test_waiting.py::test_the_table_of_s3",
+        "tests/tasks/test_wait.py::test_the_table_of_s3",
     ),
     _(
         "T6",
         "A message for people per code, the missing thing named",
         f"{_ROWS}test_every_row_is_complete",
-        "tests/core/test_messages.py::*",
-        "tests/tasks/test_messages.py::*",
+        "tests/core/test_user_messages.py::*",
+        "tests/tasks/test_message_catalogue.py::*",
     ),
     _(
         "T7",
@@ -341,8 +341,8 @@ ALL = (
         f"{_STEPPER}test_some_failures_have_a_remedy",
         f"{_RECOVER}test_a_missing_connection_is_set_up_once",
         f"{_RECOVER}test_credentials_are_renewed_once",
-        "tests/tasks/test_waiting.py::test_the_table_of_s3",
-        "tests/tasks/test_waiting.py::test_remedies",
+        "tests/tasks/test_wait.py::test_the_table_of_s3",
+        "tests/tasks/test_wait.py::test_remedies",
     ),
     _(
         "T8",
@@ -350,8 +350,8 @@ ALL = (
         f"{_STEPPER}test_a_task_may_bring_its_own_policy",
         f"{_STEPPER}test_a_policy_that_says_nothing_changes_nothing",
         "tests/tasks/test_documents.py::test_s3s_request_comes_back_as_it_stands",
-        "tests/tasks/test_waiting.py::test_a_tasks_own_policy",
-        "tests/tasks/test_waiting.py::test_an_input_error_is_never_tried_again",
+        "tests/tasks/test_wait.py::test_a_tasks_own_policy",
+        "tests/tasks/test_wait.py::test_an_input_error_is_never_tried_again",
     ),
     _(
         "T9",
@@ -359,8 +359,8 @@ ALL = (
         f"{_DECIDE}test_the_other_way_is_taken_where_repeating_cannot_help",
         f"{_RECOVER}test_a_fallback_is_taken_with_the_same_arguments",
         "tests/tasks/test_fallbacks.py::*",
-        "tests/tasks/test_waiting.py::test_fallbacks_in_code",
-        "tests/tasks/test_waiting.py::test_fallbacks_in_prose",
+        "tests/tasks/test_wait.py::test_fallbacks_in_code",
+        "tests/tasks/test_wait.py::test_fallbacks_in_prose",
         "tests/test_examples.py::test_it_prints_what_it_says",
     ),
     _(
@@ -386,8 +386,8 @@ ALL = (
         f"{_LEAKS}*",
         "tests/tasks/test_agent.py::test_whatever_it_raises_is_one_of_s3s_codes",
         "tests/tasks/test_agent.py::test_the_log_keeps_what_the_answer_does_not_say",
-        "tests/tasks/test_messages.py::test_no_internal_word",
-        "tests/tasks/test_waiting.py::test_the_table_of_s3",
+        "tests/tasks/test_message_catalogue.py::test_no_internal_word",
+        "tests/tasks/test_wait.py::test_the_table_of_s3",
     ),
     # S4: AdCP errors over MCP and A2A
     _(
@@ -577,7 +577,7 @@ ALL = (
         f"{_ADCP_ERROR}test_what_came_from_an_adcp_peer_is_not_rewritten",
         f"{_UPSTREAM}*",
         f"{_ASGI}test_failures_of_upstreams_are_told_in_our_words",
-        "tests/chain/test_passing.py::*",
+        "tests/chain/test_relay.py::*",
         "tests/chain/test_hops.py::*",
         "tests/chain/test_three_hops.py::*",
     ),

@@ -14,8 +14,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import vocabulary as find_vocabulary
 from amends.dialects import NAMES, dialect
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from scripts.record_decisions import FILE, POLICIES, VOCABULARIES, answer, cases
 
-from amends.core.terms import Action
+from amends.core.enums import Action
 from amends.core.vocabulary import vocabulary
 
 RECORDED = [msgspec.json.decode(line) for line in FILE.read_bytes().splitlines()]

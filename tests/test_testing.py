@@ -77,7 +77,7 @@ async def test_parked_calls_wait_in_fake_time():
 
 def test_a_parked_thread_can_be_woken_by_another():
     """Then no time passes for it."""
-    from amends.recovery.waiters import ThreadWaiter
+    from amends.recovery.waiter import ThreadWaiter
 
     waiter = ThreadWaiter()
     with FakeClock() as clock:

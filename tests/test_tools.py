@@ -8,7 +8,7 @@ import pytest
 from amends import Fault, Operation, recover
 from amends.errors import NotFoundError, RateLimitedError
 from amends.testing import FakeClock, Script
-from amends.tools import failure_text, told
+from amends.tools import failure_text, reporting
 from tests.foreign.test_leaks import POISONS, poisoned
 
 
@@ -48,14 +48,14 @@ def test_a_told_tool_answers_instead_of_raising(caplog):
     """Plain and async; what nobody expected is logged, what its author raised is not worth an alarm."""
     caplog.set_level(logging.INFO, "amends.tools")
 
-    @told
+    @reporting
     def plain(day: str) -> str:
         """Book a day."""
         if day == "never":
             raise NotFoundError("No such day")
         return day
 
-    @told
+    @reporting
     async def later(day: str) -> str:
         if day == "never":
             raise OSError("db.internal is down")
@@ -75,7 +75,7 @@ def test_a_told_tool_answers_instead_of_raising(caplog):
 def test_cancellation_passes_through():
     """It is nobody's answer."""
 
-    @told
+    @reporting
     async def tool():
         raise asyncio.CancelledError
 

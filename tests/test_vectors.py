@@ -13,8 +13,8 @@ import pytest
 from amends import vectors
 from amends.carriers.extraction import VIAS, examine
 from amends.carriers.report import Report, report
+from amends.core.enums import Action
 from amends.core.fault import Fault
-from amends.core.terms import Action
 from amends.core.wire import Unreadable, read
 
 ALL = tuple(vectors.load())

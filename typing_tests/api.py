@@ -27,8 +27,8 @@ from amends import (
     losses,
     translate,
 )
+from amends.core.enums import Action, Actor, Executed
 from amends.core.fault import Origin
-from amends.core.terms import Action, Actor, Executed
 from amends.errors import (
     CancelledError,
     InternalError,

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from amends.carriers.extraction import extract
     from amends.core.decision import Decision, State, decide
+    from amends.core.enums import Recovery
     from amends.core.fault import Fault
     from amends.core.fence import for_llm
     from amends.core.operation import Operation
     from amends.core.policy import Policy
-    from amends.core.terms import Recovery
     from amends.dialects import decode, encode
     from amends.dialects.translation import losses, translate
     from amends.errors.base import FaultError
@@ -60,7 +60,7 @@ _HOMES = {
     "FaultError": "errors.base",
     "Operation": "core.operation",
     "Policy": "core.policy",
-    "Recovery": "core.terms",
+    "Recovery": "core.enums",
     "State": "core.decision",
     "Upstream": "recovery",
     "arecover": "recovery",

@@ -28,7 +28,7 @@ from amends.errors.base import FaultError
 from amends.recovery import events
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
-from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 from amends.storyboard import assert_error_code
 
 __all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]

@@ -1,12 +1,12 @@
 """
 A tool's failure as a model should read it, for any agent framework.
 
-    from amends.tools import failure_text, told
+    from amends.tools import failure_text, reporting
 
-    @told
+    @reporting
     def book(day: str) -> str: ...
 
-`failure_text` gives the text of one failure; `told` is a tool that answers with it instead of raising. Both say what
+`failure_text` gives the text of one failure; `reporting` is a tool that answers with it instead of raising. Both say what
 `amends.for_llm` says: our facts outside the fence, the failing side's words inside, nothing of a foreign exception.
 """
 
@@ -24,7 +24,7 @@ from amends.core.fence import for_llm
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 
-__all__ = ["failure_text", "told"]
+__all__ = ["failure_text", "reporting"]
 
 LOG = logging.getLogger("amends.tools")
 
@@ -54,7 +54,7 @@ def _tried(failure: BaseException) -> str:
     return f"The call was made {times} time{'s' if times > 1 else ''} and given up on{f': {why}' if why else ''}."
 
 
-def told(function: Callable[P, Any]) -> Callable[P, Any]:
+def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
     """
     The same tool, plain or async; a failure is its answer. What nobody expected goes to the log.
 

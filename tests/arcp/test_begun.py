@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from amends.arcp.runtime.entries import Order
+from amends.arcp.runtime.entries import JobSpec
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
 
@@ -46,7 +46,7 @@ async def test_taken_from_a_queue(store_url, begin, failing):
     runtime = await begin(store_url, limits={"node_lease": 0.3})
     runtime.register_agent("again", left_over, repeatable=True)
     node = runtime.node
-    given = Order(
+    given = JobSpec(
         job_id=f"job_{uuid.uuid4().hex}",
         principal="alice",
         session="sess_x",

@@ -9,8 +9,8 @@ import pytest
 
 from amends import stores
 from amends.arcp import Limits, Runtime
-from amends.arcp.runtime.entries import ACTIVE, Mark, Order, encode, job_log
-from amends.arcp.runtime.keeper import _take_over
+from amends.arcp.runtime.entries import ACTIVE, JobEntry, JobSpec, encode, job_log
+from amends.arcp.runtime.maintenance import _take_over
 from tests.arcp.agents import echo, waiting
 from tests.arcp.raw import TOKENS, connected, dial
 from tests.stores.servers import NatsServer
@@ -106,7 +106,7 @@ async def node(begin):
 
 
 def order(**more):
-    return Order(
+    return JobSpec(
         job_id=f"job_{uuid.uuid4().hex}",
         principal="alice",
         session="sess_x",
@@ -135,13 +135,13 @@ async def rows(node, table):
 def accepted(given, owner="dead"):
     import msgspec
 
-    return Mark("accepted", 1, 1 if owner else 0, owner, 0.0, msgspec.Raw(encode(given)))
+    return JobEntry("accepted", 1, 1 if owner else 0, owner, 0.0, msgspec.Raw(encode(given)))
 
 
 def ended(owner="dead"):
     import msgspec
 
-    return Mark("result", 1, 1, owner, 1.0, msgspec.Raw(b'{"final_status":"success","result":1}'))
+    return JobEntry("result", 1, 1, owner, 1.0, msgspec.Raw(b'{"final_status":"success","result":1}'))
 
 
 async def test_ended_in_the_log_only(node):
@@ -164,7 +164,7 @@ async def test_a_row_without_a_job(node):
 async def test_a_row_of_the_owner_before(node):
     """The job has moved on: the old row goes, the job is left alone."""
     given = order()
-    row = await left_behind(node, given, [accepted(given), Mark("started", 1, 2, "other", 0.0)], "dead")
+    row = await left_behind(node, given, [accepted(given), JobEntry("started", 1, 2, "other", 0.0)], "dead")
     await _take_over(node, "dead", row)
     assert not [key for key in await rows(node, ACTIVE) if key.startswith("dead/")]
     assert (await node.ledger.tail(given.job_id))[1].node == "other"

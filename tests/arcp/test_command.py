@@ -17,8 +17,9 @@ import pytest
 from amends import commands
 from amends.arcp import Event, Ticket, connect
 from amends.arcp.transports import stdio
-from amends.commands.runtime import TOKEN, serving, showing, tickets
-from amends.commands.runtime.showing import describe
+from amends.commands.runtime import TOKEN, job_view, saved_sessions
+from amends.commands.runtime import serve as serve_command
+from amends.commands.runtime.job_view import describe
 from tests.arcp.test_transports import certificate  # noqa: F401 - a fixture
 from tests.terminal import at_a_terminal
 
@@ -239,20 +240,20 @@ def test_tickets_are_for_one_runtime_and_one_job(home, monkeypatch):
     """Another URL, an odd name, a broken file, no place to keep it: none, and no failure."""
     ticket = Ticket("sess_1", "s3cr3t", 7)
     assert "s3cr3t" not in repr(ticket)
-    tickets.keep("job_1", "ws://a/", ticket)
-    assert tickets.find("job_1", "ws://a/") == ticket
-    assert tickets.find("job_1", "ws://b/") is None
-    tickets.keep("../job_1", "ws://a/", ticket)
-    assert tickets.find("../job_1", "ws://a/") is None
-    tickets.forget("../job_1")
+    saved_sessions.keep("job_1", "ws://a/", ticket)
+    assert saved_sessions.find("job_1", "ws://a/") == ticket
+    assert saved_sessions.find("job_1", "ws://b/") is None
+    saved_sessions.keep("../job_1", "ws://a/", ticket)
+    assert saved_sessions.find("../job_1", "ws://a/") is None
+    saved_sessions.forget("../job_1")
     (home / "state" / "amends" / "runtime" / "job_2.json").write_text("{")
-    assert tickets.find("job_2", "ws://a/") is None
+    assert saved_sessions.find("job_2", "ws://a/") is None
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    tickets.keep("job_1", "ws://a/", ticket)
-    assert tickets.find("job_1", "ws://a/") is None
+    saved_sessions.keep("job_1", "ws://a/", ticket)
+    assert saved_sessions.find("job_1", "ws://a/") is None
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setattr("pathlib.Path.home", lambda: (_ for _ in ()).throw(RuntimeError))
-    assert tickets.find("job_1", "ws://a/") is None
+    assert saved_sessions.find("job_1", "ws://a/") is None
 
 
 @contextmanager
@@ -268,13 +269,13 @@ def signals_kept():
 
 def test_an_interrupt_cancels_the_job(capfd, url, monkeypatch):
     """The first Ctrl-C is the job's; its end is still told."""
-    shown = showing._Lines.event
+    shown = job_view._Lines.event
 
     def interrupted(view, event):
         shown(view, event)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(showing._Lines, "event", interrupted)
+    monkeypatch.setattr(job_view._Lines, "event", interrupted)
     with signals_kept():
         code, lines = run(capfd, "submit", url, "wait-long")
     assert (code, lines[-1]["error"]["code"]) == (130, "CANCELLED")
@@ -294,7 +295,7 @@ def test_the_screen(monkeypatch):
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     handle = SimpleNamespace(job_id="job_1", agent="a@1", summary="two parts")
-    with showing._screen() as view:
+    with job_view._screen() as view:
         view.begun(handle)
         view.event(Event("progress", {"current": 1, "total": 4, "message": "[red]half\x1b[31m"}))
         view.event(Event("progress", {"current": "x", "total": True}))
@@ -373,14 +374,14 @@ def serve(capfd, monkeypatch, place, *words):
     """Serve in this process; ended by a signal as soon as it is up."""
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
-    announce = serving._announce
+    announce = serve_command._announce
 
     def announced(*arguments):
         announce(*arguments)
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch, signals_kept():
-        patch.setattr(serving, "_announce", announced)
+        patch.setattr(serve_command, "_announce", announced)
         return main(["runtime", "serve", *words, "--port", "0"]), capfd.readouterr()
 
 

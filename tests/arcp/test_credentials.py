@@ -126,9 +126,9 @@ async def test_a_provider_that_fails(begin, caplog):
 
 async def test_revocation_is_tried_again(begin, monkeypatch):
     """An upstream that is away for a while."""
-    from amends.arcp.runtime import issuing
+    from amends.arcp.runtime import credential_lifecycle
 
-    monkeypatch.setattr(issuing, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(credential_lifecycle, "_FIRST_PAUSE", 0.01)
     gateway = Gateway()
     gateway.failures = 3
     runtime = await begin(credentials=gateway)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from amends.arcp import Limits, Runtime, connect
-from amends.arcp.runtime import dispatch, keeper, runtime
+from amends.arcp.runtime import dispatch, maintenance, runtime
 from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
 from tests.failing import first_failing
@@ -43,8 +43,8 @@ async def test_a_worker_takes_jobs_after_its_wait_at_a_queue_failed(failing, nat
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(keeper, "evict"), (dispatch, "_round"), (runtime.Node, "announce"), (keeper, "_hear")],
-    ids=["tend", "dispatch", "vouch", "listen"],
+    [(maintenance, "evict"), (dispatch, "_round"), (runtime.Node, "announce"), (maintenance, "_hear")],
+    ids=["maintain", "dispatch", "heartbeat", "listen"],
 )
 async def test_every_duty_is_taken_up_again(failing, tmp_path, owner, name):
     """Whatever failed in it, the node goes on tending, vouching, listening and taking."""

@@ -10,10 +10,10 @@ import pytest
 
 from amends import stores
 from amends.arcp import Limits
-from amends.arcp.runtime import keeper
-from amends.arcp.runtime.entries import ACTIVE, KEYS, KeyRow, Order, encode, key_name
+from amends.arcp.runtime import maintenance
+from amends.arcp.runtime.batch import Steps
+from amends.arcp.runtime.entries import ACTIVE, KEYS, JobSpec, KeyRow, encode, key_name
 from amends.arcp.runtime.ledger import Ledger
-from amends.arcp.runtime.steps import Steps
 from amends.arcp.wire import new_id
 from amends.errors.arcp import InternalError
 from amends.stores import ConflictError
@@ -57,7 +57,7 @@ async def gone(store_url):
 
 
 def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
-    return Order(
+    return JobSpec(
         job_id=new_id("job"),
         principal=PRINCIPAL,
         session="sess_x",
@@ -215,8 +215,8 @@ async def test_a_job_that_is_being_begun_is_not_given_up(store_url, begin, monke
     async def slow(*args, **options):
         mark = await write(*args, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(keeper, "time", SimpleNamespace(time=lambda: time.time() + 3600))
-            await keeper._bury(node)
+            patch.setattr(maintenance, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+            await maintenance.recover_orphans(node)
         looked.append(mark)
         return mark
 
@@ -259,7 +259,7 @@ async def test_only_one_node_looks_at_a_job_that_waits(store_url, begin):
     for node in nodes:
         await node.meet()
     for number in range(20):
-        assert sum(keeper._looks(node, f"job_{number}") for node in nodes) == 1
+        assert sum(maintenance._looks(node, f"job_{number}") for node in nodes) == 1
 
 
 async def _ended(runtime, job_id):
@@ -316,7 +316,7 @@ async def test_a_node_vouches_for_itself_while_it_is_busy(store_url, begin, monk
         busy.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(keeper, "evict", long)
+    monkeypatch.setattr(maintenance, "evict", long)
     runtime = await begin(store_url, limits={"node_lease": 1.0})
     await busy.wait()
     nodes, revisions = runtime.node.store.table("arcp.nodes"), set()

@@ -120,7 +120,7 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
 
 async def test_a_late_node_lets_go_by_itself(store_url, begin):
     """After an absence it looks at every job it believes to have."""
-    from amends.arcp.runtime.keeper import _still_mine
+    from amends.arcp.runtime.maintenance import _still_mine
 
     runtime = await begin(store_url)
     raw = await connected(runtime)
@@ -206,7 +206,7 @@ async def test_who_stops_is_done_before_another_begins(store_url, begin):
 
 async def test_a_node_that_was_just_born_is_not_taken_for_dead(store_url, begin, monkeypatch):
     """Who has what is read before who lives: a node that begins in between says that it lives before it works."""
-    from amends.arcp.runtime.keeper import _bury
+    from amends.arcp.runtime.maintenance import recover_orphans
 
     old = await begin(store_url)
     node = old.node
@@ -234,7 +234,7 @@ async def test_a_node_that_was_just_born_is_not_taken_for_dead(store_url, begin,
         looked, born_by_now = asyncio.Event(), asyncio.Event()
         with monkeypatch.context() as patch:
             patch.setattr(where, name, stand_in)
-            looking = asyncio.ensure_future(_bury(node))
+            looking = asyncio.ensure_future(recover_orphans(node))
             await looked.wait()
             raw, job_id = await born()
             born_by_now.set()

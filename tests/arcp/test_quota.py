@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime import keeper
+from amends.arcp.runtime import maintenance
 from tests.arcp.raw import connected
 
 LIMIT = {"limit": "jobs_per_principal", "value": 3}
@@ -62,7 +62,7 @@ async def test_what_is_queued_while_the_keeper_looks_counts(store_url, begin, mo
         await meet()
 
     monkeypatch.setattr(node, "meet", slowly)
-    looking = asyncio.ensure_future(keeper._bury(node))
+    looking = asyncio.ensure_future(maintenance.recover_orphans(node))
     await waits.wait()
     for _ in range(3):
         await accepted(raw)

@@ -8,7 +8,7 @@ import pytest
 
 from amends.arcp import Credential, Limits, Runtime, connect
 from amends.arcp.errors import InternalError
-from amends.arcp.runtime import issuing, rotation
+from amends.arcp.runtime import credential_lifecycle, rotation
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import TOKENS, connected, dial
 
@@ -62,7 +62,7 @@ class Gateway:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Providers that were away are asked again at once."""
-    for module in (issuing, rotation):
+    for module in (credential_lifecycle, rotation):
         monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
 
 
@@ -213,7 +213,7 @@ async def test_one_who_resumes_in_the_middle_is_told_no_more(begin):
 def test_the_command_line_does_not_show_it(capsys):
     """What a program reads in a pipe may end up in a log."""
     from amends.arcp import Event
-    from amends.commands.runtime.showing import _Lines
+    from amends.commands.runtime.job_view import _Lines
 
     body = {"phase": "credential_rotated", "id": "cred-1", "value": "sk-1"}
     _Lines().event(Event("status", body))
@@ -396,7 +396,7 @@ async def test_a_provider_that_promises_too_much(begin, caplog):
 
 async def test_a_further_run_waits_until_the_one_before_is_revoked(store_url, begin, monkeypatch):
     """Credentials of two runs never work side by side; a run that gets none ends with that, and can be repeated."""
-    monkeypatch.setattr(issuing, "_TRIES", 1)
+    monkeypatch.setattr(credential_lifecycle, "_TRIES", 1)
     gateway = Gateway()
     gateway.fails["revoke"] = 2
     runtime = await begin(store_url, credentials=gateway)

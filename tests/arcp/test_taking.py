@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from amends.arcp.runtime import cancel as cancelling
-from amends.arcp.runtime import keeper
+from amends.arcp.runtime import maintenance
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
 from tests.arcp.test_credentials import Gateway, gone
@@ -229,7 +229,7 @@ async def test_a_store_that_fails_the_keeper(store_url, begin, monkeypatch, capl
 
 async def test_words_between_nodes_are_not_kept_for_ever(store_url, begin, monkeypatch):
     """Cancellations from another node, more than are kept of them: all are heard, and the log stays short."""
-    monkeypatch.setattr(keeper, "_WORDS_KEPT", 2)
+    monkeypatch.setattr(maintenance, "_WORDS_KEPT", 2)
     back = await begin(store_url)
     front = await begin(store_url, agents=False)
     raw = await connected(front)
@@ -262,7 +262,7 @@ async def test_a_key_that_runs_again_is_not_forgotten(store_url, begin):
     await raw.run("twice", idempotency_key="k")
     job_id = (await raw.submit("twice", idempotency_key="k"))["payload"]["job_id"]
     await raw.until("job.event")
-    await asyncio.gather(keeper.evict(runtime.node), keeper.evict(runtime.node))
+    await asyncio.gather(maintenance.evict(runtime.node), maintenance.evict(runtime.node))
     go.set()
     assert (await raw.end(job_id))["payload"]["result"] == 2
     await raw.close()

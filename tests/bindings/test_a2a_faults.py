@@ -22,7 +22,7 @@ from google.protobuf.json_format import ParseDict
 import amends.bindings.a2a as binding
 from amends import FaultError
 from amends.bindings.a2a.faults import Progress, failure
-from amends.bindings.a2a.hearing import HEARD, Heard, listen
+from amends.bindings.a2a.http_recorder import HEARD, Heard, listen
 from amends.errors import (
     InternalError as BrokenError,
 )

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from amends.bindings.click import choices, main
-from amends.bindings.click_failures import verdict
+from amends.bindings.click_exceptions import verdict
 from tests.bindings.commands import ENV, answer, argv, sample
 
 BOTH = pytest.mark.parametrize("framework", ["click", "typer"])

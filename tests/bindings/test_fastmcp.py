@@ -13,7 +13,7 @@ from fastmcp.server.middleware import Middleware
 from amends import FaultError, Operation, extract
 from amends.bindings.fastmcp import Client, Recovering, guard
 from amends.carriers.layers import KEY
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official

@@ -11,9 +11,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent
 
 from amends import FaultError, Operation, Upstream
-from amends.bindings.mcp import Client, Witness, guard
+from amends.bindings.mcp import Client, HttpRecorder, guard
 from amends.bindings.mcp.calls import UNKNOWN
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
 from amends.errors.adcp import RateLimitedError as AdcpRateLimitedError
@@ -427,7 +427,7 @@ async def test_an_http_client_of_ones_own_is_used_and_stays_open():
 
     with serve(looking, lifespan="on") as url:
         async with httpx2.AsyncClient(headers={"x-tenant": "acme"}) as http:
-            assert isinstance(Witness(http).headers, httpx2.Headers)
+            assert isinstance(HttpRecorder(http).headers, httpx2.Headers)
             async with Client(f"{url}/mcp", http_client=http) as client:
                 assert not (await client.call_tool("add", {"a": 1})).is_error
             assert not http.is_closed

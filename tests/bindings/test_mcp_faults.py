@@ -20,7 +20,7 @@ from mcp_types import CallToolResult
 from amends import FaultError, Operation, Policy
 from amends.bindings.fastmcp import Client as FastClient
 from amends.bindings.mcp import Client
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.recovery import NONE
 from tests.bindings.apps import mcp_faulty
 from tests.bindings.apps.mcp_faulty import BEHAVIOURS, answering, faulty

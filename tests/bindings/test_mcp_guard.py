@@ -275,7 +275,7 @@ async def test_broken_middleware_and_broken_exceptions_leak_nothing(mode):
     async def hostile() -> str:
         raise Hostile
 
-    guard(server, tell=None)  # a `tell` that cannot be called
+    guard(server, translate=None)  # a `translate` that cannot be called
     async with mcp.Client(server, mode=mode) as client:
         with pytest.raises(mcp.MCPError) as caught:
             await client.list_prompts()
@@ -289,7 +289,7 @@ async def test_a_tell_of_ones_own():
     from amends import Fault
 
     server = official(Shop(), guarded=False)
-    guard(server, tell=lambda exc: Fault(code="CONFLICT", message="Busy", vocabulary="adcp"))
+    guard(server, translate=lambda exc: Fault(code="CONFLICT", message="Busy", vocabulary="adcp"))
     async with mcp.Client(server) as client:
         assert said(await client.call_tool("fails", {"kind": "crash"}))["code"] == "CONFLICT"
 

@@ -16,14 +16,14 @@ from mcp.server.mcpserver.exceptions import ToolError
 from amends import Fault, FaultError
 from amends.bindings import fastmcp as fast_binding
 from amends.bindings import mcp as binding
-from amends.bindings.mcp import Witness
-from amends.bindings.mcp.answering import tool_result
-from amends.bindings.mcp.failures import told
-from amends.bindings.mcp.link import Link
-from amends.bindings.mcp.reading import error_of
-from amends.bindings.mcp.watch import Watch
-from amends.bindings.mcp.witness import failure_in
-from amends.core.terms import Executed
+from amends.bindings.mcp import HttpRecorder
+from amends.bindings.mcp.client_errors import error_of
+from amends.bindings.mcp.connection_task import Link
+from amends.bindings.mcp.deadlines import Watch
+from amends.bindings.mcp.handler_errors import told
+from amends.bindings.mcp.http_recorder import failure_in
+from amends.bindings.mcp.responses import tool_result
+from amends.core.enums import Executed
 from amends.errors import RateLimitedError
 
 
@@ -128,13 +128,13 @@ async def test_what_nobody_waits_for_is_dropped_when_it_fails():
     """Notifications, answers, and what is no JSON-RPC: in a hurry, and without disturbing anybody."""
     for body in (b'{"method": "notifications/x"}', b'{"result": {}, "id": 1}', b"no json", b"[]"):
         sends = Sends(httpx2.ConnectError("down"))
-        assert (await Witness(sends).send(post(body))).status_code == 202
+        assert (await HttpRecorder(sends).send(post(body))).status_code == 202
         assert max(sends.timeouts[0].values()) <= 3
     sends = Sends(httpx2.Response(200))
     request = httpx2.Request(
         "DELETE", "http://127.0.0.1/", extensions={"timeout": {"read": 300, "connect": 1}}
     )
-    await Witness(sends).send(request)
+    await HttpRecorder(sends).send(request)
     assert (sends.timeouts[0]["read"], sends.timeouts[0]["connect"]) == (3, 1)
 
 
@@ -142,7 +142,7 @@ CALL = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call"}'
 
 
 async def witnessed(response):
-    found = (await Witness(Sends(response)).send(post(CALL))).json()
+    found = (await HttpRecorder(Sends(response)).send(post(CALL))).json()
     assert found["id"] == 7
     return found["error"], failure_in(found["error"].get("data"))
 
@@ -194,7 +194,7 @@ async def test_a_session_that_is_forgotten_did_nothing():
     """Only where the request named one: any other 404 is an answer about something else."""
     for headers, expired in (({"mcp-session-id": "x"}, True), ({}, False)):
         request = httpx2.Request("POST", "http://127.0.0.1/mcp", content=CALL, headers=headers)
-        answer = (await Witness(Sends(httpx2.Response(404))).send(request)).json()
+        answer = (await HttpRecorder(Sends(httpx2.Response(404))).send(request)).json()
         fault, again = failure_in(answer["error"]["data"])
         assert again is expired
         assert not expired or fault.executed is Executed.NO
@@ -210,9 +210,9 @@ async def test_texts_that_cannot_be_written_do_not_cost_the_error():
 
 async def test_answers_without_end_are_none(monkeypatch):
     """Larger than anybody would hold: taken for garbage."""
-    from amends.bindings.mcp import witness
+    from amends.bindings.mcp import http_recorder
 
-    monkeypatch.setattr(witness, "_JSON_LIMIT", 10)
+    monkeypatch.setattr(http_recorder, "_JSON_LIMIT", 10)
     kind = {"content-type": "application/json"}
     _, seen = await witnessed(httpx2.Response(200, headers=kind, content=b'{"result": {"a": 1}}'))
     assert (seen[0].code, seen[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)

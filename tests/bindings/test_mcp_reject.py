@@ -7,7 +7,7 @@ from mcp.server.mcpserver import MCPServer
 
 from amends import Fault, FaultError, extract
 from amends.bindings.mcp import Client, guard, reject
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
 from amends.errors.adcp import AuthMissingError, PermissionDeniedError
 from amends.recovery import NONE

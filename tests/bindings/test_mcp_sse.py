@@ -8,7 +8,7 @@ from mcp.client.sse import sse_client
 from amends import FaultError
 from amends.bindings.fastmcp import Client as FastClient
 from amends.bindings.mcp import Client
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from tests.bindings.apps.mcp_faulty import BEHAVIOURS, faulty
 from tests.bindings.apps.mcp_shop import KINDS, SECRET, Shop
 from tests.bindings.apps.mcp_sse import sse_served

@@ -6,7 +6,7 @@ import pytest
 
 from amends.carriers.http import read
 from amends.carriers.reading import NOT_FAILED
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabularies.http import VOCABULARY
 
 PROBLEM = {

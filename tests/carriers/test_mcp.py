@@ -6,8 +6,8 @@ import pytest
 
 from amends.carriers.mcp import STRUCTURED_SINCE, read, write
 from amends.carriers.reading import FAILED, NOT_FAILED
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Executed, Recovery
 
 ERROR = {
     "code": "RATE_LIMITED",

@@ -4,7 +4,7 @@ import pytest
 
 from amends import FaultError
 from amends.chain import HOPS, MAX_HOPS, Hop
-from amends.core.terms import Executed, Recovery
+from amends.core.enums import Executed, Recovery
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from amends import FaultError, extract
 from amends.bindings import a2a
 from amends.bindings.mcp import Client, guard
-from amends.chain import HOPS, Hop, gather, tell
+from amends.chain import HOPS, Hop, gather, relay
 from amends.errors.adcp import BudgetTooLowError
 from amends.recovery import NONE
 from tests.bindings.agents import PATHS, Agent, agent_server, card, config, http_client, plain_client, request
@@ -197,7 +197,7 @@ async def test_agents_that_call_each_other_stop():
             try:
                 return (await client.call_tool("buy", {"kind": kind}, meta=hop.onward())).content[0].text
             except FaultError as error:
-                raise tell(error) from error
+                raise relay(error) from error
 
     orchestrator = mcp_orchestrator(order)
     async with mcp.Client(orchestrator) as buyer:

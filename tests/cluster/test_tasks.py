@@ -46,7 +46,9 @@ async def test_a_delayed_retry_is_the_queues(nats_url):
 
 async def _delayed(store, id):
     return [
-        task async for task in store.queue("tasks").tasks() if id.encode() in task.value and task.due_in > 0
+        task
+        async for task in store.queue("tasks").messages()
+        if id.encode() in task.value and task.due_in > 0
     ]
 
 

@@ -21,7 +21,7 @@ from amends.arcp import Runtime, otel
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.status import look
-from amends.commands.runtime import standing, working
+from amends.commands.runtime import status, worker
 from amends.errors.cli import ServiceUnavailableError
 from amends.stores.nats.queue import NatsQueue
 from tests.arcp.agents import echo
@@ -46,11 +46,11 @@ async def test_rolling_restarts_without_a_failed_job(machines, nats_url):
     await asyncio.wait_for(going, 100)
     async with await stores.open(nats_url) as store:
         await customer.compare(Ledger(store, "test", Limits()))
-        standing = await look(store)
+        health = await look(store)
     assert customer.wrong == []
     assert len(customer.ends) > 4
-    assert len(standing.nodes) == 3
-    assert standing.errors == {}
+    assert len(health.nodes) == 3
+    assert health.errors == {}
 
 
 async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path):
@@ -151,7 +151,7 @@ async def test_how_a_cluster_stands(begin, nats_url):
     await raw.close()
 
 
-def status(url, **options):
+def run_status(url, **options):
     return subprocess.run(
         [sys.executable, "-m", "amends", "runtime", "status", "--store", url],
         cwd=ROOT,
@@ -167,14 +167,14 @@ async def test_the_status_command(begin, nats_url, tmp_path):
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
     await runtime.node.announce()
-    told = json.loads((await asyncio.to_thread(status, nats_url, capture_output=True)).stdout)
+    told = json.loads((await asyncio.to_thread(run_status, nats_url, capture_output=True)).stdout)
     assert [node["name"] for node in told["nodes"]] == ["one"]
     assert told["errors"] == {"PERMISSION_DENIED": 1}
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
     await dead.note_owner(order, dead.accepted(order, here=True))
     ours, theirs = pty.openpty()
-    await asyncio.to_thread(status, nats_url, stdout=theirs, stderr=theirs, stdin=theirs)
+    await asyncio.to_thread(run_status, nats_url, stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)
     shown = os.read(ours, 65536).decode()
     os.close(ours)
@@ -270,15 +270,15 @@ async def test_the_words_of_the_status(begin, nats_url, capsys):
     dead = Ledger(runtime.node.store, "node_dead", Limits())
     order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
     await dead.note_owner(order, dead.accepted(order, here=True))
-    assert await standing.work(said("json", store=nats_url)) == 0
+    assert await status.work(said("json", store=nats_url)) == 0
     assert json.loads(capsys.readouterr().out)["errors"] == {"PERMISSION_DENIED": 1}
-    assert await standing.work(said("text", store=nats_url)) == 0
+    assert await status.work(said("text", store=nats_url)) == 0
     shown = capsys.readouterr().out
     assert "one" in shown
     assert "PERMISSION_DENIED" in shown
     assert "echo@1.0.0" in shown
     with pytest.raises(ServiceUnavailableError):
-        await standing.work(said("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
+        await status.work(said("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
     await raw.close()
 
 
@@ -289,7 +289,7 @@ async def test_a_worker_in_this_process(nats_url, capsys, monkeypatch, output):
     agents = ["steps=tests.cluster.work:steps"]
     bounds = {"name": None, "repeatable": False, "jobs": 2, "lease": 5.0, "drain": 1.0}
     args = said(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
-    working_ = asyncio.ensure_future(working.work(args))
+    working_ = asyncio.ensure_future(worker.work(args))
     async with await stores.open(nats_url) as store, asyncio.timeout(100):
         while not (await look(store)).nodes:
             await asyncio.sleep(0.02)

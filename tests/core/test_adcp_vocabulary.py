@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabularies import adcp
 from amends.core.vocabularies.adcp import ROWS, VOCABULARY, check_code, is_standard_code, is_vendor_code
 from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from amends.core.crosswalk import ORIGINAL, TARGETS, code_in, original, source_row, transfer
+from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Recovery
 from amends.core.vocabularies import app
 from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
 from amends.errors import FaultError

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from amends import Decision, Fault, Operation, Policy, State, decide
 from amends.core.backoff import Backoff
 from amends.core.decision import REASONS
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.policy import UNBOUNDED
-from amends.core.terms import Action, Executed, Recovery
 
 READ = Operation(read_only=True)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from amends.core.crosswalk import transfer
+from amends.core.enums import Recovery
 from amends.core.exits import DEFAULT_PROFILE, PROFILES, exit_code
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 from amends.core.vocabularies import app
 from amends.core.vocabulary import names, row_for, vocabulary
 from amends.errors import FaultError

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from tests.strategies import faults, often
 
 FIELDS = (

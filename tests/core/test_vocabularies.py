@@ -5,7 +5,7 @@ import re
 import pytest
 
 from amends import Fault, encode
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabularies import app, everyday
 from amends.core.vocabularies.task import CATEGORIES
 from amends.core.vocabulary import EVERYDAY, Row, names, vocabulary

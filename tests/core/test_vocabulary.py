@@ -3,7 +3,7 @@
 import pytest
 
 from amends.core import vocabulary as module
-from amends.core.terms import Actor, Recovery
+from amends.core.enums import Actor, Recovery
 from amends.core.vocabulary import EVERYDAY, Row, Vocabulary, names, register, row_for, vocabulary
 
 BUILT_IN = ("everyday", "http", "cli", "task", "adcp", "arcp", "app")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_objects, often
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import MAX_DEPTH
 from amends.dialects import decode as read

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import json_objects, often
 
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects.arcp import decode, encode
 

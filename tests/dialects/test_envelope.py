@@ -2,9 +2,9 @@
 
 import pytest
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabulary import row_for
 from amends.dialects.envelope import decode, encode, encode_error, error_of
 from amends.dialects.problem import MAX_LEVELS

@@ -2,8 +2,8 @@
 
 import pytest
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.http import VOCABULARY
 from amends.dialects import problem
 from amends.dialects.problem import MAX_LEVELS, decode, encode, milliseconds

@@ -25,9 +25,9 @@ from tests.strategies import (
 )
 
 from amends.core.crosswalk import source_row
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.redaction import find
-from amends.core.terms import Recovery
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import NAMES, decode, dialect, encode
 from amends.dialects.translation import losses, translate

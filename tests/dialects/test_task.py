@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects.task import decode, encode
 

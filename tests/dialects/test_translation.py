@@ -2,8 +2,8 @@
 
 import pytest
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Recovery
 from amends.dialects import NAMES, decode, dialect
 from amends.dialects.translation import losses, translate
 from amends.errors import TimeoutError as AmendsTimeoutError

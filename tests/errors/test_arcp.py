@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from amends.core.vocabulary import vocabulary
 from amends.dialects.arcp import decode, encode
 from amends.errors import arcp

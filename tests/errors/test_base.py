@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Actor, Executed, Recovery
 from amends.core.vocabularies import app
 from amends.core.vocabulary import row_for
 from amends.dialects import decode, encode

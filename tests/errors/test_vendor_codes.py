@@ -29,12 +29,12 @@ def test_a_code_of_ones_own_can_have_a_vendor_name():
 
         code = "SOLD_OUT"
         recovery = "correctable"
-        vendor = "X_SHOP_SOLD_OUT"
+        adcp_code = "X_SHOP_SOLD_OUT"
 
     told, _ = translate(SoldOut().fault, to="adcp")
     assert (told.code, told.recovery) == ("X_SHOP_SOLD_OUT", "correctable")
     with pytest.raises(ValueError, match="X_"):
-        type("Wrong", (FaultError,), {"code": "WRONG", "vendor": "SHOP_WRONG"})
+        type("Wrong", (FaultError,), {"code": "WRONG", "adcp_code": "SHOP_WRONG"})
 
 
 def test_details_of_ones_own_are_checked(caplog):

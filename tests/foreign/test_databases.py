@@ -13,9 +13,9 @@ import pytest
 
 from amends import from_exception
 from tests.foreign import servers
+from tests.foreign.reading import of, told
 from tests.foreign.servers import HOST, serving
 from tests.foreign.standins import standin
-from tests.foreign.telling import of, told
 
 # ------------------------------------------------------------------------------------------------------- SQLite
 

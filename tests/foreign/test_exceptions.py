@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from amends import Fault, FaultError, Recovery, extract, from_exception
 from amends.errors import RateLimitedError
 from amends.foreign.exceptions import MAX_PARTS
+from tests.foreign.reading import of, told
 from tests.foreign.standins import standin
-from tests.foreign.telling import of, told
 
 UNKNOWN = ("INTERNAL_ERROR", "uncertain", "maybe")
 

@@ -22,10 +22,10 @@ import requests
 import urllib3
 
 from amends import Fault, from_exception
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from tests.foreign import servers
+from tests.foreign.reading import told
 from tests.foreign.servers import HOST, serving
-from tests.foreign.telling import told
 
 Call = Callable[[str, float], None]
 

@@ -14,15 +14,15 @@ import msgspec
 import pytest
 
 from amends import Fault, from_exception
-from tests.foreign import servers, telling
+from tests.foreign import reading, servers
+from tests.foreign.reading import told
 from tests.foreign.servers import HOST, serving
 from tests.foreign.standins import standin
-from tests.foreign.telling import told
 
 
 def of(call: Callable[[], object]) -> Fault:
     """And nothing of where it was."""
-    fault = telling.of(call)
+    fault = reading.of(call)
     assert HOST.encode() not in msgspec.json.encode(fault)
     return fault
 

@@ -11,7 +11,7 @@ from amends.core.vocabularies.everyday import VOCABULARY
 from amends.foreign import codes
 from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
 from amends.foreign.exceptions import LOOKS
-from amends.foreign.meaning import Meaning, fault_of
+from amends.foreign.outcomes import Meaning, fault_of
 
 MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from amends import Fault, Recovery, encode, extract, from_exception, from_upstream
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.errors import NotFoundError
 from amends.errors.adcp import BudgetTooLowError
 from amends.foreign import from_upstreams

@@ -17,13 +17,13 @@ from pydantic_core.core_schema import ErrorType
 
 from amends import Fault, from_exception
 from amends.foreign.validation import MAX_FIELDS, SUGGESTIONS, pointer, suggestion
-from tests.foreign import telling
+from tests.foreign import reading
 from tests.foreign.standins import standin
 
 
 def of(call: Callable[[], object]) -> Fault:
     """And nothing of what was sent."""
-    fault = telling.of(call)
+    fault = reading.of(call)
     assert b"s3cret" not in msgspec.json.encode(fault)
     return fault
 

@@ -17,7 +17,7 @@ from amends import Operation, decide, extract, stores
 from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
 from amends.http.idempotency import Idempotent, commit
-from amends.http.keys import LEASES, RECORDS
+from amends.http.idempotency_store import LEASES, RECORDS
 from amends.stores.errors import StoreError
 from tests.http import paying
 from tests.http.serving import ROOT, process
@@ -378,7 +378,7 @@ async def test_a_holder_that_only_slept_is_fenced_out(tmp_path):
     """Takeover of a transactional request: the first holder's transaction fails, and there is one effect."""
     async with await stores.open(f"sqlite:///{tmp_path}/store.db") as store:
         paying.payments(f"{tmp_path}/store.db")
-        from amends.http.keys import Keys
+        from amends.http.idempotency_store import Keys
 
         first, second = (Keys(store, expires_in=60, lease=0.2) for _ in range(2))
         slept = await first.claim("n", "f", transactional=True)

@@ -13,15 +13,15 @@ from amends.bindings.httpx import AsyncTransport, Transport
 from amends.core.fault import Origin
 from amends.core.vocabulary import vocabulary
 from amends.errors import ConflictError
-from amends.http.answers import Asked, Settings, answer, problem
+from amends.http.application_errors import fault_for, of_status, of_validation
 from amends.http.asgi import asked, encoded
 from amends.http.bodies import improved
 from amends.http.calls import ended
-from amends.http.failures import fault_for, of_status, of_validation
-from amends.http.keys import Keys
+from amends.http.idempotency_store import Keys
 from amends.http.negotiation import wanted
 from amends.http.openapi import described, problems
-from amends.http.plain import better
+from amends.http.responses import Asked, Settings, answer, problem
+from amends.http.wsgi import better
 from tests.http.serving import serve
 
 

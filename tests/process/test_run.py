@@ -14,7 +14,7 @@ import pytest
 
 from amends import FaultError, Policy
 from amends.process import Feed, arun, child, run
-from amends.process.ending import HeldSignals, end_group
+from amends.process.termination import HeldSignals, end_group
 from amends.testing import FakeClock
 from tests.process.alive import alive, all_gone, written
 

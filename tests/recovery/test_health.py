@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends import Fault
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from amends.recovery.budget import Budget
 from amends.recovery.health import DOWN, DRAINING, FLOWING, HELD, Health, Tuning
 from amends.recovery.signals import Signal, signal_of

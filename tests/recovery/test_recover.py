@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
-from amends.core.terms import Action
+from amends.core.enums import Action
 from amends.errors import (
     ConflictError,
     PermissionDeniedError,

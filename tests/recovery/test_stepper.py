@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from amends import Fault, Operation, Policy
 from amends.core.decision import REASONS
-from amends.core.terms import Action, Executed, Recovery
+from amends.core.enums import Action, Executed, Recovery
 from amends.recovery import ADCP, CLI, NONE, TASK, Attempt, Stepper, from_retry_policy
 from amends.recovery.stepper import remedy_for
 

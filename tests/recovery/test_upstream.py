@@ -10,7 +10,7 @@ import pytest
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
 from amends.recovery import Tuning
-from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 from amends.testing import Script
 
 READ = Operation(name="read", read_only=True)

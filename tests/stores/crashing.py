@@ -196,10 +196,10 @@ async def verify(url, path, history):
         with closing(sqlite3.connect(path)) as connection:
             effects = {row[0] for row in connection.execute("SELECT id FROM effects")}
         keys = {row.key async for row in store.table("keys").scan()}
-        after = {task.key async for task in store.queue("after").tasks()}
+        after = {task.key async for task in store.queue("after").messages()}
         assert effects == keys == after
         assert history.effects <= effects
-        tasks = [task.value.decode() async for task in store.queue("q").tasks()]
+        tasks = [task.value.decode() async for task in store.queue("q").messages()]
         assert len(tasks) == len(set(tasks))
         assert history.put - history.finishing <= set(tasks)
         assert not history.finished & set(tasks)

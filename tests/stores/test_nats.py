@@ -15,7 +15,7 @@ import pytest
 
 from amends import stores
 from amends.stores import LeaseLostError, StoreUnavailableError, ValueTooLargeError
-from amends.stores.nats import answers, errands, sweeps
+from amends.stores.nats import replies, retried_sends, scan
 from amends.stores.nats.subjects import from_header, key_filters, key_subject, token
 from tests.stores.odd import ODD_KEYS
 from tests.stores.servers import NatsCluster, NatsServer
@@ -160,7 +160,7 @@ class Work:
         for key, (_, revision) in self.puts.items():
             assert (await store.table("t").get(key)).revision >= revision, "an acknowledged put is lost"
         assert not self.twice, "a task was given to two live holders, or again after it was finished"
-        left = {task.value.decode() async for task in store.queue("q", lease=self.lease).tasks()}
+        left = {task.value.decode() async for task in store.queue("q", lease=self.lease).messages()}
         assert self.put - self.finishing <= left, "an acknowledged task is lost"
         assert not left & set(self.finished), "a finished task is back"
         end = time.monotonic() + 100
@@ -344,7 +344,7 @@ def test_headers_hold_any_text():
 
 async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nats_server, monkeypatch):
     """Nobody waits for the removal of a task without a key; it is seen to all the same."""
-    monkeypatch.setattr(errands, "_PATIENCE", 0.05)
+    monkeypatch.setattr(retried_sends, "_PATIENCE", 0.05)
     async with await stores.open(f"{nats_server.url}/errands") as store:
         queue = store.queue("q", lease=60)
         link = queue.link
@@ -365,12 +365,12 @@ async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nat
         async with asyncio.timeout(100):
             while (await queue.streams.info("queue", "q"))["state"]["messages"]:
                 await asyncio.sleep(0.02)
-            while any(isinstance(answers, errands._Errand) for answers in link.open.values()):
+            while any(isinstance(answers, retried_sends._Errand) for answers in link.open.values()):
                 await asyncio.sleep(0.02)
 
 
 async def test_an_errand_is_given_up_after_the_time_a_request_has(nats_server, monkeypatch):
-    monkeypatch.setattr(errands, "_PATIENCE", 0.05)
+    monkeypatch.setattr(retried_sends, "_PATIENCE", 0.05)
     async with await stores.open(f"{nats_server.url}/errands-2?timeout=0.3") as store:
         link = store.queue("q").link
 
@@ -417,8 +417,8 @@ async def test_a_check_while_others_write(nats_server):
 
 async def test_patience_of_many_by_one_timer():
     """Who came first has waited long enough first; who was answered, or went away, is passed over."""
-    patience = answers.Patience(0.05)
-    first, second, answered, gone = [answers.Answers() for _ in range(4)]
+    patience = replies.Patience(0.05)
+    first, second, answered, gone = [replies.Answers() for _ in range(4)]
     order = []
 
     async def waiting(name, one):
@@ -481,7 +481,7 @@ async def _waits(table, streams):
     last = await table.put("a/1", b"1")
     filters = [f"{streams.subject('table', 't')}.k.>"]
     for least, expected in ((last, 1), (last + 1, 2)):
-        found = asyncio.ensure_future(sweeps._at_once(streams, "table", "t", filters, least))
+        found = asyncio.ensure_future(scan._at_once(streams, "table", "t", filters, least))
         if least > last:
             await asyncio.sleep(0.2)
             assert not found.done()
@@ -489,13 +489,13 @@ async def _waits(table, streams):
         async with asyncio.timeout(60):
             assert len(await found) == expected
     # That there is nothing is believed of the leader only, which is the one that was asked here.
-    assert await sweeps._at_once(streams, "table", "t", [f"{filters[0][:-1]}no.>"], last) == []
-    assert await sweeps._any(streams, "table", "t", filters)
+    assert await scan._at_once(streams, "table", "t", [f"{filters[0][:-1]}no.>"], last) == []
+    assert await scan._any(streams, "table", "t", filters)
 
 
 async def test_a_scan_of_more_than_one_answer_holds(nats_server, monkeypatch):
     """Many rows, or large ones, are delivered bit by bit; and nothing is found where there is nothing."""
-    monkeypatch.setattr(sweeps, "_ANSWER_BYTES", 1_000_000)
+    monkeypatch.setattr(scan, "_ANSWER_BYTES", 1_000_000)
     async with await stores.open(f"{nats_server.url}/much") as store:
         await _holds(store)
 

@@ -9,7 +9,7 @@ import pytest
 from nats import errors
 from nats.aio.client import Client
 
-from amends.stores.nats.room import Room
+from amends.stores.nats.limiter import Room
 from amends.stores.nats.wire import Wire, _Sieve
 from tests.stores.servers import NatsServer
 

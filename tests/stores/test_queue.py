@@ -68,7 +68,7 @@ async def test_delay(store):
     assert time.monotonic() - start > 0.55
     assert (lease.value, lease.attempt) == (b"later", 1)
     assert await queue.take() is None
-    tasks = {task.value: task async for task in queue.tasks()}
+    tasks = {task.value: task async for task in queue.messages()}
     assert tasks[b"later"].leased
     assert 3590 < tasks[b"much later"].due_in <= 3600
     assert tasks[b"much later"].attempts == 0

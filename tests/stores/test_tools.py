@@ -12,7 +12,7 @@ from amends import stores
 from amends.commands import store as command
 from amends.errors.cli import ValidationError
 from amends.stores import Bounds, StoreError
-from amends.stores.copying import copy
+from amends.stores.copy_store import copy
 from tests.stores.clocks import SetClock
 from tests.stores.odd import ODD_KEYS
 
@@ -47,10 +47,11 @@ async def same(one, two):
     assert rows[0] == rows[1]
     assert 400 < (await two.table("t").get("expires")).expires_in <= 500
     tasks = [
-        sorted([(t.value, t.key, t.attempts) async for t in store.queue("q").tasks()]) for store in (one, two)
+        sorted([(t.value, t.key, t.attempts) async for t in store.queue("q").messages()])
+        for store in (one, two)
     ]
     assert tasks[0] == tasks[1]
-    due = {t.value: t.due_in async for t in two.queue("q").tasks()}
+    due = {t.value: t.due_in async for t in two.queue("q").messages()}
     assert 3900 < due[b"later"] <= 4000
     assert 100 < due[b"tried"] <= 200
     (letter,) = await two.queue("q").dead()

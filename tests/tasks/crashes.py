@@ -4,10 +4,10 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from amends.tasks import Agent, entries
-from amends.tasks.house import House
 from amends.tasks.journal import Journal
-from amends.tasks.reading import log_name, read
+from amends.tasks.registry import House
 from amends.tasks.run import Run
+from amends.tasks.task_reader import log_name, read
 
 SHORT = 0.4
 """Seconds of a lease in these tests."""

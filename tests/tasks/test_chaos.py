@@ -13,7 +13,7 @@ import pytest
 
 from amends.tasks import Orchestrator, entries
 from amends.tasks.documents import ENDED
-from amends.tasks.reading import log_name
+from amends.tasks.task_reader import log_name
 from tests.tasks.chaos import LEASE, POLICY, Ledger, address, plan
 
 _BETWEEN = 5

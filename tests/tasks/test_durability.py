@@ -10,7 +10,7 @@ from amends.errors import task as errors
 from amends.tasks import Agent, Step, entries, sequence
 from amends.tasks.entries import Started, Taken
 from amends.tasks.journal import Fenced
-from amends.tasks.reading import log_name, read
+from amends.tasks.task_reader import log_name, read
 from tests.tasks.conftest import until
 from tests.tasks.crashes import SHORT, crash, lonely, paused_worker, records
 

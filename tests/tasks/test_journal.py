@@ -7,8 +7,8 @@ from amends.errors import task as errors
 from amends.tasks import Agent, entries
 from amends.tasks.entries import Doubted, Started
 from amends.tasks.journal import Fenced, Journal
-from amends.tasks.reading import log_name, read
 from amends.tasks.run import Run
+from amends.tasks.task_reader import log_name, read
 from tests.tasks.crashes import lonely, records
 
 

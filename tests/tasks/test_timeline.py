@@ -6,7 +6,7 @@ import pytest
 
 from amends import Fault
 from amends.core.decision import Decision
-from amends.core.terms import Action
+from amends.core.enums import Action
 from amends.tasks import Step, entries
 from amends.tasks import timeline as timeline_module
 from amends.tasks.entries import decode, encode

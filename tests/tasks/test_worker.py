@@ -11,7 +11,7 @@ from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
 from amends.tasks import worker as worker_module
 from amends.tasks.entries import Taken
-from amends.tasks.reading import log_name, read
+from amends.tasks.task_reader import log_name, read
 from tests.tasks.conftest import through_time, until
 from tests.tasks.crashes import lonely
 

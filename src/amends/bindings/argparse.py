@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from amends.cli.command_retry import Tries, operation
 from amends.cli.options import USAGE, take
-from amends.cli.repeats import Tries, operation
 
 __all__ = ["main", "operation", "parse"]
 
@@ -111,7 +111,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
     try:
         return parser.parse_args(list(argv))
     except (_WrongError, argparse.ArgumentError) as error:
-        from amends.bindings.argparse_mistakes import mistakes
+        from amends.bindings.argparse_errors import mistakes
         from amends.cli.arguments import mistaken
 
         raise mistaken(mistakes(parser, list(argv), error)) from None

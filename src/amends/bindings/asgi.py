@@ -19,11 +19,11 @@ from typing import Any
 
 from amends.core.fault import Fault
 from amends.dialects.problem import MEDIA_TYPE
-from amends.http.answers import LOG, Answer, Settings, answer, plain_path
+from amends.http.application_errors import GONE, fault_for, waiting
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.bodies import LIMIT, improved, rewritable
-from amends.http.failures import GONE, fault_for, waiting
 from amends.http.negotiation import wanted
+from amends.http.responses import LOG, Answer, Settings, answer, plain_path
 from amends.http.tracing import trace_id
 
 __all__ = ["Problems"]

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amends.cli.command_retry import Tries, operation
 from amends.cli.options import USAGE, take
-from amends.cli.repeats import Tries, operation
 
 if TYPE_CHECKING:
-    from amends.cli.failures import Verdict
+    from amends.cli.command_errors import Verdict
 
 __all__ = ["main", "operation"]
 
@@ -64,7 +64,7 @@ def main(
             return command.invoke(context)
 
     def reading(exc: BaseException, profile: str) -> Verdict | None:
-        from amends.bindings.click_failures import verdict
+        from amends.bindings.click_exceptions import verdict
 
         return verdict(exc, profile, asked.rest)
 
@@ -132,7 +132,7 @@ def _armed(command: Any, tries: Tries, program: str) -> None:
     invoke: Callable[..., Any] = command.invoke
 
     def invoked(context: Any) -> Any:
-        from amends.bindings.click_failures import is_clicks_own
+        from amends.bindings.click_exceptions import is_clicks_own
 
         return tries.run(lambda: invoke(context), command.callback, program, is_clicks_own)
 

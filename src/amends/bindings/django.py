@@ -25,10 +25,10 @@ except ImportError as missing:
     raise ImportError("amends.bindings.django needs Django: pip install django") from missing
 
 from amends.errors.base import FaultError
-from amends.http.answers import Answer, Asked, Settings, answer
-from amends.http.failures import fault_for, of_status, of_validation
+from amends.http.application_errors import fault_for, of_status, of_validation
 from amends.http.negotiation import HTML, wanted
-from amends.http.plain import better
+from amends.http.responses import Answer, Asked, Settings, answer
+from amends.http.wsgi import better
 
 __all__ = ["ProblemMiddleware", "exception_handler"]
 

@@ -29,9 +29,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amends.bindings import starlette
-from amends.http.answers import Settings
-from amends.http.failures import of_validation
+from amends.http.application_errors import of_validation
 from amends.http.openapi import described, problems
+from amends.http.responses import Settings
 
 __all__ = ["install", "problems"]
 

@@ -30,18 +30,18 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult as MCPResult
 
 from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
-from amends.bindings.mcp.failures import Tell, is_missing, unknown
-from amends.bindings.mcp.guarding import Guard, Missing
-from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.client_errors import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.guard import Guard, Missing
+from amends.bindings.mcp.handler_errors import Translate, is_missing, unknown
+from amends.bindings.mcp.http_recorder import HttpRecorder
 from amends.bindings.mcp.tools import Promises, every_tool, promises
-from amends.bindings.mcp.witness import Witness
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.policies import ADCP
 from amends.recovery.upstream import Upstream
-from amends.serving.failures import fault_for
+from amends.serving.server_errors import fault_for
 
 if TYPE_CHECKING:
     from fastmcp.client.client import CallToolResult
@@ -51,7 +51,7 @@ __all__ = ["Client", "Recovering", "guard"]
 S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
 
 
-def guard(server: S, *, show: bool = True, tell: Tell = fault_for) -> S:
+def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
     """
     The same FastMCP server, guarded: one call, before or after its tools are registered.
 
@@ -59,12 +59,12 @@ def guard(server: S, *, show: bool = True, tell: Tell = fault_for) -> S:
         server: the server; what is mounted below it is guarded with it.
         show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is for
             the caller.
-        tell: what foreign exceptions say.
+        translate: makes the fault of a foreign exception.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
         raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
-    found = Guard(server._mcp_server, show=show, tell=tell)  # noqa: SLF001 - there is no public name for it
+    found = Guard(server._mcp_server, show=show, translate=translate)  # noqa: SLF001 - there is no public name for it
     if found.install():
         found.seam(server, "call_tool", missing=_missing("tool"), failed=ToolError)
         found.seam(server, "read_resource")
@@ -259,8 +259,8 @@ def _witnessing(transport: StreamableHttpTransport) -> Any:
 
     def witnessed(*, follow_redirects: bool = True, **options: Any) -> Any:
         if chosen is None:
-            return Witness(usual(**options))
-        return Witness(chosen(follow_redirects=follow_redirects, **options))  # type: ignore[call-arg]
+            return HttpRecorder(usual(**options))
+        return HttpRecorder(chosen(follow_redirects=follow_redirects, **options))  # type: ignore[call-arg]
 
     return witnessed
 

@@ -21,8 +21,8 @@ except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
 
 from amends.errors.base import FaultError
-from amends.http.answers import Answer, Asked, Settings, answer
-from amends.http.failures import fault_for, of_status, waiting
+from amends.http.application_errors import fault_for, of_status, waiting
+from amends.http.responses import Answer, Asked, Settings, answer
 
 __all__ = ["install"]
 

@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec
 
+from amends.cli.command_retry import Tries, operation
 from amends.cli.options import take
-from amends.cli.repeats import Tries, operation
 
 __all__ = ["guard", "operation"]
 

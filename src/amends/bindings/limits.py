@@ -25,9 +25,9 @@ except ImportError as missing:
     raise ImportError("amends.bindings.limits needs an extra: pip install 'amends[limits]'") from missing
 
 from amends.errors import RateLimitedError
-from amends.http.answers import Settings, answer
 from amends.http.asgi import App, Message, Receive, Scope, Send, asked, reply
 from amends.http.idempotency import caller_of
+from amends.http.responses import Settings, answer
 
 __all__ = ["Limited"]
 

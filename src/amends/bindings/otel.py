@@ -28,7 +28,7 @@ except ImportError as missing:
     raise ImportError("amends.bindings.otel needs an extra: pip install 'amends[otel]'") from missing
 
 from amends._version import __version__
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from amends.core.vocabulary import row_for
 from amends.recovery.events import Event, add_hook, remove_hook
 

@@ -26,7 +26,7 @@ except ImportError as missing:
         "amends.bindings.pydantic_ai needs pydantic-ai: pip install 'pydantic-ai-slim>=2.60'"
     ) from missing
 
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from amends.foreign import from_exception
 from amends.tools import answered
 

@@ -28,9 +28,9 @@ from msgspec.structs import replace
 from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.http.answers import Answer, Settings, answer
+from amends.http.application_errors import fault_for, of_status, waiting
 from amends.http.asgi import FAULT, asked, encoded
-from amends.http.failures import fault_for, of_status, waiting
+from amends.http.responses import Answer, Settings, answer
 from amends.stores.contract import Transaction
 
 __all__ = ["install", "once", "respond", "response_of"]

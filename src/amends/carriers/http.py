@@ -15,9 +15,9 @@ from amends.carriers import headers as header_fields
 from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error, truthy
 from amends.carriers.reading import NOT_FAILED, Reading
+from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
-from amends.core.terms import Recovery
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json

@@ -12,8 +12,8 @@ from typing import Any
 
 from amends.carriers.layers import KEY, envelope_error, truthy
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Executed
 from amends.core.vocabulary import vocabulary
 from amends.dialects import adcp
 

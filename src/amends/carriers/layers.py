@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core.enums import Executed
 from amends.core.fault import Origin
-from amends.core.terms import Executed
 from amends.dialects.adcp import fault_of, valid
 
 __all__ = ["KEY", "envelope_error", "payload_error", "truthy"]

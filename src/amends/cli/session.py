@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from amends.cli.answers import tell
+from amends.cli.command_retry import Tries
+from amends.cli.documents import tell
 from amends.cli.options import Asked
-from amends.cli.repeats import Tries
 from amends.cli.stdout import Answer, flush, reader_left, silence
 
 if TYPE_CHECKING:
-    from amends.cli.failures import Verdict
+    from amends.cli.command_errors import Verdict
     from amends.core.fault import Fault
 
 __all__ = ["Terminated", "conduct"]
@@ -101,25 +101,25 @@ def conduct(
 
 
 def _verdict(ended: BaseException, reading: Reading | None, profile: str) -> Verdict:
-    from amends.cli import failures
+    from amends.cli import command_errors
 
     try:
         found = reading(ended, profile) if reading is not None else None
-        return found or failures.verdict(ended, profile)
+        return found or command_errors.verdict(ended, profile)
     except Exception:  # noqa: BLE001 - an exception that cannot be looked at is still a failure
-        return failures.verdict(RuntimeError(), profile)
+        return command_errors.verdict(RuntimeError(), profile)
 
 
 def _succeed(answer: Answer | None, data: Any, meta: dict[str, Any]) -> int:
     if answer is None:
         return 0
-    from amends.cli.answers import success
+    from amends.cli.documents import success
 
     return _deliver(answer, success(data, meta), 0, BROKEN_PIPE)
 
 
 def _fail(answer: Answer | None, fault: Fault, code: int, asked: Asked, meta: dict[str, Any]) -> int:
-    from amends.cli.answers import failure, failure_text
+    from amends.cli.documents import failure, failure_text
 
     if not asked.for_program:
         failure_text(fault)

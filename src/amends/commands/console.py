@@ -19,15 +19,15 @@ import msgspec
 
 from amends._version import __version__
 from amends.bindings.argparse import declared, parse
+from amends.cli.command_retry import Tries
 from amends.cli.options import OUTPUTS, take
-from amends.cli.repeats import Tries
 from amends.cli.session import conduct
 
 __all__ = ["OUTPUTS", "as_sentence", "emit", "json_bytes", "run", "wants_json", "words_after"]
 
 # In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
 COMMANDS = {
-    "try": "tour",
+    "try": "try_",
     "decode": "decode",
     "explain": "explain",
     "translate": "translate",
@@ -139,7 +139,7 @@ def _escaped(value: Any, indent: int | None = None) -> str:
     """JSON in ASCII, for values with lone surrogates. Numbers that are none become null, as everywhere."""
     from json import dumps
 
-    from amends.cli.answers import finite
+    from amends.cli.documents import finite
 
     separators = (",", ":") if indent is None else (",", ": ")
     return dumps(finite(msgspec.to_builtins(value)), indent=indent, separators=separators)

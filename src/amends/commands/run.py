@@ -178,7 +178,7 @@ def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
 def _failed_json(
     error: Any, last: Finished | None, history: list[Attempt], allowed: int, started: float
 ) -> int:
-    from amends.cli.failures import told
+    from amends.cli.command_errors import told
     from amends.core.exits import exit_code
     from amends.dialects.envelope import encode_error
 
@@ -193,7 +193,7 @@ def _failed_json(
 
 
 def _answer(envelope: dict[str, Any], history: list[Attempt], allowed: int, started: float) -> int:
-    from amends.cli.answers import to_json
+    from amends.cli.documents import to_json
 
     meta = {
         "attempt": max(1, len(history)),

@@ -98,7 +98,7 @@ async def _check(url: str) -> dict[str, Any]:
 
 async def _copy(source: str, target: str) -> dict[str, Any]:
     from amends import stores
-    from amends.stores.copying import copy
+    from amends.stores.copy_store import copy
 
     async with AsyncExitStack() as stack:
         old = await _opened(source, stack)

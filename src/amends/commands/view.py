@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amends.cli.colour import Painter, painter
 from amends.core.decision import REASONS, Decision
-from amends.core.terms import Action
+from amends.core.enums import Action
 from amends.core.text import strip
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from math import inf
 
 import msgspec
 
-from amends.core.given import check_seconds
+from amends.core.validate import check_seconds
 
 __all__ = ["Backoff", "BackoffKind"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabulary
 
 __all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer"]
@@ -118,8 +118,8 @@ def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | N
         return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
     if _speaks(to, fault.vocabulary, fault.code):
         return fault.code, fault.details
-    vendor = row_for(fault.vocabulary, fault.code, fault.status).vendor if to == "adcp" else None
-    code = vendor or code_in(to, everyday, fault.recovery)
+    adcp_code = row_for(fault.vocabulary, fault.code, fault.status).adcp_code if to == "adcp" else None
+    code = adcp_code or code_in(to, everyday, fault.recovery)
     if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
         # The same word on both sides needs no note to come back.
         return code, fault.details

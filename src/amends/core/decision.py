@@ -12,12 +12,12 @@ from collections.abc import Mapping
 import msgspec
 
 from amends.core.backoff import Backoff
+from amends.core.enums import CORRECTABLE, NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN, Action
 from amends.core.fault import Fault
-from amends.core.given import check_fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.terms import CORRECTABLE, NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN, Action
+from amends.core.validate import check_fault
 from amends.core.vocabulary import row_for
 
 __all__ = ["REASONS", "Decision", "State", "decide"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from amends.core.crosswalk import code_in, source_row
+from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.terms import Executed
 from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
 
 __all__ = ["DEFAULT_PROFILE", "PROFILES", "Exit", "exit_code"]

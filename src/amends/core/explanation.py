@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.crosswalk import TARGETS, transfer
+from amends.core.enums import Executed, Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabulary import Row, row_for, vocabulary
 
 __all__ = ["facts", "markdown"]

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from amends.core.filling import fill
-from amends.core.terms import TRANSIENT, UNCERTAIN, Actor, Executed, Recovery
+from amends.core.defaults import fill
+from amends.core.enums import TRANSIENT, UNCERTAIN, Actor, Executed, Recovery
 
 __all__ = ["Fault", "Origin"]
 

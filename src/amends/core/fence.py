@@ -17,8 +17,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from amends.core.given import check_fault
 from amends.core.text import strip, truncate
+from amends.core.validate import check_fault
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault

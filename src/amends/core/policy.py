@@ -9,7 +9,7 @@ import msgspec
 
 from amends.core.backoff import Backoff
 from amends.core.fault import Fault
-from amends.core.given import check_count, check_kind, check_seconds
+from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
 
 __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule"]

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import msgspec
 
-from amends.core.terms import TERMINAL, Actor, Executed, Recovery
+from amends.core.enums import TERMINAL, Actor, Executed, Recovery
 
 __all__ = ["APP", "EVERYDAY", "Row", "Vocabulary", "names", "register", "row_for", "vocabulary"]
 
@@ -52,7 +52,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be done before a retry can help: setup, reauth, wait."""
     alias: str | None = None
     """The current word for a deprecated one."""
-    vendor: str | None = None
+    adcp_code: str | None = None
     """AdCP's word for a code of somebody's own: X_{VENDOR}_{CODE} (A15)."""
 
     def actor_under(self, recovery: Recovery) -> Actor:

@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 
 from amends.demo.agents import Places
+from amends.demo.call_record import Call, Scene
+from amends.demo.scenario import tell
 from amends.demo.services import charge, menu, table, web
 from amends.demo.services.relay import relay
-from amends.demo.story import tell
-from amends.demo.world import Call, Scene
 
 __all__ = ["main"]
 

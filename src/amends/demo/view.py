@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.decision import REASONS
-from amends.demo.stage import Audience, Deed, Report, Score
-from amends.demo.story import STEPS, Hurdle, Late, Lost, Wrong
-from amends.demo.world import Call
+from amends.demo.call_record import Call
+from amends.demo.comparison import Audience, Deed, Report, Score
+from amends.demo.scenario import STEPS, Hurdle, Late, Lost, Wrong
 from amends.recovery import Event
 
 __all__ = ["Screen"]

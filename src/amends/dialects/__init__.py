@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.core.given import check_fault
+from amends.core.validate import check_fault
 
 __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import compact, deep
 from amends.dialects import members

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from amends.core.enums import NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN
 from amends.core.fault import Fault, Origin
-from amends.core.terms import NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import warned

@@ -14,10 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.crosswalk import source_row
-from amends.core.exits import Exit
-from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
-from amends.core.terms import (
+from amends.core.enums import (
     CORRECTABLE,
     MAYBE_EXECUTED,
     NOT_EXECUTED,
@@ -28,6 +25,9 @@ from amends.core.terms import (
     Executed,
     Recovery,
 )
+from amends.core.exits import Exit
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members

@@ -18,9 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row
-from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
-from amends.core.terms import (
+from amends.core.enums import (
     CORRECTABLE,
     MAYBE_EXECUTED,
     NOT_EXECUTED,
@@ -31,6 +29,8 @@ from amends.core.terms import (
     Executed,
     Recovery,
 )
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from amends.core.enums import TERMINAL, UNCERTAIN
 from amends.core.fault import Fault, Origin
-from amends.core.terms import TERMINAL, UNCERTAIN
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
 from amends.dialects.outgoing import warned

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row, transfer
 from amends.core.fault import Fault, Origin
-from amends.core.given import check_fault
+from amends.core.validate import check_fault
 from amends.dialects import dialect as find_dialect
 
 __all__ = ["losses", "translate"]

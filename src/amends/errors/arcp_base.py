@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.core.terms import Recovery
+from amends.core.enums import Recovery
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.errors.base import FaultError
 

@@ -13,7 +13,7 @@ What producers raise: an exception that carries a Fault.
             recovery = "correctable"
             status = 409
             exit = 6
-            vendor = "X_SHOP_OUT_OF_STOCK"  # its AdCP name, if it has one
+            adcp_code = "X_SHOP_OUT_OF_STOCK"  # its AdCP name, if it has one
 
 Defining such a class registers its code.
 """
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.given import in_seconds
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.validate import in_seconds
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 
 if TYPE_CHECKING:
@@ -179,9 +179,9 @@ def _register(cls: type[FaultError]) -> None:
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
     first_line = (cls.__doc__ or "").strip().partition("\n")[0]
     message = given.get("message", first_line or base.message)
-    vendor = given.get("vendor")
-    if vendor is not None:
-        _check_adcp(vendor)
+    adcp_code = given.get("adcp_code")
+    if adcp_code is not None:
+        _check_adcp(adcp_code)
     add(
         Row(
             code=given["code"],
@@ -195,7 +195,7 @@ def _register(cls: type[FaultError]) -> None:
             status=given.get("status", base.status),
             exit=given.get("exit", base.exit),
             wait=given.get("wait", base.wait),
-            vendor=vendor,
+            adcp_code=adcp_code,
         )
     )
     own(cls)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from amends.foreign.meaning import (
+from amends.foreign.outcomes import (
     ABORTED,
     BROKEN,
     CANCELLED,

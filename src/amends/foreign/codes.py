@@ -8,9 +8,9 @@ comes before that of its class.
 from __future__ import annotations
 
 from amends.carriers.jsonrpc import RESERVED
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.core.vocabulary import row_for
-from amends.foreign.meaning import (
+from amends.foreign.outcomes import (
     ABORTED,
     BROKEN,
     CANCELLED,

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.foreign import codes, validation
-from amends.foreign.carried import carried, tries
 from amends.foreign.classes import INSIDE, row_for_class
-from amends.foreign.meaning import BROKEN, REFUSED, Meaning, fault_of
-from amends.foreign.touch import attribute, within
+from amends.foreign.outcomes import BROKEN, REFUSED, Meaning, fault_of
+from amends.foreign.responses import carried, tries
+from amends.foreign.safe_attr import attribute, within
 
 __all__ = ["LOOKS", "from_exception", "whole"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 from amends.core.vocabularies.adcp import check_code
 
 __all__ = ["RULES", "WAIT", "Rule"]

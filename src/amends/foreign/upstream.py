@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from amends.carriers.extraction import extract
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.hints import usable
-from amends.core.terms import Executed
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
 from amends.foreign.exceptions import from_exception, whole

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.foreign.meaning import INVALID, UNREADABLE, fault_of
-from amends.foreign.touch import attribute
+from amends.foreign.outcomes import INVALID, UNREADABLE, fault_of
+from amends.foreign.safe_attr import attribute
 
 __all__ = ["SUGGESTIONS", "json_position", "jsonschema", "msgspec", "pydantic", "suggestion"]
 

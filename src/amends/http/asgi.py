@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
-from amends.http.answers import Answer, Asked
+from amends.http.responses import Answer, Asked
 
 __all__ = ["FAULT", "App", "Message", "Receive", "Scope", "Send", "asked", "encoded", "header", "reply"]
 

@@ -23,17 +23,17 @@ from msgspec.structs import replace
 from amends.carriers.extraction import examine
 from amends.carriers.objects import plain
 from amends.core.decision import State, decide
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.terms import Action, Recovery
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
 from amends.dialects.problem import MEDIA_TYPE, encode
 from amends.errors.base import FaultError
-from amends.http.answers import LOG
-from amends.http.failures import fault_for
+from amends.http.application_errors import fault_for
+from amends.http.responses import LOG
 from amends.recovery.clock import CLOCK
 
 __all__ = ["Batch", "Item", "aresend", "read", "resend", "run", "run_sync"]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.failures import of_status, of_validation
+from amends.http.application_errors import of_status, of_validation
 from amends.http.negotiation import HTML
 
 __all__ = ["LIMIT", "improved", "rewritable"]

@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
 from amends.core.decision import Decision
+from amends.core.enums import Action
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.terms import Action
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
-from amends.http.doubt import EFFECT_UNKNOWN
+from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
 

@@ -23,11 +23,11 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.answers import LOG, Answer, Settings, answer, plain_path
 from amends.http.asgi import App, Message, Receive, Scope, Send, asked, header, reply
 from amends.http.idempotency import caller_of
+from amends.http.idempotency_store import key_of
 from amends.http.intent import CURRENT, Intent
-from amends.http.keys import key_of
+from amends.http.responses import LOG, Answer, Settings, answer, plain_path
 from amends.http.storage import Storage
 from amends.http.tracing import trace_id
 from amends.stores import Store, StoreError, Table

@@ -21,13 +21,13 @@ from typing import TypeVar
 
 import msgspec
 
+from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.terms import Executed
 from amends.core.vocabularies.http import VOCABULARY
 from amends.errors.base import FaultError
-from amends.http.answers import LOG, Answer, Settings, answer
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
-from amends.http.keys import Claim, Keys, Record, key_of
+from amends.http.idempotency_store import Claim, Keys, Record, key_of
+from amends.http.responses import LOG, Answer, Settings, answer
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
 from amends.stores.contract import Transaction

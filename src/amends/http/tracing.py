@@ -12,8 +12,8 @@ import sys
 from os import urandom
 from typing import Any
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 
 __all__ = ["current_span", "mark", "trace_id"]
 

@@ -13,11 +13,11 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from amends.process.ending import HeldSignals, end_group, ended
 from amends.process.feed import Feed
 from amends.process.finished import Finished
 from amends.process.pipes import OnOutput, Pipes
 from amends.process.spool import MAX_OUTPUT
+from amends.process.termination import HeldSignals, end_group, ended
 
 __all__ = ["Stop", "run_once"]
 

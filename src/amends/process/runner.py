@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
-from amends.core.given import in_seconds
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.core.validate import in_seconds
 from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed

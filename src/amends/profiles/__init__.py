@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import msgspec
 
-from amends.core.terms import Executed, Recovery
+from amends.core.enums import Executed, Recovery
 
 __all__ = ["NAMES", "Profile", "Row", "profile"]
 

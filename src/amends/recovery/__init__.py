@@ -16,9 +16,9 @@ from amends.recovery.health import Tuning
 from amends.recovery.history import Attempt
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
-from amends.recovery.reading import failed_answer
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.stepper import Stepper
+from amends.recovery.to_fault import failed_answer
 from amends.recovery.upstream import Snapshot, Upstream
 
 __all__ = [

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+    from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 
 __all__ = ["CLOCK", "Clock"]
 

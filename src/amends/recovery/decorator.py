@@ -7,10 +7,10 @@ from functools import wraps
 from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
+from amends.recovery.call_errors import refuse_coroutine
 from amends.recovery.clock import CLOCK
-from amends.recovery.misuse import refuse_coroutine
+from amends.recovery.perform import adrive, drive, failed_first
 from amends.recovery.plan import Options, Plan, plan_for
-from amends.recovery.pumps import adrive, drive, failed_first
 
 __all__ = ["recovering"]
 

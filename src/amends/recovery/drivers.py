@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.recovery.call_errors import refuse_coroutine, refuse_plain
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
-from amends.recovery.misuse import refuse_coroutine, refuse_plain
+from amends.recovery.perform import adrive, drive, failed_first
 from amends.recovery.plan import Hook, plan_for
-from amends.recovery.pumps import adrive, drive, failed_first
 from amends.recovery.upstream import Upstream
 
 __all__ = ["arecover", "recover"]

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from amends.core.decision import Decision
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 
 __all__ = ["Event", "EventHook", "add_hook", "remove_hook", "set_hooks"]
 

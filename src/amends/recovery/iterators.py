@@ -17,14 +17,14 @@ from typing import Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.recovery.flow import Flow
 from amends.recovery.history import Attempt
+from amends.recovery.operation_flow import Flow
+from amends.recovery.perform import aperform, perform
 from amends.recovery.plan import Hook, plan_for
-from amends.recovery.pumps import aperform, perform
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Send, Step, Steps
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiters import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 
 __all__ = ["Attempts", "Try", "attempts"]
 

@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
-from amends.core.given import check_kind
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
+from amends.core.validate import check_kind
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Hook", "Options", "Plan", "hearing", "plan_for"]
@@ -87,7 +87,7 @@ def plan_for(
     if fallbacks and not policy.fallback:
         policy = replace(policy, fallback=True)
     if examine is True:
-        from amends.recovery.reading import failed_answer
+        from amends.recovery.to_fault import failed_answer
 
         examine = failed_answer
     return Plan(

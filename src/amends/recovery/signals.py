@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.hints import usable
-from amends.core.terms import Recovery
 from amends.core.vocabulary import row_for
 
 __all__ = ["Signal", "signal_of"]

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.decision import Decision, State, decide, spent, too_late
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.terms import Action, Executed, Recovery
 from amends.core.vocabulary import row_for
 from amends.recovery.history import Attempt
 

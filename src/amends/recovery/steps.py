@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from amends.recovery.scope import Scope
-from amends.recovery.waiters import Waiter
+from amends.recovery.waiter import Waiter
 
 __all__ = ["Do", "Park", "Send", "Step", "Steps", "Wait", "WaiterMaker"]
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.recovery.flow import Flow
+from amends.recovery.operation_flow import Flow
+from amends.recovery.perform import aperform
 from amends.recovery.plan import Hook, plan_for
-from amends.recovery.pumps import aperform
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Send, Step
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiters import TaskWaiter
+from amends.recovery.waiter import TaskWaiter
 
 __all__ = ["arecover_stream"]
 

@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 
 from amends.core.backoff import Backoff
+from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.given import check_kind
 from amends.core.hints import usable
-from amends.core.terms import Executed
+from amends.core.validate import check_kind
 from amends.recovery.budget import Budget
 from amends.recovery.health import FLOWING, HELD, STATES, Health, Tuning
 from amends.recovery.renewal import Renewal, Turn
 from amends.recovery.signals import Signal, signal_of
-from amends.recovery.waiters import Waiter
+from amends.recovery.waiter import Waiter
 
 __all__ = ["Snapshot", "Upstream"]
 

@@ -17,16 +17,17 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from amends.stores.signal import Signal
-from amends.stores.values import Bounds, DeadTask, Entry, QueueSize, Row, Task
+from amends.stores.values import Bounds, DeadMessage, Entry, Message, QueueSize, Row
 from amends.stores.writers import LogWriter, QueueWriter, TableWriter, Transaction
 
 __all__ = [
     "Bounds",
-    "DeadTask",
+    "DeadMessage",
     "Entry",
     "Lease",
     "Log",
     "LogWriter",
+    "Message",
     "Queue",
     "QueueSize",
     "QueueWriter",
@@ -34,7 +35,6 @@ __all__ = [
     "Store",
     "Table",
     "TableWriter",
-    "Task",
     "Transaction",
 ]
 
@@ -266,11 +266,11 @@ class Queue(Protocol):
         """How full it is."""
         ...
 
-    def tasks(self) -> AsyncIterator[Task]:
+    def messages(self) -> AsyncIterator[Message]:
         """Everything in it except dead letters, in no promised order; not a snapshot."""
         ...
 
-    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
+    async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         """Up to `limit` dead letters."""
         ...
 

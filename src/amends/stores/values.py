@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Bounds", "DeadTask", "Entry", "QueueSize", "Row", "Task"]
+__all__ = ["Bounds", "DeadMessage", "Entry", "Message", "QueueSize", "Row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Message:
     """A task as an onlooker sees it."""
 
     id: str
@@ -54,7 +54,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadTask:
+class DeadMessage:
     """A task nobody will be given again unless it is revived."""
 
     id: str

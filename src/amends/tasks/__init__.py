@@ -22,10 +22,10 @@ from amends.tasks.context import Context
 from amends.tasks.documents import Metadata, Request, Response, Status
 from amends.tasks.fallbacks import Fallback, FallbackError, parse_fallbacks, read_fallbacks
 from amends.tasks.handle import Handle
-from amends.tasks.messages import Catalogue
+from amends.tasks.message_catalogue import Catalogue
 from amends.tasks.orchestrator import Orchestrator
 from amends.tasks.plan import Step, fan_out, graph, result_of, sequence
-from amends.tasks.reading import TaskNotFoundError
+from amends.tasks.task_reader import TaskNotFoundError
 from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook, set_hooks
 
 __all__ = [

@@ -16,14 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Executed, Recovery
 from amends.core.vocabulary import row_for
 from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
-from amends.serving.failures import ours
+from amends.serving.server_errors import ours
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability, called
 from amends.tasks.context import Context, Question

@@ -14,12 +14,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.terms import Executed
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
-from amends.recovery.reading import failed_answer, fault_of
-from amends.tasks.held import Kept
+from amends.recovery.to_fault import failed_answer, fault_of
+from amends.tasks.persistent_client import Kept
 
 __all__ = ["Connection", "Connections"]
 

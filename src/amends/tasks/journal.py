@@ -21,9 +21,9 @@ from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Ended, Record, Released
-from amends.tasks.listing import mend, row_of
-from amends.tasks.reading import PAGE, log_name
 from amends.tasks.state import TaskState
+from amends.tasks.task_index import mend, row_of
+from amends.tasks.task_reader import PAGE, log_name
 
 __all__ = ["Fenced", "Journal"]
 

@@ -17,8 +17,8 @@ import msgspec
 from amends.errors.task import CapabilityNotFoundError
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError, StoreError
-from amends.tasks.house import House
 from amends.tasks.plan import Step
+from amends.tasks.registry import House
 
 __all__ = ["Offers"]
 

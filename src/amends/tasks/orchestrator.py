@@ -25,21 +25,21 @@ from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError
 from amends.recovery.policies import TASK
 from amends.stores.contract import Store
-from amends.tasks import saying
+from amends.tasks import commands
 from amends.tasks.agent import Agent
+from amends.tasks.commands import say
 from amends.tasks.documents import Response, Status, seconds_of
 from amends.tasks.entries import Record
 from amends.tasks.handle import Handle
-from amends.tasks.house import House
-from amends.tasks.listing import Listing, listed
+from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
-from amends.tasks.reading import known, records_of
-from amends.tasks.requests import requested
-from amends.tasks.saying import say
+from amends.tasks.registry import House
 from amends.tasks.state import TaskState
-from amends.tasks.submitting import submit
-from amends.tasks.sweeping import forget
-from amends.tasks.waiting import Waiting
+from amends.tasks.submit import submit
+from amends.tasks.task_index import Listing, listed
+from amends.tasks.task_reader import known, records_of
+from amends.tasks.task_request import requested
+from amends.tasks.wait import Waiting
 from amends.tasks.worker import Worker
 
 __all__ = ["Orchestrator"]
@@ -259,7 +259,7 @@ class Orchestrator:
 
     async def cancel(self, id: str) -> Response:
         """Stop a task that is not over: what was done is undone. Of one that is over, nothing changes."""
-        return await self._say(id, saying.cancel)
+        return await self._say(id, commands.cancel)
 
     async def retry(self, id: str) -> Response:
         """
@@ -268,7 +268,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE when it did not fail.
         """
-        return await self._say(id, saying.retry)
+        return await self._say(id, commands.retry)
 
     async def answer(self, id: str, answer: Any, *, step: str | None = None) -> Response:
         """
@@ -277,7 +277,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE when nothing was asked.
         """
-        return await self._say(id, saying.answer, answer=answer, step=step)
+        return await self._say(id, commands.answer, answer=answer, step=step)
 
     async def verify(
         self, id: str, *, happened: bool, result: Any = None, step: str | None = None
@@ -289,7 +289,7 @@ class Orchestrator:
         Raises:
             FaultError: INVALID_FIELD_VALUE when no step is in doubt.
         """
-        return await self._say(id, saying.verify, happened=happened, result=result, step=step)
+        return await self._say(id, commands.verify, happened=happened, result=result, step=step)
 
     async def forget(self, id: str) -> None:
         """

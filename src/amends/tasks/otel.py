@@ -25,8 +25,8 @@ except ImportError as missing:
     raise ImportError("amends.tasks.otel needs an extra: pip install 'amends[otel]'") from missing
 
 from amends._version import __version__
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook

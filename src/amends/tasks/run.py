@@ -13,15 +13,15 @@ from typing import Any
 
 from amends.core.fault import Fault
 from amends.stores.contract import Lease
+from amends.tasks.attempts import Tries
 from amends.tasks.documents import Status
-from amends.tasks.ending import final_fault, interrupted, lost_workers
 from amends.tasks.entries import Ended, Finished, Record, Released, Taken, Undoing
-from amends.tasks.house import House
+from amends.tasks.events import tell, told
+from amends.tasks.final_faults import final_fault, interrupted, lost_workers
 from amends.tasks.journal import Journal
 from amends.tasks.progress import Progress
+from amends.tasks.registry import House
 from amends.tasks.state import TaskState
-from amends.tasks.telling import tell, told
-from amends.tasks.trying import Tries
 
 __all__ = ["Run"]
 

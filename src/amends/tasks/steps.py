@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Action, Recovery
 from amends.recovery.history import Attempt
 from amends.recovery.stepper import Stepper
 from amends.tasks import entries

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Recovery
 from amends.core.vocabulary import row_for
 
 __all__ = ["Kind", "TaskEvent", "TaskHook", "add_hook", "covering", "remove_hook", "set_hooks", "tell"]

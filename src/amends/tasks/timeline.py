@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from amends.core.decision import REASONS
-from amends.core.terms import Action
+from amends.core.enums import Action
 from amends.core.text import strip, truncate
 from amends.tasks import entries
 from amends.tasks.documents import stamp

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
-from amends.tasks.house import House
 from amends.tasks.journal import Fenced, Journal
-from amends.tasks.listing import mend
+from amends.tasks.maintenance import SWEEP, sweep
 from amends.tasks.offers import Offers
-from amends.tasks.reading import read
+from amends.tasks.registry import House
 from amends.tasks.run import Run
 from amends.tasks.state import TaskState
-from amends.tasks.sweeping import SWEEP, sweep
+from amends.tasks.task_index import mend
+from amends.tasks.task_reader import read
 
 __all__ = ["Worker"]
 

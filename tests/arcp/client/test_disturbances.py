@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 from amends.errors.arcp import (
     HeartbeatLostError,
 )
@@ -181,7 +181,7 @@ async def test_a_runtime_that_does_not_say_goodbye():
 
 async def test_leaving_a_runtime_that_says_nothing(monkeypatch):
     """Bounded."""
-    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+    monkeypatch.setattr("amends.arcp.client.session._GOODBYE", 0.05)
 
     async def script(peer):
         await peer.welcome()
@@ -193,7 +193,7 @@ async def test_leaving_a_runtime_that_says_nothing(monkeypatch):
 
 async def test_leaving_a_connection_that_is_full(monkeypatch):
     """What waits to be sent is given up."""
-    monkeypatch.setattr("amends.arcp.client.link._GOODBYE", 0.05)
+    monkeypatch.setattr("amends.arcp.client.session._GOODBYE", 0.05)
     deaf = asyncio.Event()
 
     async def script(peer):

@@ -62,7 +62,7 @@ async def test_silence_is_noticed():
 
 async def test_heartbeats_whose_interval_was_left_open(monkeypatch):
     """Agreed on is agreed on: silence is noticed all the same."""
-    monkeypatch.setattr("amends.arcp.client.link._INTERVAL", 0.02)
+    monkeypatch.setattr("amends.arcp.client.session._INTERVAL", 0.02)
 
     async def script(peer):
         await peer.welcome(token=None)

@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict
 
 from amends import Upstream
 from amends.bindings.a2a import Client
-from amends.bindings.a2a.hearing import http_client_of
+from amends.bindings.a2a.http_recorder import http_client_of
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.recovery import NONE
 from amends.testing import FakeClock

@@ -146,7 +146,7 @@ async def test_a_server_that_is_none_ends_within_the_deadline(kind):
 @pytest.mark.parametrize("path", [ONCE, STREAM], ids=str)
 async def test_an_answer_without_end_is_not_kept(path, monkeypatch):
     """The memory is ours."""
-    monkeypatch.setattr("amends.bindings.a2a.hearing.LARGEST", 1024 * 1024)
+    monkeypatch.setattr("amends.bindings.a2a.http_recorder.LARGEST", 1024 * 1024)
     kind = b"text/event-stream" if path.streaming else b"application/json"
     endless = _says(HTTP % (kind, b""), then=b"x" * 65536)
     async with rude(endless) as (base, _), client_for(base, path, policy=NONE) as client:

@@ -31,7 +31,7 @@ class OutOfStock(FaultError):
 
     code = "MCP_SHOP_OUT_OF_STOCK"
     recovery = "correctable"
-    vendor = "X_SHOP_OUT_OF_STOCK"
+    adcp_code = "X_SHOP_OUT_OF_STOCK"
 
 
 def poison(number):

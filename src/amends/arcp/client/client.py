@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from amends.arcp.client.failures import lost
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
-from amends.arcp.client.link import Link
+from amends.arcp.client.session import Link
+from amends.arcp.client.session_faults import lost
 from amends.arcp.client.settings import Settings
 from amends.arcp.client.tracing import current_trace_id
 from amends.arcp.wire import messages as m

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from amends._version import __version__
-from amends.arcp.client.failures import error_of, lost, received
+from amends.arcp.client.session_faults import error_of, lost, received
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, payload_of, read, read_payload, write
 from amends.arcp.wire import messages as m
-from amends.core.terms import Executed
+from amends.core.enums import Executed
 
 __all__ = ["Dial", "Opened", "Ticket", "open_session"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from amends.arcp.client.failures import received
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.job import Job
-from amends.arcp.client.requests import Requests
+from amends.arcp.client.pending_requests import Requests
+from amends.arcp.client.session_faults import received
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m

@@ -6,8 +6,8 @@ from typing import Any
 
 from amends.arcp.client.assembly import Assembly
 from amends.arcp.client.events import Event, Events
-from amends.arcp.client.failures import received, spoilt
 from amends.arcp.client.outcome import Outcome
+from amends.arcp.client.session_faults import received, spoilt
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m

@@ -6,7 +6,7 @@ from asyncio import Future, get_running_loop
 from collections.abc import Generator
 from typing import Any
 
-from amends.arcp.client.failures import error_of
+from amends.arcp.client.session_faults import error_of
 from amends.core.fault import Fault
 
 __all__ = ["Outcome"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from amends.arcp.client.failures import error_of, transient
+from amends.arcp.client.session_faults import error_of, transient
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.arcp import ResumeWindowExpiredError

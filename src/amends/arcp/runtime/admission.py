@@ -18,13 +18,13 @@ import msgspec
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
 from amends.arcp.runtime.credentials import Outstanding
-from amends.arcp.runtime.entries import Batch, Mark, Order, session_log
+from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.ledger import Also, conflicting, repeatable
 from amends.arcp.runtime.node import Ended
-from amends.arcp.runtime.ordering import accepted_payload, must_begin, ordered
 from amends.arcp.runtime.runner import conclude, keep, run
+from amends.arcp.runtime.submission import accepted_payload, must_begin, ordered
 from amends.arcp.wire import Envelope, Malformed, read_payload
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import ConflictError
@@ -59,7 +59,7 @@ async def submit(session: Session, message: Envelope) -> None:
     minted = await _provisioned(session, order)
     for _ in range(_TRIES):
         # Where that saves a wait, the session's listening is written down together with the job.
-        entry = Batch(session.next_event, attached=((order.job_id, 2, SUBMITTED),))
+        entry = SessionEntry(session.next_event, attached=((order.job_id, 2, SUBMITTED),))
         claimed = session.claim()
         try:
             job = await place(node, order, also=partial(session.note, entry=entry) if claimed else None)
@@ -92,7 +92,7 @@ async def submit(session: Session, message: Envelope) -> None:
     raise InternalError("The key is contended: submit again")
 
 
-async def place(node: Node, order: Order, *, child: bool = False, also: Also = None) -> Job | None:
+async def place(node: Node, order: JobSpec, *, child: bool = False, also: Also = None) -> Job | None:
     """
     Write a job down: begun here where there is room (a delegated one needs none: its parent waits for it), else queued.
 
@@ -122,20 +122,20 @@ async def place(node: Node, order: Order, *, child: bool = False, also: Also = N
     finally:
         node.placing.discard(order.job_id)
     if here and agent is not None:
-        return begin(node, order, agent, Mark("accepted", 1, 1, node.id, order.created), 1)
+        return begin(node, order, agent, JobEntry("accepted", 1, 1, node.id, order.created), 1)
     node.quota.ended(order.principal)
     _queued(node, order)
     return None
 
 
-def begin(node: Node, order: Order, agent: Agent, mark: Mark, last: int) -> Job:
+def begin(node: Node, order: JobSpec, agent: Agent, mark: JobEntry, last: int) -> Job:
     """A run that was written down, and has its place."""
     job = Job(node, order, agent, run=mark.run, epoch=mark.epoch, last=last)
     node.begun(job)
     return job
 
 
-def _queued(node: Node, order: Order) -> None:
+def _queued(node: Node, order: JobSpec) -> None:
     node.quota.queued(order.principal)
     node.backlog.add(order.agent)
     node.wanted.set()
@@ -148,7 +148,7 @@ def _here(node: Node, reference: str) -> Agent | None:
 # -- what is there already
 
 
-async def _join(session: Session, message: Envelope, order: Order) -> bool:
+async def _join(session: Session, message: Envelope, order: JobSpec) -> bool:
     """Lead a submission to the job its key stands for; False when there is none."""
     node = session.node
     ledger = node.ledger
@@ -231,14 +231,14 @@ async def _run_again(session: Session, message: Envelope, job: Job, feed: Feed) 
     await run(job)
 
 
-async def _provisioned(session: Session, order: Order) -> Outstanding | None:
+async def _provisioned(session: Session, order: JobSpec) -> Outstanding | None:
     node = session.node
     if node.credentials is None or "provisioned_credentials" not in session.features:
         return None
     return await node.credentials.issue(order)
 
 
-async def _outcome(session: Session, job_id: str, last: int, mark: Mark) -> int:
+async def _outcome(session: Session, job_id: str, last: int, mark: JobEntry) -> int:
     """Where the outcome of a job begins in its log: at its end, or where the chunks of its result may be."""
     if mark.kind != "result" or "result_id" not in msgspec.json.decode(mark.payload):
         return last
@@ -249,7 +249,7 @@ async def _outcome(session: Session, job_id: str, last: int, mark: Mark) -> int:
     return 1
 
 
-async def spent(node: Node, order: Order) -> Budget:
+async def spent(node: Node, order: JobSpec) -> Budget:
     """What its runs so far have left of a job's budget: what is spent is spent."""
     budget = Lease(order.grants).budget
     if budget.left:
@@ -268,7 +268,7 @@ async def spent(node: Node, order: Order) -> Budget:
 def _tell(
     session: Session,
     message: Envelope,
-    order: Order,
+    order: JobSpec,
     feed: Feed,
     *,
     waiting: bool = False,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.arcp.runtime.entries import CANCELS, CONTROL, Control, Mark, Order, encode
+from amends.arcp.runtime.entries import CANCELS, CONTROL, Control, JobEntry, JobSpec, encode
 from amends.arcp.runtime.node import Ended
 from amends.arcp.runtime.runner import error_payload, keep
 from amends.errors.arcp import CancelledError, InvalidRequestError
@@ -35,7 +35,7 @@ def cancellation(reason: str | None) -> CancelledError:
     return CancelledError("The job was cancelled", details=details)
 
 
-async def cancel(node: Node, order: Order, reason: str | None) -> None:
+async def cancel(node: Node, order: JobSpec, reason: str | None) -> None:
     """
     See to it that a job ends.
 
@@ -61,11 +61,11 @@ async def cancel(node: Node, order: Order, reason: str | None) -> None:
             return
 
 
-async def end_waiting(node: Node, order: Order, tail: tuple[int, Mark], error: CancelledError) -> bool:
+async def end_waiting(node: Node, order: JobSpec, tail: tuple[int, JobEntry], error: CancelledError) -> bool:
     """End a job nobody works on; False when somebody has taken it."""
     last, before = tail
     payload, status = error_payload(error.fault, before.run, node.limits.event_bytes)
-    mark = Mark("error", before.run, before.epoch + 1, "", time.time(), msgspec.Raw(payload))
+    mark = JobEntry("error", before.run, before.epoch + 1, "", time.time(), msgspec.Raw(payload))
     try:
         await node.ledger.end(order, [mark], last, status, before.node)
     except ConflictError:

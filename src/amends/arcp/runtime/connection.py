@@ -13,10 +13,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.admission import submit
-from amends.arcp.runtime.greeting import welcomed
+from amends.arcp.runtime.handshake import welcomed
 from amends.arcp.runtime.noticing import Noticing
 from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.requests import HANDLERS, Handler
+from amends.arcp.runtime.session_requests import HANDLERS, Handler
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, read, write
 from amends.errors import FaultError

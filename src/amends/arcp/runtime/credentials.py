@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from amends.arcp.runtime.entries import Mark, Order, encode
+from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
 from amends.arcp.wire import text_of
 
 __all__ = [
@@ -107,7 +107,7 @@ def on_wire(credential: Credential) -> dict[str, Any]:
     return members
 
 
-def grant_of(order: Order) -> Grant:
+def grant_of(order: JobSpec) -> Grant:
     """What a provider is told of a job."""
     return Grant(
         job_id=order.job_id,
@@ -119,12 +119,12 @@ def grant_of(order: Order) -> Grant:
     )
 
 
-def carries_secret(mark: Mark) -> bool:
+def carries_secret(mark: JobEntry) -> bool:
     """Whether an event tells a credential's new value."""
     return mark.kind == "event" and _ROTATED in bytes(mark.payload)
 
 
-def discreet(mark: Mark) -> Mark:
+def discreet(mark: JobEntry) -> JobEntry:
     """An entry as others than the job's submitter are sent it (14): that a credential has a new value, not which."""
     if not carries_secret(mark):
         return mark
@@ -133,4 +133,4 @@ def discreet(mark: Mark) -> Mark:
     if event.get("kind") != "status" or body.get("phase") != ROTATED:
         return mark
     body.pop("value", None)
-    return Mark(mark.kind, mark.run, mark.epoch, mark.node, mark.at, msgspec.Raw(encode(event)))
+    return JobEntry(mark.kind, mark.run, mark.epoch, mark.node, mark.at, msgspec.Raw(encode(event)))

@@ -19,10 +19,10 @@ from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.admission import place, spent
 from amends.arcp.runtime.agents import resolve
-from amends.arcp.runtime.assembling import assembled
-from amends.arcp.runtime.entries import Mark, Order, encode
-from amends.arcp.runtime.ordering import accepted_payload
+from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
+from amends.arcp.runtime.result_assembly import assembled
 from amends.arcp.runtime.runner import run
+from amends.arcp.runtime.submission import accepted_payload
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
@@ -68,7 +68,7 @@ async def delegated(
     except ARCPError as refusal:
         # R8: it is told on the job that asked, and the agent decides.
         raise context.refused(refusal, delegate_id) from None
-    order = Order(
+    order = JobSpec(
         job_id=new_id("job"),
         principal=job.order.principal,
         session=job.order.session,
@@ -107,7 +107,7 @@ def _narrowed(job: Job, name: str, request: dict[str, Any], constraints: Any) ->
     return narrowed
 
 
-async def _done(job: Job, order: Order) -> tuple[Mark, Budget]:
+async def _done(job: Job, order: JobSpec) -> tuple[JobEntry, Budget]:
     """Have the child run, here or elsewhere, and wait for its end."""
     node = job.node
     minted = None if node.credentials is None else await node.credentials.issue(order)
@@ -118,7 +118,7 @@ async def _done(job: Job, order: Order) -> tuple[Mark, Budget]:
     if child is not None:
         if node.credentials is not None and minted is not None:
             node.credentials.give(child, minted)
-        waiter: asyncio.Future[Mark] = node.loop.create_future()
+        waiter: asyncio.Future[JobEntry] = node.loop.create_future()
         child.waiters.append(waiter)
         node.spawn(run(child))
         await asyncio.wait([waiter])
@@ -132,7 +132,7 @@ async def _done(job: Job, order: Order) -> tuple[Mark, Budget]:
         await asyncio.sleep(_PAUSE)
 
 
-async def _outcome(node: Node, order: Order, end: Mark) -> Any:
+async def _outcome(node: Node, order: JobSpec, end: JobEntry) -> Any:
     """The child's result, put together from its chunks where it has some; or its error, raised."""
     payload = msgspec.json.decode(end.payload)
     if end.kind == "error":

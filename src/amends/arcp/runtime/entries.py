@@ -26,13 +26,13 @@ __all__ = [
     "KEYS",
     "NODES",
     "SESSIONS",
-    "Batch",
     "Control",
+    "JobEntry",
+    "JobSpec",
     "KeyRow",
     "Kind",
-    "Mark",
     "NodeRow",
-    "Order",
+    "SessionEntry",
     "SessionRow",
     "Summary",
     "digest",
@@ -83,7 +83,7 @@ def key_name(principal: str, key: str) -> str:
     return sha256(f"{principal}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Order(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What was asked for. The first entry of a job's log holds it, and it never changes."""
 
     job_id: str
@@ -105,7 +105,7 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     repeatable: bool = False
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An entry of a job's log."""
 
     kind: str
@@ -165,7 +165,7 @@ class SessionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     node: str = ""
 
 
-class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SessionEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
     An entry of a session's log: events in the order they were numbered, each pointing into its job's log.
 

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from amends.arcp.runtime.entries import FRAME_TYPES, Batch, Mark, job_log
+from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, job_log
 from amends.arcp.runtime.ledger import read_mark
 from amends.stores import StoreError
 from amends.stores.signal import Signal
@@ -66,7 +66,9 @@ class Feed:
         else:
             self._task = node.spawn(self._follow(node))
 
-    def claimed(self, first: int, marks: Sequence[Mark]) -> tuple[list[tuple[int, Mark]], Batch] | None:
+    def claimed(
+        self, first: int, marks: Sequence[JobEntry]
+    ) -> tuple[list[tuple[int, JobEntry]], SessionEntry] | None:
         """Take a job's last entries into its own transaction: what is to be sent, and how that is written down."""
         if any(mark.kind == "child" for mark in marks) or self.session.parted(marks[-1]) or self.guarded:
             return None
@@ -78,9 +80,9 @@ class Feed:
             if mark.kind in FRAME_TYPES and not self.session.refuses(mark)
         ]
         events = tuple((self.job_id, number, mark.kind != "event") for number, mark in told)
-        return told, Batch(self.session.next_event, events)
+        return told, SessionEntry(self.session.next_event, events)
 
-    def tell(self, told: Sequence[tuple[int, Mark]]) -> None:
+    def tell(self, told: Sequence[tuple[int, JobEntry]]) -> None:
         """It was written down: send it. It ends with the job."""
         session = self.session
         frames = [
@@ -90,7 +92,7 @@ class Feed:
         session.ended(self)
         session.noted(frames, len(frames))
 
-    def push(self, first: int, marks: Sequence[Mark]) -> None:
+    def push(self, first: int, marks: Sequence[JobEntry]) -> None:
         """Entries from number `first` on, in order."""
         self.next = first + len(marks)
         session = self.session
@@ -169,5 +171,5 @@ class Feed:
             return False
 
 
-def _belongs_to_outcome(mark: Mark) -> bool:
+def _belongs_to_outcome(mark: JobEntry) -> bool:
     return mark.kind != "event" or b'"kind":"result_chunk"' in bytes(mark.payload)[:64]

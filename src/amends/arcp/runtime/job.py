@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
-from amends.arcp.runtime.entries import Batch, Mark, Order, encode, session_log
-from amends.arcp.runtime.steps import Steps
+from amends.arcp.runtime.batch import Steps
+from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, encode, session_log
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
 from amends.errors.arcp import ARCPError, InternalError
@@ -69,7 +69,7 @@ class Job:
         "waiters",
     )
 
-    def __init__(self, node: Node, order: Order, agent: Agent, *, run: int, epoch: int, last: int) -> None:
+    def __init__(self, node: Node, order: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
         self.node = node
         self.order = order
         self.agent = agent
@@ -83,11 +83,11 @@ class Job:
         self.expired: ARCPError | None = None
         self.task: asyncio.Task[None] | None = None
         self.feeds: list[Feed] = []
-        self.outbox: list[Mark] = []
+        self.outbox: list[JobEntry] = []
         self.events = 0
         self.children: dict[str, None] = {}
         self.credentials: list[dict[str, Any]] | None = None
-        self.waiters: list[asyncio.Future[Mark]] = []
+        self.waiters: list[asyncio.Future[JobEntry]] = []
         self.result_id: str | None = None
         self._flushing = False
         self._held = 0
@@ -120,7 +120,7 @@ class Job:
         """Write down that another job works for this one, for whoever listens to this one."""
         self._put(self.mark("child", accepted))
 
-    def _put(self, mark: Mark) -> None:
+    def _put(self, mark: JobEntry) -> None:
         self.outbox.append(mark)
         self._held += len(mark.payload)
         if not self._flushing:
@@ -133,9 +133,9 @@ class Job:
             self._flushing = True
             self.node.promptly(self._flush())
 
-    def mark(self, kind: str, payload: bytes) -> Mark:
+    def mark(self, kind: str, payload: bytes) -> JobEntry:
         """An entry of this run."""
-        return Mark(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
+        return JobEntry(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
 
     async def room(self) -> None:
         """Wait while the store, or somebody who listens, cannot keep up. Whoever does not read is dropped in time."""
@@ -218,7 +218,7 @@ class Job:
                     waiter.set_result(marks[-1])
         return written
 
-    def _claimed(self, marks: list[Mark]) -> dict[Feed, tuple[list[tuple[int, Mark]], Batch]]:
+    def _claimed(self, marks: list[JobEntry]) -> dict[Feed, tuple[list[tuple[int, JobEntry]], SessionEntry]]:
         """The sessions that are told in the same transaction: those that have nothing else to number just now."""
         if not self.node.joins:
             return {}
@@ -229,7 +229,7 @@ class Job:
                 found[feed] = claim
         return found
 
-    def _committed(self, marks: list[Mark]) -> None:
+    def _committed(self, marks: list[JobEntry]) -> None:
         first = self.last + 1
         self.last += len(marks)
         for feed in tuple(self.feeds):

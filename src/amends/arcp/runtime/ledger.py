@@ -18,14 +18,15 @@ from contextlib import suppress
 
 import msgspec
 
+from amends.arcp.runtime.batch import Steps
 from amends.arcp.runtime.entries import (
     ACTIVE,
     CANCELS,
     JOBS,
     KEYS,
+    JobEntry,
+    JobSpec,
     KeyRow,
-    Mark,
-    Order,
     Summary,
     digest,
     encode,
@@ -33,14 +34,13 @@ from amends.arcp.runtime.entries import (
     queue_of,
 )
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.steps import Steps
 from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
 __all__ = ["Ledger", "conflicting", "read_mark", "repeatable", "summary_of"]
 
-_read_mark = msgspec.json.Decoder(Mark).decode
-_read_order = msgspec.json.Decoder(Order).decode
+_read_mark = msgspec.json.Decoder(JobEntry).decode
+_read_order = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _read_key = msgspec.json.Decoder(KeyRow).decode
 _PAGE = 512
@@ -49,12 +49,12 @@ Also = Callable[[Steps], None] | None
 """Steps of somebody else's in the same transaction."""
 
 
-def read_mark(value: bytes) -> Mark:
+def read_mark(value: bytes) -> JobEntry:
     """An entry of a job's log, as written."""
     return _read_mark(value)
 
 
-def summary_of(order: Order, status: str, run: int, *, ended: float = 0.0, last: int = 0) -> Summary:
+def summary_of(order: JobSpec, status: str, run: int, *, ended: float = 0.0, last: int = 0) -> Summary:
     """The row that shows a job in listings."""
     return Summary(
         job_id=order.job_id,
@@ -84,7 +84,7 @@ class Ledger:
 
     # -- reading
 
-    async def order(self, job_id: str) -> Order | None:
+    async def order(self, job_id: str) -> JobSpec | None:
         """What was asked for, or None where there is no such job."""
         try:
             first = await self.store.log(job_log(job_id)).read(1, limit=1)
@@ -93,12 +93,12 @@ class Ledger:
         mark = _read_mark(first[0].value) if first else None
         return _read_order(mark.payload) if mark is not None and mark.kind == "accepted" else None
 
-    async def tail(self, job_id: str) -> tuple[int, Mark] | None:
+    async def tail(self, job_id: str) -> tuple[int, JobEntry] | None:
         """The newest entry and its number, or None where there is no such job."""
         newest = await self.store.log(job_log(job_id)).tail()
         return None if newest is None else (newest.seq, _read_mark(newest.value))
 
-    async def standing(self, job_id: str) -> tuple[Order | None, tuple[int, Mark] | None]:
+    async def standing(self, job_id: str) -> tuple[JobSpec | None, tuple[int, JobEntry] | None]:
         """What was asked for, and the newest entry; where that is the first too, one look is enough."""
         tail = await self.tail(job_id)
         if tail is None:
@@ -118,7 +118,7 @@ class Ledger:
         except TrimmedError:
             return []
 
-    async def history(self, job_id: str) -> AsyncIterator[tuple[int, Mark]]:
+    async def history(self, job_id: str) -> AsyncIterator[tuple[int, JobEntry]]:
         """Every entry of a job's log."""
         start = 1
         while page := await self.entries(job_id, start):
@@ -150,7 +150,7 @@ class Ledger:
 
     # -- writing
 
-    async def accept(self, order: Order, *, here: bool, also: Also = None) -> None:
+    async def accept(self, order: JobSpec, *, here: bool, also: Also = None) -> None:
         """
         Write a new job down; `here`, this node runs it at once, else it waits in its queue.
 
@@ -194,7 +194,7 @@ class Ledger:
         job_id = _read_key(row.value).job_id
         try:
             await self.store.log(job_log(job_id)).append(
-                encode(Mark("annulled", 0, 0, "", time.time())), last=0
+                encode(JobEntry("annulled", 0, 0, "", time.time())), last=0
             )
         except ConflictError:
             if await self.order(job_id) is not None:
@@ -203,12 +203,12 @@ class Ledger:
             await self.store.table(KEYS).delete(key, revision=row.revision)
         return job_id
 
-    def accepted(self, order: Order, *, here: bool) -> Mark:
+    def accepted(self, order: JobSpec, *, here: bool) -> JobEntry:
         """The first entry of a job's log."""
         node, epoch = (self.node, 1) if here else ("", 0)
-        return Mark("accepted", 1, epoch, node, order.created, msgspec.Raw(encode(order)))
+        return JobEntry("accepted", 1, epoch, node, order.created, msgspec.Raw(encode(order)))
 
-    async def again(self, order: Order, tail: tuple[int, Mark], *, here: bool) -> Mark:
+    async def again(self, order: JobSpec, tail: tuple[int, JobEntry], *, here: bool) -> JobEntry:
         """
         Begin another run of a job that ended, behind the entry that was looked at. Returns what was written.
 
@@ -218,7 +218,7 @@ class Ledger:
         """
         last, before = tail
         epoch = before.epoch + 1
-        mark = Mark(
+        mark = JobEntry(
             "started" if here else "queued", before.run + 1, epoch, self.node if here else "", time.time()
         )
         steps = Steps()
@@ -233,7 +233,7 @@ class Ledger:
         await steps.commit(self.store)
         return mark
 
-    async def start(self, order: Order, tail: tuple[int, Mark]) -> Mark:
+    async def start(self, order: JobSpec, tail: tuple[int, JobEntry]) -> JobEntry:
         """
         Take a job from the queue, behind the entry that was looked at. Returns what was written.
 
@@ -242,7 +242,7 @@ class Ledger:
 
         """
         last, before = tail
-        mark = Mark("started", before.run, before.epoch + 1, self.node, time.time())
+        mark = JobEntry("started", before.run, before.epoch + 1, self.node, time.time())
         steps = Steps()
         steps.append(job_log(order.job_id), encode(mark), last=last)
         self._activate(steps, order, mark)
@@ -250,7 +250,7 @@ class Ledger:
         await steps.commit(self.store)
         return mark
 
-    async def requeue(self, order: Order, tail: tuple[int, Mark]) -> None:
+    async def requeue(self, order: JobSpec, tail: tuple[int, JobEntry]) -> None:
         """
         Put the run of a dead (or stopping) node back into the queue, fencing that node out.
 
@@ -259,7 +259,7 @@ class Ledger:
 
         """
         last, before = tail
-        mark = Mark("requeued", before.run, before.epoch + 1, "", time.time())
+        mark = JobEntry("requeued", before.run, before.epoch + 1, "", time.time())
         steps = Steps()
         steps.append(job_log(order.job_id), encode(mark), last=last)
         self._activate(steps, order, mark)
@@ -267,17 +267,17 @@ class Ledger:
         steps.retire(ACTIVE, self._active_key(order.job_id, before.node))
         await steps.commit(self.store)
 
-    async def put_in_queue(self, order: Order) -> None:
+    async def put_in_queue(self, order: JobSpec) -> None:
         """Make sure that a job that waits is in its queue: without transactions, a crash may have come in between."""
         await self.store.queue(queue_of(order.agent)).put(order.job_id.encode(), key=order.job_id)
 
-    async def note_owner(self, order: Order, mark: Mark) -> None:
+    async def note_owner(self, order: JobSpec, mark: JobEntry) -> None:
         """Write the row of a job that has not ended, as its log says: of the node that has it, or of the queue."""
         steps = Steps()
         self._activate(steps, order, mark)
         await steps.commit(self.store)
 
-    async def write(self, order: Order, marks: Sequence[Mark], last: int) -> None:
+    async def write(self, order: JobSpec, marks: Sequence[JobEntry], last: int) -> None:
         """
         Append events behind entry `last`; also of a job that is written down only now.
 
@@ -293,7 +293,7 @@ class Ledger:
         await steps.commit(self.store)
 
     async def end(
-        self, order: Order, marks: Sequence[Mark], last: int, status: str, owner: str, also: Also = None
+        self, order: JobSpec, marks: Sequence[JobEntry], last: int, status: str, owner: str, also: Also = None
     ) -> None:
         """
         Append what is left and the terminal entry behind entry `last`, and say so in the tables.
@@ -311,7 +311,7 @@ class Ledger:
             also(steps)
         await steps.commit(self.store)
 
-    async def mend(self, order: Order, tail: tuple[int, Mark], status: str, owner: str) -> None:
+    async def mend(self, order: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
         """Write the tables of a job whose log has ended; for nodes that died in between."""
         steps = Steps()
         self._settle(steps, order, tail[1], tail[0], status, owner)
@@ -329,14 +329,14 @@ class Ledger:
 
     # -- rows
 
-    def _activate(self, steps: Steps, order: Order, mark: Mark) -> None:
+    def _activate(self, steps: Steps, order: JobSpec, mark: JobEntry) -> None:
         status = "running" if mark.node else "pending"
         steps.put(
             ACTIVE, self._active_key(order.job_id, mark.node), encode(summary_of(order, status, mark.run))
         )
 
     def _settle(
-        self, steps: Steps, order: Order, mark: Mark, last: int, status: str, owner: str | None
+        self, steps: Steps, order: JobSpec, mark: JobEntry, last: int, status: str, owner: str | None
     ) -> None:
         row = summary_of(order, status, mark.run, ended=mark.at, last=last)
         steps.put(JOBS, self._ended_key(order), encode(row))
@@ -355,7 +355,7 @@ class Ledger:
         return f"{node or '-'}/{job_id}"
 
     @staticmethod
-    def _ended_key(order: Order) -> str:
+    def _ended_key(order: JobSpec) -> str:
         return f"{digest(order.principal)}/{order.job_id}"
 
 
@@ -366,7 +366,7 @@ def conflicting(row: KeyRow) -> DuplicateKeyError:
     )
 
 
-def repeatable(mark: Mark) -> bool:
+def repeatable(mark: JobEntry) -> bool:
     """Whether an ended run may be followed by another: it failed, says that a retry may help, and is not in doubt."""
     if mark.kind != "error":
         return False

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.runtime.agents import Agents, Offer, merged
+from amends.arcp.runtime.batch import done_at_once
 from amends.arcp.runtime.entries import NODES, NodeRow, encode
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.quota import Quota
 from amends.arcp.runtime.sessions import Sessions
-from amends.arcp.runtime.steps import done_at_once
 from amends.arcp.wire import new_id
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:
+    from amends.arcp.runtime.credential_lifecycle import Issued
     from amends.arcp.runtime.feeds import Feed
-    from amends.arcp.runtime.issuing import Issued
     from amends.arcp.runtime.session import Session
 
 __all__ = ["Ended", "Node"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.arcp.runtime.assembling import whole
 from amends.arcp.runtime.credentials import discreet
-from amends.arcp.runtime.entries import Batch, encode, job_log, session_log
+from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
 from amends.arcp.runtime.ledger import read_mark
+from amends.arcp.runtime.result_assembly import whole
 from amends.arcp.runtime.session import Session
 from amends.errors.arcp import InternalError, InvalidRequestError, ResumeWindowExpiredError
 from amends.stores import ConflictError, TrimmedError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "check", "fence", "find", "known", "replay"]
 
-_read_batch = msgspec.json.Decoder(Batch).decode
+_read_batch = msgspec.json.Decoder(SessionEntry).decode
 _PAGE = 256
 _TRIES = 64
 
@@ -40,7 +40,7 @@ class Place:
         """Number, job, number in the job's log."""
         self.feeds: dict[str, tuple[int, int]] = {}
 
-    def add(self, number: int, batch: Batch) -> None:
+    def add(self, number: int, batch: SessionEntry) -> None:
         """The next entry of its log."""
         if self.log_end == 0:
             # The oldest entry kept: the very first, or a snapshot.
@@ -100,7 +100,7 @@ async def fence(node: Node, session_id: str, place: Place) -> Place:
     log = node.store.log(session_log(session_id))
     for _ in range(_TRIES):
         feeds = tuple((job_id, start, mode) for job_id, (start, mode) in place.feeds.items())
-        entry = Batch(place.next_event, feeds=feeds)
+        entry = SessionEntry(place.next_event, feeds=feeds)
         try:
             place.log_end = await log.append(encode(entry), last=place.log_end)
         except ConflictError:

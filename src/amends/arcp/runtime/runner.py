@@ -126,7 +126,7 @@ def keep(node: Node, ended: Ended) -> None:
     kept, most = (node.ended, node.limits.finished) if ended.key is None else (node.keyed, node.limits.keyed)
     kept.append(ended)
     if len(kept) > most + _SLACK and not node.evicting:
-        from amends.arcp.runtime.keeper import evict
+        from amends.arcp.runtime.maintenance import evict
 
         node.spawn(evict(node))
 

@@ -14,14 +14,14 @@ from amends import stores
 from amends.arcp.runtime import connection as connections
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.auth import Authenticate, authenticator
+from amends.arcp.runtime.credential_lifecycle import Issued
 from amends.arcp.runtime.credentials import CredentialProvider
 from amends.arcp.runtime.dispatch import dispatch, rest
 from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import beat
-from amends.arcp.runtime.issuing import Issued
 from amends.arcp.runtime.job import RUNNING, Job
-from amends.arcp.runtime.keeper import in_doubt, inherit, listen, tend, vouch
 from amends.arcp.runtime.limits import Limits
+from amends.arcp.runtime.maintenance import heartbeat, in_doubt, inherit, listen, maintain
 from amends.arcp.runtime.node import Node
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
@@ -176,8 +176,8 @@ class Runtime:
         duties = [
             partial(dispatch, node, every),
             partial(beat, node),
-            partial(vouch, node),
-            partial(tend, node),
+            partial(heartbeat, node),
+            partial(maintain, node),
         ]
         if every is not None:
             duties.append(partial(listen, node, every))

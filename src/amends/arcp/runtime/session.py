@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from amends.arcp.runtime.assembling import streamed
 from amends.arcp.runtime.credentials import discreet
-from amends.arcp.runtime.entries import Mark
+from amends.arcp.runtime.delivery import Outgoing
+from amends.arcp.runtime.entries import JobEntry
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.numbering import Attached
-from amends.arcp.runtime.outgoing import Outgoing
 from amends.arcp.runtime.refusal import refusal
+from amends.arcp.runtime.result_assembly import streamed
+from amends.arcp.runtime.session_log import Attached
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
 from amends.errors.arcp import JobNotFoundError
@@ -74,7 +74,7 @@ class Session(Outgoing):
 
     # -- listening to jobs
 
-    def event(self, feed: Feed, number: int, mark: Mark) -> None:
+    def event(self, feed: Feed, number: int, mark: JobEntry) -> None:
         """Send an entry of a job's log, under the session's next number."""
         if self.refuses(mark):
             return
@@ -88,7 +88,7 @@ class Session(Outgoing):
         self._bytes += len(mark.payload)
         self._ring()
 
-    def refuses(self, mark: Mark) -> bool:
+    def refuses(self, mark: JobEntry) -> bool:
         """Whether an event belongs to a feature this session did not name."""
         return (
             bool(self._refused_kinds)
@@ -96,7 +96,7 @@ class Session(Outgoing):
             and bytes(mark.payload).startswith(self._refused_kinds)
         )
 
-    def parted(self, mark: Mark) -> bool:
+    def parted(self, mark: JobEntry) -> bool:
         """Whether it is the end of a streamed result that this session has to be sent whole."""
         return self._whole and streamed(mark)
 

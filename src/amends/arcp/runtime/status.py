@@ -9,7 +9,7 @@ import msgspec
 
 from amends.arcp.runtime.agents import merged
 from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
-from amends.arcp.runtime.keeper import waiting
+from amends.arcp.runtime.maintenance import waiting
 from amends.stores import Store
 
 __all__ = ["NodeStatus", "QueueStatus", "Status", "look"]

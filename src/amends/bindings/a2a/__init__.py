@@ -24,13 +24,13 @@ except ImportError as missing:
 
 if TYPE_CHECKING:
     from amends.bindings.a2a.client import Client
-    from amends.bindings.a2a.gate import reject
+    from amends.bindings.a2a.reject import reject
     from amends.bindings.a2a.server import guard
 
 __all__ = ["Client", "guard", "reject"]
 
 # Each half of the SDK takes a third of a second to import, and most programs need one.
-_HOMES = {"Client": "client", "guard": "server", "reject": "gate"}
+_HOMES = {"Client": "client", "guard": "server", "reject": "reject"}
 
 
 def __getattr__(name: str) -> Any:

@@ -41,11 +41,11 @@ from a2a.types.a2a_pb2 import (
     TaskState,
 )
 
-from amends.bindings.a2a.calling import READ, SAME, UNSAFE, Calls, copy_of
+from amends.bindings.a2a.calls import READ, SAME, UNSAFE, Calls, copy_of
 from amends.bindings.a2a.connection import Connection
+from amends.bindings.a2a.deadlines import Clock
 from amends.bindings.a2a.faults import Progress
-from amends.bindings.a2a.following import Follower
-from amends.bindings.a2a.waiting import Clock
+from amends.bindings.a2a.follow import Follower
 from amends.core.decision import decide
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy

@@ -12,9 +12,9 @@ from a2a.client import Client as SdkClient
 from a2a.client.interceptors import ClientCallInterceptor
 from a2a.types.a2a_pb2 import AgentCard
 
+from amends.bindings.a2a.deadlines import Clock
 from amends.bindings.a2a.faults import failure
-from amends.bindings.a2a.hearing import HEARD, Heard, http_client_of, listen
-from amends.bindings.a2a.waiting import Clock
+from amends.bindings.a2a.http_recorder import HEARD, Heard, http_client_of, listen
 from amends.core.policy import Policy
 
 __all__ = ["Connection"]

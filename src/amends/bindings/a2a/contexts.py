@@ -7,7 +7,7 @@ from typing import Any
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
 
-from amends.bindings.a2a.telling import protocol_error, refusal, said
+from amends.bindings.a2a.responses import protocol_error, refusal, said
 from amends.http.tracing import trace_id
 
 __all__ = ["GuardedContexts"]

@@ -17,7 +17,7 @@ from a2a.server.events.event_queue import QueueShutDown  # type: ignore[attr-def
 from a2a.types.a2a_pb2 import Message, Task, TaskState, TaskStatus, TaskStatusUpdateEvent
 from a2a.utils.errors import TaskNotCancelableError
 
-from amends.bindings.a2a.telling import LOG, failed_events, protocol_error, refusal, said, trace_of
+from amends.bindings.a2a.responses import LOG, failed_events, protocol_error, refusal, said, trace_of
 
 __all__ = ["GuardedExecutor"]
 

@@ -9,16 +9,16 @@ from a2a.client.errors import A2AClientError, A2AClientTimeoutError
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import A2AError
 
-from amends.bindings.a2a.hearing import Heard
+from amends.bindings.a2a.http_recorder import Heard
 from amends.carriers.extraction import extract
 from amends.carriers.layers import KEY
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
-from amends.core.terms import Executed, Recovery
 from amends.core.text import strip, truncate
 from amends.errors.base import FaultError
 from amends.foreign import from_exception
 from amends.foreign.codes import JSONRPC
-from amends.foreign.meaning import INVALID, LOST, fault_of
+from amends.foreign.outcomes import INVALID, LOST, fault_of
 
 __all__ = ["FAILED", "PENDING", "Progress", "failure"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.utils.errors import A2AError
 
-from amends.bindings.a2a.telling import protocol_error, refusal, said, trace_of
+from amends.bindings.a2a.responses import protocol_error, refusal, said, trace_of
 from amends.carriers.layers import KEY
 
 __all__ = ["GuardedHandler"]

@@ -21,8 +21,8 @@ except ImportError as missing:
     raise ImportError("amends.bindings.mcp needs an extra: pip install 'amends[mcp]'") from missing
 
 from amends.bindings.mcp.client import Client
-from amends.bindings.mcp.guarding import guard
-from amends.bindings.mcp.rejecting import Incoming, Rejection, reject
-from amends.bindings.mcp.witness import Witness
+from amends.bindings.mcp.guard import guard
+from amends.bindings.mcp.http_recorder import HttpRecorder
+from amends.bindings.mcp.reject import Incoming, Rejection, reject
 
-__all__ = ["Client", "Incoming", "Rejection", "Witness", "guard", "reject"]
+__all__ = ["Client", "HttpRecorder", "Incoming", "Rejection", "guard", "reject"]

@@ -8,14 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.bindings.mcp.tools import KEY, Promises
+from amends.core.enums import Executed
 from amends.core.operation import Operation
 from amends.core.policy import Policy
-from amends.core.terms import Executed
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
+from amends.recovery.perform import adrive, failed_first
 from amends.recovery.plan import plan_for
 from amends.recovery.policies import ADCP
-from amends.recovery.pumps import adrive, failed_first
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 

@@ -19,11 +19,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
 from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
-from amends.bindings.mcp.link import Link
-from amends.bindings.mcp.reading import error_of, failed_result, not_connected, untouched
-from amends.bindings.mcp.target import Target, cache_for
+from amends.bindings.mcp.client_errors import error_of, failed_result, not_connected, untouched
+from amends.bindings.mcp.connection_task import Link
+from amends.bindings.mcp.deadlines import Watch
 from amends.bindings.mcp.tools import Promises, every_tool, promises
-from amends.bindings.mcp.watch import Watch
+from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError

@@ -19,13 +19,13 @@ TOKEN = "AMENDS_RUNTIME_TOKEN"  # noqa: S105 - its name, not a token
 
 # action → (its module, what it does)
 ACTIONS = {
-    "serve": ("serving", "run agents for clients, on a WebSocket or on stdin and stdout"),
-    "worker": ("working", "run agents for the nodes that share a store; no connections"),
-    "submit": ("submitting", "submit a job and watch it to its end; Ctrl-C cancels it"),
-    "tail": ("watching", "watch a job of another session, from its first event"),
-    "cancel": ("cancelling", "cancel a job that `submit --detach` left"),
-    "jobs": ("listing", "the jobs you may see"),
-    "status": ("standing", "nodes, agents, queues and errors of the runtimes that share a store"),
+    "serve": ("serve", "run agents for clients, on a WebSocket or on stdin and stdout"),
+    "worker": ("worker", "run agents for the nodes that share a store; no connections"),
+    "submit": ("submit", "submit a job and watch it to its end; Ctrl-C cancels it"),
+    "tail": ("tail", "watch a job of another session, from its first event"),
+    "cancel": ("cancel", "cancel a job that `submit --detach` left"),
+    "jobs": ("jobs", "the jobs you may see"),
+    "status": ("status", "nodes, agents, queues and errors of the runtimes that share a store"),
 }
 
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _cancelled(args: argparse.Namespace, fault: Fault) -> int:
     """A job that was cancelled. To the command line an interrupted command says no more; here it is the answer."""
-    from amends.cli.answers import failure, failure_text
+    from amends.cli.documents import failure, failure_text
     from amends.commands.console import wants_json
 
     if wants_json(args):

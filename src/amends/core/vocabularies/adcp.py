@@ -11,7 +11,7 @@ Code, recovery and order are the publication's (3.2.4, A13); the words are ours.
 
 from __future__ import annotations
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabulary import Row, Vocabulary, table
 
 __all__ = ["CODE", "ROWS", "VENDOR", "VOCABULARY", "check_code", "is_standard_code", "is_vendor_code"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
 from amends.core.vocabulary import Row, Vocabulary, table
 

@@ -7,7 +7,7 @@ terminal outside HTTP and may always have had its effect.
 
 from __future__ import annotations
 
-from amends.core.terms import Actor, Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.vocabulary import EVERYDAY, Row, Vocabulary, table
 
 __all__ = ["ROWS", "VOCABULARY"]

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from amends.demo.world import Scene
+from amends.demo.call_record import Scene
 
 __all__ = ["serving"]
 

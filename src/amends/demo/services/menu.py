@@ -7,8 +7,8 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from amends.demo.story import Late
-from amends.demo.world import Scene
+from amends.demo.call_record import Scene
+from amends.demo.scenario import Late
 from amends.errors.adcp import RateLimitedError
 
 __all__ = ["serving"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.demo.story import Late, Wrong
-from amends.demo.world import Scene
+from amends.demo.call_record import Scene
+from amends.demo.scenario import Late, Wrong
 from amends.errors.adcp import RateLimitedError, ValidationError
 
 __all__ = ["server"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.demo.story import Late
-from amends.demo.world import Scene, World
+from amends.demo.call_record import Scene, World
+from amends.demo.scenario import Late
 from amends.errors import RateLimitedError
 
 __all__ = ["app"]

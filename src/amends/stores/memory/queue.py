@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_limit, check_seconds
-from amends.stores.contract import DeadTask, QueueSize, Task
-from amends.stores.memory.tasks import QueueState, Taken, checked_put
+from amends.stores.contract import DeadMessage, Message, QueueSize
+from amends.stores.memory.queue_state import QueueState, Taken, checked_put
 
 if TYPE_CHECKING:
     from amends.stores.memory.store import MemoryStore
@@ -62,11 +62,11 @@ class MemoryQueue:
     async def size(self) -> QueueSize:
         return self.state().size()
 
-    async def tasks(self) -> AsyncIterator[Task]:
-        for task in self.state().tasks():
+    async def messages(self) -> AsyncIterator[Message]:
+        for task in self.state().messages():
             yield task
 
-    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
+    async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         return self.state().dead(check_limit(limit))
 
     async def revive(self, id: str) -> bool:
@@ -74,7 +74,7 @@ class MemoryQueue:
         self.changed()
         return revived
 
-    async def restore_dead(self, letter: DeadTask) -> None:
+    async def restore_dead(self, letter: DeadMessage) -> None:
         self.state().restore_dead(letter)
 
     async def discard(self, id: str) -> bool:

@@ -15,7 +15,7 @@ from amends.stores.arguments import check_key, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Bounds, Entry, Row
 from amends.stores.errors import ConflictError, TrimmedError
-from amends.stores.memory.tasks import QueueState
+from amends.stores.memory.queue_state import QueueState
 
 __all__ = ["LogState", "State", "TableState", "checked_append"]
 

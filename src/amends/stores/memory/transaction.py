@@ -10,8 +10,8 @@ from amends.stores.arguments import check_key, check_name, check_seconds, check_
 from amends.stores.contract import Bounds, Lease, Row
 from amends.stores.errors import UnsupportedError
 from amends.stores.memory.queue import MemoryLease
+from amends.stores.memory.queue_state import QueueState, checked_put
 from amends.stores.memory.state import LogState, State, TableState, checked_append
-from amends.stores.memory.tasks import QueueState, checked_put
 
 __all__ = ["MemoryTableWriter", "MemoryTransaction"]
 

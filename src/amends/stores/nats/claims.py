@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from amends.stores.nats.messages import Stored, latest
-from amends.stores.nats.refusal import ApiError
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.stored_messages import Stored, latest
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import token
 

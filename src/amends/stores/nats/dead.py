@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from amends.stores.contract import DeadTask
-from amends.stores.nats.messages import Stored, latest
-from amends.stores.nats.refusal import ApiError
+from amends.stores.contract import DeadMessage
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.scan import sweep
+from amends.stores.nats.stored_messages import Stored, latest
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
-from amends.stores.nats.sweeps import sweep
 
 __all__ = ["DeadLetters"]
 
@@ -32,14 +32,14 @@ class DeadLetters:
             headers[_KEY] = key
         await self._streams.publish(STATE, STATE, f"{self._below}.{id}", value, headers)
 
-    async def get(self, id: str) -> DeadTask | None:
+    async def get(self, id: str) -> DeadMessage | None:
         """One of them, or None."""
         if not _ID_TEXT.fullmatch(id):
             return None
         stored = await latest(self._streams, STATE, STATE, f"{self._below}.{id}")
         return None if stored is None else _letter(stored)
 
-    async def some(self, limit: int) -> list[DeadTask]:
+    async def some(self, limit: int) -> list[DeadMessage]:
         """Up to `limit` of them, the oldest first."""
         letters: list[Stored] = []
         async for stored in sweep(self._streams, STATE, STATE, [f"{self._below[1:]}.>"]):
@@ -79,9 +79,9 @@ class DeadLetters:
                 raise
 
 
-def _letter(stored: Stored) -> DeadTask:
+def _letter(stored: Stored) -> DeadMessage:
     key = stored.headers.get(_KEY)
-    return DeadTask(
+    return DeadMessage(
         stored.subject.rpartition(".")[2],
         None if key is None else from_header(key),
         stored.data,

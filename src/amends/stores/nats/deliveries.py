@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from amends.stores.errors import StoreClosedError
-from amends.stores.nats.answers import Answers, Inbox, header
-from amends.stores.nats.refusal import NobodyThereError
+from amends.stores.nats.api_errors import NobodyThereError
+from amends.stores.nats.replies import Answers, Inbox, header
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-    from amends.stores.nats.link import Link
-    from amends.stores.nats.wire import Message
+    from amends.stores.nats.connection import Link
+    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["Deliveries"]
 
@@ -43,7 +43,7 @@ class Deliveries:
         patience: float,
         expires: float,
         ended: list[str] | None = None,
-    ) -> AsyncGenerator[Message, None]:
+    ) -> AsyncGenerator[RawMessage, None]:
         """
         Up to `batch` deliveries of a consumer, for one pull request; heartbeats only prove that it lives.
 
@@ -74,7 +74,9 @@ class Deliveries:
         finally:
             self._give_back(inbox, answers, expires, complete=complete)
 
-    async def one(self, subject: str, payload: bytes, *, patience: float, expires: float) -> Message | None:
+    async def one(
+        self, subject: str, payload: bytes, *, patience: float, expires: float
+    ) -> RawMessage | None:
         """
         One delivery of a consumer, or None when there is none; `many` without its machinery, for takes.
 

@@ -14,7 +14,7 @@ from amends.stores.nats.subjects import from_header
 
 if TYPE_CHECKING:
     from amends.stores.nats.queue import NatsQueue
-    from amends.stores.nats.wire import Message
+    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["KEY", "NatsLease"]
 
@@ -25,7 +25,7 @@ class NatsLease:
     """See `contract.Lease`."""
 
     def __init__(
-        self, queue: NatsQueue, message: Message, task: int, attempt: int, revision: int, until: float
+        self, queue: NatsQueue, message: RawMessage, task: int, attempt: int, revision: int, until: float
     ) -> None:
         self._queue = queue
         self._message = message

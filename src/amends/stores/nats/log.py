@@ -10,8 +10,8 @@ from contextlib import aclosing, asynccontextmanager
 from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
-from amends.stores.nats.messages import Stored, consume, from_delivery, latest, page, pull
-from amends.stores.nats.refusal import ApiError
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.stored_messages import Stored, consume, from_delivery, latest, page, pull
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
 from amends.stores.signal import Signal

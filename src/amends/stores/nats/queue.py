@@ -16,19 +16,19 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
-from amends.stores.contract import DeadTask, QueueSize, Task
+from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import StoreError
+from amends.stores.nats.api_errors import ApiError, NobodyThereError
 from amends.stores.nats.claims import Claim, Claims, parsed
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
-from amends.stores.nats.messages import Stored, delivery, latest, page, pull_one
-from amends.stores.nats.refusal import ApiError, NobodyThereError
+from amends.stores.nats.scan import sweep
+from amends.stores.nats.stored_messages import Stored, delivery, latest, page, pull_one
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
-from amends.stores.nats.sweeps import sweep
 
 if TYPE_CHECKING:
-    from amends.stores.nats.wire import Message
+    from amends.stores.nats.wire import RawMessage
 
 __all__ = ["NatsQueue"]
 
@@ -140,7 +140,7 @@ class NatsQueue:
             return
         self._ready = True
 
-    async def _claimed(self, message: Message) -> NatsLease | None:
+    async def _claimed(self, message: RawMessage) -> NatsLease | None:
         """Claim the task a delivery is a hint of; or see that it gets where it belongs."""
         claiming = asyncio.ensure_future(self._claim(message))
         try:
@@ -149,7 +149,7 @@ class NatsQueue:
             await asyncio.shield(self._abandon(claiming, message))
             raise
 
-    async def _claim(self, message: Message) -> NatsLease | None:
+    async def _claim(self, message: RawMessage) -> NatsLease | None:
         task, stored_at, deliveries = delivery(message.reply)
         headers = message.headers
         early = await self._early(headers, stored_at)
@@ -189,12 +189,12 @@ class NatsQueue:
     async def _now(self) -> float:
         return await self.link.server_time(self.streams.stream("queue", self.name))
 
-    def _hand_back(self, message: Message, delay: float) -> None:
+    def _hand_back(self, message: RawMessage, delay: float) -> None:
         # A little late rather than a little early: too early costs another round.
         body = json.dumps({"delay": int(delay * 1e9) + 2_000_000}).encode()
         self.link.tell(message.reply, b"-NAK " + body)
 
-    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: Message) -> None:
+    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: RawMessage) -> None:
         """
         Undo the claim of a worker that was cancelled while it was made, and let the next one have the task at once.
 
@@ -208,7 +208,7 @@ class NatsQueue:
             await self.claims.change(int(lease.id), lease.epoch, "free", lease.attempt - 1)
             self.link.tell(message.reply, b"-NAK")
 
-    async def _bury(self, task: int, claim: Claim, message: Message, reason: str) -> None:
+    async def _bury(self, task: int, claim: Claim, message: RawMessage, reason: str) -> None:
         revision: int | None = claim.revision
         if claim.state != "dying":
             revision = await self.claims.change(task, claim.revision, "dying", claim.attempts, reason=reason)
@@ -218,7 +218,7 @@ class NatsQueue:
         await self.finish_burying(task, revision, claim.attempts, message, reason)
 
     async def finish_burying(
-        self, task: int, revision: int, attempts: int, message: Message, reason: str
+        self, task: int, revision: int, attempts: int, message: RawMessage, reason: str
     ) -> None:
         """From "dying" on it is only carried through, by whoever gets the hint next if need be."""
         key = message.headers.get(KEY)
@@ -247,7 +247,7 @@ class NatsQueue:
                     yield stored, claim
             start = found[-1].seq + 1
 
-    async def tasks(self) -> AsyncIterator[Task]:
+    async def messages(self) -> AsyncIterator[Message]:
         async for stored, claim in self._all():
             key = stored.headers.get(KEY)
             now = await self._now()
@@ -255,7 +255,7 @@ class NatsQueue:
             leased = claim is not None and claim.state == "held" and claim.wait(now) > 0
             if claim is not None and claim.state == "free":
                 early = claim.wait(now)
-            yield Task(
+            yield Message(
                 str(stored.seq),
                 None if key is None else from_header(key),
                 stored.data,
@@ -266,7 +266,7 @@ class NatsQueue:
 
     async def size(self) -> QueueSize:
         ready = delayed = leased = 0
-        async for task in self.tasks():
+        async for task in self.messages():
             if task.leased:
                 leased += 1
             elif task.due_in > 0:
@@ -275,7 +275,7 @@ class NatsQueue:
                 ready += 1
         return QueueSize(ready, delayed, leased, await self._letters.count())
 
-    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
+    async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         return await self._letters.some(check_limit(limit))
 
     async def revive(self, id: str) -> bool:
@@ -285,7 +285,7 @@ class NatsQueue:
         await self._letters.remove(id)
         return True
 
-    async def restore_dead(self, letter: DeadTask) -> None:
+    async def restore_dead(self, letter: DeadMessage) -> None:
         key = None if letter.key is None else as_header(letter.key)
         await self._letters.add(f"copied-{letter.id}", letter.value, key, letter.attempts, letter.reason)
 

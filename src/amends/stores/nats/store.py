@@ -11,11 +11,11 @@ from amends.stores.address import Address
 from amends.stores.arguments import check_lease, check_name
 from amends.stores.contract import Transaction
 from amends.stores.errors import StoreError, UnsupportedError
-from amends.stores.nats.link import Link
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.connection import Link
+from amends.stores.nats.grouped_log import SharedLog, shared_names
 from amends.stores.nats.log import NatsLog
 from amends.stores.nats.queue import NatsQueue
-from amends.stores.nats.refusal import ApiError
-from amends.stores.nats.shared import SharedLog, shared_names
 from amends.stores.nats.streams import SHARED, Streams
 from amends.stores.nats.table import NatsTable
 

@@ -13,10 +13,10 @@ import time
 from typing import Any
 
 from amends.stores.errors import StoreUnavailableError
-from amends.stores.nats.bells import Bells
-from amends.stores.nats.link import Link
-from amends.stores.nats.places import Places
-from amends.stores.nats.refusal import ApiError
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.connection import Link
+from amends.stores.nats.log_positions import Places
+from amends.stores.nats.notifications import Bells
 from amends.stores.nats.subjects import token
 
 __all__ = ["SHARED", "STATE", "Streams"]

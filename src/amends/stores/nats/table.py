@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator
 from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.nats.messages import Stored, latest
-from amends.stores.nats.refusal import ApiError
+from amends.stores.nats.api_errors import ApiError
+from amends.stores.nats.scan import sweep
+from amends.stores.nats.stored_messages import Stored, latest
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header, key_filters, key_subject
-from amends.stores.nats.sweeps import sweep
 
 __all__ = ["NatsTable"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["Message", "Wire"]
+__all__ = ["RawMessage", "Wire"]
 
 _log = logging.getLogger("amends.stores")
 _END = b"\r\n"
@@ -28,7 +28,7 @@ _NONSENSE = b"?\r\n"
 _PUT_OFF = 3
 
 
-class Message:
+class RawMessage:
     """What was heard."""
 
     __slots__ = ("_head", "_headers", "data", "reply", "subject")
@@ -48,7 +48,7 @@ class Message:
         return self._headers
 
 
-Hearing = Callable[[Message], None]
+Hearing = Callable[[RawMessage], None]
 
 
 class Wire:
@@ -214,7 +214,7 @@ class _Sieve:
             place = stop + 2
             hearing = self._hearing.get(number)
             if hearing is not None:
-                message = Message(
+                message = RawMessage(
                     subject, reply, bytes(found[begin + head : stop]), bytes(found[begin : begin + head])
                 )
                 try:

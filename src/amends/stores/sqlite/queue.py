@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
-from amends.stores.contract import DeadTask, QueueSize, Task
+from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.sqlite.access import ROOM, Rows
-from amends.stores.sqlite.tasks import PAGE, QueueRows, Taken
+from amends.stores.sqlite.queue_sql import PAGE, QueueRows, Taken
 from amends.stores.sqlite.threads import Later
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class SqliteQueue:
     async def size(self) -> QueueSize:
         return await self.access.read_much(self.rows.on(QueueRows.size))
 
-    async def tasks(self) -> AsyncIterator[Task]:
+    async def messages(self) -> AsyncIterator[Message]:
         after = 0
         while True:
             page = await self.access.read_much(self._page(after))
@@ -101,17 +101,17 @@ class SqliteQueue:
             if len(page) < PAGE:
                 return
 
-    def _page(self, after: int) -> Callable[[sqlite3.Connection], list[tuple[int, Task]]]:
+    def _page(self, after: int) -> Callable[[sqlite3.Connection], list[tuple[int, Message]]]:
         return self.rows.on(lambda rows: rows.page(after))
 
-    async def dead(self, *, limit: int = 100) -> list[DeadTask]:
+    async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         check_limit(limit)
         return await self.access.read_much(self.rows.on(lambda rows: rows.dead(limit)))
 
     async def revive(self, id: str) -> bool:
         return await self.access.write_elsewhere(self.rows.on(lambda rows: rows.revive(id)))
 
-    async def restore_dead(self, letter: DeadTask) -> None:
+    async def restore_dead(self, letter: DeadMessage) -> None:
         await self.access.write_elsewhere(self.rows.on(lambda rows: rows.restore_dead(letter)))
 
     async def discard(self, id: str) -> bool:

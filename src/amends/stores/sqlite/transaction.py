@@ -14,9 +14,9 @@ from amends.stores.contract import Lease
 from amends.stores.sqlite.access import NO_BOUND, Elsewhere
 from amends.stores.sqlite.log import LogRows
 from amends.stores.sqlite.queue import SqliteLease
+from amends.stores.sqlite.queue_sql import QueueRows
 from amends.stores.sqlite.schema import prepare
 from amends.stores.sqlite.table import TableRows
-from amends.stores.sqlite.tasks import QueueRows
 
 __all__ = ["SqliteTransaction", "joined"]
 

@@ -11,7 +11,7 @@ import msgspec
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context, Question
-from amends.tasks.held import Kept
+from amends.tasks.persistent_client import Kept
 
 __all__ = ["A2aAgent"]
 

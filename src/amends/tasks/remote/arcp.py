@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from amends.core.crosswalk import ORIGINAL
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
-from amends.core.terms import Executed, Recovery
 from amends.errors.base import FaultError
 from amends.errors.task import CapabilityNotFoundError
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
-from amends.tasks.held import Kept
+from amends.tasks.persistent_client import Kept
 
 __all__ = ["ArcpAgent"]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from amends.errors.base import FaultError
 from amends.recovery.policies import NONE
-from amends.recovery.reading import failed_answer
+from amends.recovery.to_fault import failed_answer
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context

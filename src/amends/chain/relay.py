@@ -1,0 +1,72 @@
+"""What was said below, told above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from amends.core.fault import Fault
+from amends.errors.base import FaultError
+from amends.foreign import from_upstream, from_upstreams
+from amends.foreign.rules import RULES, Rule
+from amends.serving.server_errors import fault_for, ours
+
+__all__ = ["gather", "relay", "relaying"]
+
+
+def relay(failure: Any, *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False) -> FaultError:
+    """
+    The error to raise for an upstream's failure.
+
+    Args:
+        failure: an exception, a Fault, or a response as `amends.extract` takes it.
+        rules: the table; yours in front: `(mine, *RULES)`.
+        caller_can_fix: our own caller wrote what was refused; only then is the answer correctable.
+
+    >>> relay({"status": 429, "headers": {}}).fault.retry_after
+    10.0
+    >>> relay(ConnectionRefusedError("billing.internal:8443"))
+    ServiceUnavailableError('The service is unavailable for now', code='SERVICE_UNAVAILABLE')
+
+    """
+    return _error(from_upstream(failure, caller_can_fix=caller_can_fix, rules=rules), failure)
+
+
+def gather(
+    failures: Iterable[Any], *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+) -> FaultError:
+    """
+    The error to raise when several upstreams failed: one for the whole, with each of them in `.fault.errors`.
+
+    A single failure is told as `relay` tells it.
+
+    >>> [part.code for part in gather([TimeoutError(), {"status": 429, "headers": {}}]).fault.errors]
+    ['SERVICE_UNAVAILABLE', 'RATE_LIMITED']
+
+    Raises:
+        ValueError: when there is none.
+
+    """
+    return _error(from_upstreams(failures, caller_can_fix=caller_can_fix, rules=rules), None)
+
+
+def relaying(
+    *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+) -> Callable[[BaseException], Fault]:
+    """What a guarded server says of exceptions: `relay`'s answer, except for errors raised on purpose."""
+    table = tuple(rules)
+
+    def told(exc: BaseException) -> Fault:
+        error = ours(exc)
+        if error is not None and error.fault.origin is None:
+            return fault_for(error)
+        return from_upstream(exc if error is None else error, caller_can_fix=caller_can_fix, rules=table)
+
+    return told
+
+
+def _error(fault: Fault, cause: Any) -> FaultError:
+    error = FaultError.from_fault(fault)
+    if isinstance(cause, BaseException):
+        error.__cause__ = cause
+    return error

@@ -1,0 +1,100 @@
+"""The faults a task ends with: a step's own, or what became of a plan, with what was kept and what was taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.crosswalk import transfer
+from amends.core.decision import Decision
+from amends.core.enums import Action, Executed, Recovery
+from amends.core.fault import Fault
+from amends.core.vocabulary import row_for
+from amends.dialects import task as dialect
+from amends.errors.base import FaultError
+from amends.tasks.entries import Failed
+from amends.tasks.state import TaskState
+
+__all__ = ["delegation_failed", "final_fault", "interrupted", "lost_workers"]
+
+_STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
+
+
+def final_fault(state: TaskState, cause: Fault | None) -> Fault:
+    """
+    What a failed task says.
+
+    Of a single step it is the step's own fault; of a plan COORDINATION_FAILED with the step's as its cause. `completed` holds
+    the results that stand, `undone` and `notUndone` the steps that were taken back, or should have been.
+    """
+    cause = cause or Fault(code="INTERNAL_ERROR", vocabulary="task")
+    undone: list[str] = []
+    left: list[str] = []
+    for name in state.done:
+        undo = state.steps[name].undo
+        if undo is not None:
+            (undone if undo.state == "done" else left).append(name)
+    kept: dict[str, Any] = {}
+    if undone:
+        kept["undone"] = undone
+    if left:
+        kept["notUndone"] = left
+    if state.head.single:
+        return replace(cause, details={**(cause.details or {}), **kept}) if kept else cause
+    failed = next(
+        (name for name, step in state.steps.items() if step.fault is not None and not step.plan.optional),
+        None,
+    )
+    return Fault(
+        code="COORDINATION_FAILED",
+        vocabulary="task",
+        message=row_for("task", "COORDINATION_FAILED").message,
+        recovery=cause.recovery,
+        executed=cause.executed if not state.done else Executed.MAYBE,
+        details={
+            **({"step": failed} if failed is not None else {}),
+            "cause": dialect.encode(cause),
+            "completed": {name: result for name, result in state.results.items() if name not in undone},
+            **kept,
+        },
+        errors=(cause,),
+        user_message=cause.user_message,
+        retry_after=cause.retry_after,
+    )
+
+
+def delegation_failed(cause: Fault, agent: str | None, capability: str) -> FaultError:
+    """DELEGATION_FAILED, carrying the cause: its recovery, its wait, and the tries that were made below."""
+    told: dict[str, Any] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
+    return FaultError.from_fault(
+        Fault(
+            code="DELEGATION_FAILED",
+            vocabulary="task",
+            message=row_for("task", "DELEGATION_FAILED").message,
+            recovery=cause.recovery,
+            executed=cause.executed,
+            details={key: value for key, value in told.items() if value is not None},
+            errors=(cause,),
+            retry_after=cause.retry_after,
+            attempt=cause.attempt,
+            user_message=cause.user_message,
+        )
+    )
+
+
+def interrupted(step: str, began: float, now: float) -> Failed:
+    """A try that was stopped because nobody wants it any more."""
+    fault = transfer(Fault(code="CANCELLED"), "task")
+    return Failed(at=now, step=step, began=began, fault=fault, decision=_STOPPED)
+
+
+def lost_workers(count: int) -> Fault:
+    """Too many workers were lost with this task: it may be what kills them."""
+    return Fault(
+        code="INTERNAL_ERROR",
+        vocabulary="task",
+        message="The task was given up: its workers did not survive it",
+        recovery=Recovery.TERMINAL,
+        details={"workersLost": count},
+    )

@@ -1,0 +1,107 @@
+"""What a person may write into a Fault, and what is refused at once."""
+
+import pytest
+
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault
+from amends.core.vocabularies.http import VOCABULARY as HTTP
+
+
+def test_words_are_taken_as_strings_or_members():
+    """recovery, executed and actor take their wire spelling."""
+    fault = Fault(code="X", recovery="terminal", executed="yes", actor="provider")
+    assert (fault.recovery, fault.executed, fault.actor) == (
+        Recovery.TERMINAL,
+        Executed.YES,
+        Actor.PROVIDER,
+    )
+    assert Fault(code="X", recovery=Recovery.TERMINAL, executed=Executed.YES, actor=Actor.PROVIDER) == fault
+
+
+@pytest.mark.parametrize("name", ["recovery", "executed", "actor"])
+@pytest.mark.parametrize("value", ["sometimes", "", 5, True, []])
+def test_other_words_are_refused(name, value):
+    """A closed word nobody knows is a mistake of ours, and said so."""
+    with pytest.raises((TypeError, ValueError)):
+        Fault(code="X", **{name: value})
+
+
+@pytest.mark.parametrize("code", ["", None, 5, b"X", ["X"]])
+def test_a_code_is_a_non_empty_string(code):
+    """There is no fault without a code."""
+    with pytest.raises(ValueError):
+        Fault(code=code)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("message", None),
+        ("message", 5),
+        ("vocabulary", 5),
+        ("retry_after", "5"),
+        ("retry_after", True),
+        ("strategy", 5),
+        ("max_retries", 1.5),
+        ("max_retries", True),
+        ("field", ["a"]),
+        ("details", []),
+        ("trace_id", 5),
+        ("doc_uri", b"x"),
+        ("type", 5),
+        ("title", 5),
+        ("status", "429"),
+        ("instance", 5),
+        ("intent", "x"),
+        ("user_message", 5),
+        ("attempt", "1"),
+        ("max_attempts", 2.0),
+        ("extensions", None),
+        ("extensions", []),
+        ("suggestions", [1]),
+        ("suggestions", 5),
+        ("errors", ["x"]),
+        ("errors", [{"code": "X"}]),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused(name, value):
+    """P8's writing half: a wrong-typed member can never be emitted, because it is never held."""
+    with pytest.raises(TypeError):
+        Fault(code="X", **{name: value})
+
+
+@pytest.mark.parametrize("wait", [float("nan"), float("inf"), -float("inf"), 10**400])
+def test_a_wait_is_finite(wait):
+    """A10: no producer can raise with a wait that is no number."""
+    with pytest.raises(ValueError):
+        Fault(code="X", retry_after=wait)
+
+
+@pytest.mark.parametrize("wait", [0, -5, 0.25, 86400])
+def test_any_finite_wait_is_kept(wait):
+    """A9: bounds apply when acting, not when a fault is made."""
+    assert Fault(code="X", retry_after=wait).retry_after == wait
+
+
+def test_a_lone_string_is_one_suggestion():
+    """People mean one suggestion, not its letters."""
+    assert Fault(code="X", suggestions="Wait").suggestions == ("Wait",)
+
+
+def test_suggestions_and_parts_may_come_from_anything_iterable():
+    """A list, a generator: all of it is kept, in order."""
+    child = Fault(code="Y")
+    fault = Fault(code="X", suggestions=(text for text in ("a", "b")), errors=iter([child]))
+    assert (fault.suggestions, fault.errors) == (("a", "b"), (child,))
+
+
+def test_the_status_fills_an_unknown_http_code():
+    """S1 has no codes: a status is a row too."""
+    assert Fault(code="QUOTA", vocabulary="http", status=429).recovery is Recovery.TRANSIENT
+    assert Fault(code="QUOTA", vocabulary="http", status=499).recovery is HTTP.status_row(400).recovery
+
+
+def test_an_unknown_vocabulary_is_filled_as_everyday():
+    """Vocabularies are open: one nobody registered still gives a usable fault."""
+    fault = Fault(code="TIMEOUT", vocabulary="somebody-elses")
+    assert (fault.vocabulary, fault.recovery) == ("somebody-elses", Recovery.TRANSIENT)
