@@ -1,22 +1,29 @@
-"""What may leave: redaction of what we say ourselves, warnings where details are promised."""
+"""The one way out: every field of a fault is made plain and redacted, or is listed as an exception."""
 
 import logging
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from types import MappingProxyType
 
-from amends.core.fault import Fault
+import pydantic
+import pytest
+
+from amends.core.fault import Fault, Origin
 from amends.core.redaction import URL_MEMBERS
-from amends.dialects.outgoing import checked, redacted, warned
+from amends.dialects import encode
+from amends.dialects.outgoing import FORMATS, check_adcp_details, outgoing
 
 LEAK = "connect to 10.0.0.5:5432 failed"
 
 
-def test_nothing_to_take_out_is_the_same_fault():
-    """A fault without free texts is handed on as it is."""
+def test_a_fault_without_leaks_is_returned_as_it_is():
+    """Nothing is copied where nothing changes."""
     fault = Fault(code="TIMEOUT", message="It took too long")
-    assert redacted(fault) is fault
+    assert outgoing(fault, "problem") is fault
 
 
-def test_every_free_text_is_looked_at():
-    """A19: message, title, what users are told, suggestions, details, extensions, and the parts."""
+def test_every_free_text_is_redacted():
+    """A19: message, title, user message, suggestions, details, extensions, and nested errors."""
     fault = Fault(
         code="TIMEOUT",
         message=LEAK,
@@ -27,29 +34,105 @@ def test_every_free_text_is_looked_at():
         extensions={"b": LEAK},
         errors=(Fault(code="X", message=LEAK),),
     )
-    clean = redacted(fault)
+    clean = outgoing(fault, "problem")
     texts = (clean.message, clean.title, clean.user_message, *clean.suggestions)
     assert not any("10.0.0.5" in text for text in (*texts, clean.details["a"][0], clean.extensions["b"]))
     assert "10.0.0.5" not in clean.errors[0].message
     assert all(clean.details[name] == LEAK for name in URL_MEMBERS)
-    assert fault.message == LEAK, "the fault itself is never changed"
+    assert fault.message == LEAK, "the fault itself does not change"
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_a_fault_received_in_the_format_is_passed_on_unchanged(format):
+    """Design section 6: a conformant upstream's error is never rewritten."""
+    fault = Fault(code="TIMEOUT", message=LEAK, details={"password": "x"}, origin=Origin(format))
+    assert outgoing(fault, format) is fault
+
+
+def test_identifiers_and_urls_lose_credentials_only():
+    """A dotted field is not a host name, and a documented URL is meant to be followed."""
+    fault = Fault(
+        code="VALIDATION_ERROR",
+        field="order.customer.com",
+        doc_uri="https://user:hunter2@docs.shop.example/errors/x?api_key=abc123def456",
+        instance="/srv/orders/7",
+        intent={"resource_id": "/srv/x"},
+    )
+    clean = outgoing(fault, "problem")
+    assert (clean.field, clean.instance, clean.intent) == (fault.field, fault.instance, fault.intent)
+    assert clean.doc_uri == "https://user:[redacted]@docs.shop.example/errors/x?api_key=[redacted]"
+
+
+def test_an_envelope_keeps_paths_and_loses_credentials():
+    """The reader started the command, so a path helps; a password helps nobody."""
+    fault = Fault(code="NOT_FOUND", message="/home/me/a.csv: no such file (password=hunter2)")
+    assert (
+        encode(fault, "envelope")["error"]["message"] == "/home/me/a.csv: no such file (password=[redacted])"
+    )
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+@dataclass
+class Range:
+    low: int
+    high: float
+
+
+class Item(pydantic.BaseModel):
+    name: str
+    secret: pydantic.SecretStr = pydantic.SecretStr("hunter2")
+
+
+@pytest.mark.parametrize("format", ["problem", "envelope", "adcp", "task", "arcp"])
+def test_details_are_plain_in_every_format(format):
+    """Enum members, dataclasses, models, sets and bytes are plain JSON; secrets in a model stay secret."""
+    details = {
+        "colour": Colour.RED,
+        "level": Level.HIGH,
+        "range": Range(1, float("inf")),
+        "item": Item(name="tea"),
+        "tags": {"b", "a"},
+        "raw": b"ok",
+        "view": MappingProxyType({1: "one"}),
+        "big": 10**400,
+        "odd": object(),
+    }
+    written = encode(Fault(code="CONFLICT", details=details), format)
+    assert written.get("error", written)["details"] == {
+        "colour": "red",
+        "level": 3,
+        "range": {"low": 1, "high": None},
+        "item": {"name": "tea", "secret": "[redacted]"},
+        "tags": ["a", "b"],
+        "raw": "ok",
+        "view": {"1": "one"},
+        "big": None,
+        "odd": "[redacted]",
+    }
 
 
 def test_a_warning_names_kinds_and_never_texts(caplog):
-    """Design 6: logged, left, and the log does not leak instead."""
+    """Design section 6: a task's details leave as raised; the log names the kind of leak, not the leak."""
     with caplog.at_level(logging.WARNING, logger="amends"):
-        warned(Fault(code="TIMEOUT", suggestions=(LEAK,), details={"a": LEAK}), "task")
-        warned(Fault(code="TIMEOUT", details={"a": object()}), "task")
-        warned(Fault(code="TIMEOUT"), "task")
+        outgoing(Fault(code="TIMEOUT", suggestions=(LEAK,), details={"a": LEAK}), "task")
+        outgoing(Fault(code="TIMEOUT", details={"a": object()}), "task")
+        outgoing(Fault(code="TIMEOUT"), "task")
     assert [record.args[:2] for record in caplog.records] == [("task", "TIMEOUT")]
     assert "10.0.0.5" not in caplog.text
 
 
 def test_details_that_are_not_as_recommended_are_logged(caplog):
-    """A14: checked on the producing side, by kind and never by refusing; nothing to say where there is nothing."""
+    """A14: a producer's details are checked and a difference is logged; the error is sent all the same."""
     with caplog.at_level(logging.WARNING, logger="amends"):
-        checked(Fault(code="RATE_LIMITED", vocabulary="adcp"))
-        checked(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": 100}))
+        check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp"))
+        check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": 100}))
         assert not caplog.records
-        checked(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": "many"}))
+        check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": "many"}))
     assert [record.levelname for record in caplog.records] == ["WARNING"]

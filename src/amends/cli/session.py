@@ -97,7 +97,7 @@ def conduct(
             tell(words)
         if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
             return code
-        return _fail(answer, fault, code, asked, _meta(tries, started, fault))
+        return _fail(answer, fault, code, asked, tries, started)
 
 
 def _verdict(ended: BaseException, reading: Reading | None, profile: str) -> Verdict:
@@ -118,9 +118,11 @@ def _succeed(answer: Answer | None, data: Any, meta: dict[str, Any]) -> int:
     return _deliver(answer, success(data, meta), 0, BROKEN_PIPE)
 
 
-def _fail(answer: Answer | None, fault: Fault, code: int, asked: Asked, meta: dict[str, Any]) -> int:
+def _fail(answer: Answer | None, fault: Fault, code: int, asked: Asked, tries: Tries, started: float) -> int:
     from amends.cli.documents import failure, failure_text
+    from amends.dialects.outgoing import outgoing
 
+    fault = outgoing(fault, "envelope")
     if not asked.for_program:
         failure_text(fault)
         return code
@@ -128,7 +130,7 @@ def _fail(answer: Answer | None, fault: Fault, code: int, asked: Asked, meta: di
         flush()  # what the command wrote itself stays where it is
         answer = Answer()
     # The answer may be lost with its reader; what failed still decides the exit code.
-    return _deliver(answer, failure(fault, meta, asked.output), code, code)
+    return _deliver(answer, failure(fault, _meta(tries, started, fault), asked.output), code, code)
 
 
 def _deliver(answer: Answer, document: bytes, code: int, unread: int) -> int:

@@ -23,7 +23,7 @@ from amends.core.hints import finite
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import compact, deep
 from amends.dialects import members
-from amends.dialects.outgoing import checked, redacted
+from amends.dialects.outgoing import check_adcp_details, outgoing
 
 __all__ = ["LOSSES", "MAX_ERROR_BYTES", "NAME", "SPEC", "decode", "encode", "valid"]
 
@@ -152,8 +152,8 @@ def encode(fault: Fault) -> dict[str, Any]:
     """
     own = fault.origin is None or fault.origin.dialect != NAME
     if own:
-        fault = redacted(fault)
-        checked(fault)
+        fault = outgoing(fault, NAME)
+        check_adcp_details(fault)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message, "recovery": _written(fault)}
     if fault.retry_after is not None:
         error["retry_after"] = _seconds(fault.retry_after) if own else fault.retry_after

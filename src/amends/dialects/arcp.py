@@ -16,7 +16,7 @@ from amends.core.enums import NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
-from amends.dialects.outgoing import warned
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
@@ -72,8 +72,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 
 def encode(fault: Fault) -> dict[str, Any]:
     """The error payload. Details leave as raised; what looks like a leak is logged as a warning."""
-    if fault.origin is None:
-        warned(fault, NAME)
+    fault = outgoing(fault, NAME)
     if fault.recovery is UNCERTAIN:
         retryable = VOCABULARY.row(fault.code).recovery is TRANSIENT
     else:

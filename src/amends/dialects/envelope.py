@@ -31,6 +31,7 @@ from amends.core.hints import finite
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members
+from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
@@ -222,8 +223,9 @@ def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Ex
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The whole envelope of a failure."""
-    return {"ok": False, "error": encode_error(fault), "meta": _meta(fault)}
+    """Return the whole envelope of a failure."""
+    fault = outgoing(fault, NAME)
+    return {"ok": False, "error": _error(fault), "meta": _meta(fault)}
 
 
 def _meta(fault: Fault) -> dict[str, Any]:
@@ -232,7 +234,11 @@ def _meta(fault: Fault) -> dict[str, Any]:
 
 
 def encode_error(fault: Fault) -> dict[str, Any]:
-    """The error object alone."""
+    """Return the error object alone."""
+    return _error(outgoing(fault, NAME))
+
+
+def _error(fault: Fault) -> dict[str, Any]:
     recovery = fault.recovery
     wait = milliseconds(fault.retry_after)
     row = source_row(fault)
@@ -253,7 +259,7 @@ def encode_error(fault: Fault) -> dict[str, Any]:
         "suggestions": list(fault.suggestions) if fault.suggestions or fix else None,
         "field": fault.field,
         "details": fault.details,
-        "errors": [encode_error(child) | _meta(child) for child in fault.errors] or None,
+        "errors": [_error(child) | _meta(child) for child in fault.errors] or None,
         "doc_uri": fault.doc_uri,
         "type": fault.type,
         "title": fault.title,

@@ -1,46 +1,123 @@
 """
-What may leave. Only faults made in this process pass through here: what came from outside is passed on as it came.
+The one way out of the process: every fault that is written in any format passes `outgoing`.
 
-AdCP and problem documents are read by strangers, so what a producer wrote by mistake is taken out (A19). ARCP and
-task errors promise their details exactly as raised (R4), so there it is left and a warning logged.
+It makes the fault's values plain JSON and removes what a producer wrote by mistake. It walks the Fault's own fields, so a
+field that is added to the class is redacted without a change here; `_FIELDS` lists the exceptions.
+
+| format | what is removed |
+|---|---|
+| problem, adcp, telemetry | everything `amends.core.redaction` finds, because strangers read them (A19) |
+| envelope | credentials; paths and hosts stay, because the reader started the command on this machine |
+| arcp, task | nothing: `details` leave as raised (R4); a warning is logged where something looks like a leak |
+
+A fault that was received in the same format is passed on unchanged.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
+from amends.core.plain import plain
 
-__all__ = ["checked", "redacted", "warned"]
+__all__ = ["FORMATS", "check_adcp_details", "outgoing"]
 
-_TEXTS = ("message", "title", "user_message")
+# How much is removed. The smaller of a format's and a field's value counts.
+_NOTHING, _CREDENTIALS, _EVERYTHING = range(3)
+
+FORMATS = {
+    "problem": _EVERYTHING,
+    "adcp": _EVERYTHING,
+    "telemetry": _EVERYTHING,
+    "envelope": _CREDENTIALS,
+    "arcp": _NOTHING,
+    "task": _NOTHING,
+}
+
+# Fields that are not free text. Identifiers and URLs lose credentials only: a dotted `field` is not a host name.
+# `intent` leaves as it is (design section 6).
+_FIELDS = {
+    "code": _CREDENTIALS,
+    "vocabulary": _CREDENTIALS,
+    "strategy": _CREDENTIALS,
+    "field": _CREDENTIALS,
+    "trace_id": _CREDENTIALS,
+    "type": _CREDENTIALS,
+    "doc_uri": _CREDENTIALS,
+    "instance": _CREDENTIALS,
+    "intent": _NOTHING,
+}
 
 
-def redacted(fault: Fault) -> Fault:
-    """`fault` with addresses, host names, paths, SQL, stack traces and secrets taken out of its free texts."""
-    from amends.core.redaction import URL_MEMBERS, redact, redact_value
+def outgoing(fault: Fault, format: str) -> Fault:
+    """
+    Return the fault as it may leave in `format`: plain values, with leaks removed.
 
+    >>> outgoing(Fault(code="TIMEOUT", message="no answer from 10.0.0.5"), "problem").message
+    'no answer from [redacted]'
+    """
+    if fault.origin is not None and fault.origin.dialect == format:
+        return fault
+    allowed = FORMATS[format]
     changes: dict[str, Any] = {}
-    for name in _TEXTS:
+    for name in fault.__struct_fields__:
         before = getattr(fault, name)
-        if before:
-            after = redact(before)
-            if after != before:
-                changes[name] = after
-    if fault.suggestions:
-        changes["suggestions"] = tuple(redact(item) for item in fault.suggestions)
-    if fault.details:
-        changes["details"] = redact_value(fault.details, keep=URL_MEMBERS)
-    if fault.extensions:
-        changes["extensions"] = redact_value(fault.extensions, keep=URL_MEMBERS)
-    if fault.errors:
-        changes["errors"] = tuple(redacted(child) for child in fault.errors)
+        if before is None or before == () or isinstance(before, int | float | Enum) or name == "origin":
+            continue
+        after = _clean(before, min(allowed, _FIELDS.get(name, _EVERYTHING)), format)
+        if after is not before:
+            changes[name] = after
+    if allowed == _NOTHING and fault.origin is None:
+        _warn_of_leaks(fault, format)
     return replace(fault, **changes) if changes else fault
 
 
-def checked(fault: Fault) -> None:
+def _clean(value: Any, level: int, format: str) -> Any:
+    """A field's value with leaks removed; the same object where nothing had to change."""
+    if isinstance(value, str):
+        return _clean_text(value, level)
+    if isinstance(value, Fault):
+        return outgoing(value, format)
+    if isinstance(value, tuple):
+        items = tuple(_clean(item, level, format) for item in value)
+        return value if all(one is other for one, other in zip(items, value, strict=True)) else items
+    if not value:
+        return value
+    if level == _NOTHING:
+        return plain(value)
+    from amends.core.redaction import redact_value  # loaded by the first failure that is written
+
+    return redact_value(value, kinds=_kinds(level))
+
+
+def _clean_text(text: str, level: int) -> str:
+    if level == _NOTHING or not text:
+        return text
+    # Most failures of a program are the same few sentences.
+    return _redact_short(text, level) if len(text) <= 500 else _redact(text, level)
+
+
+def _redact(text: str, level: int) -> str:
+    from amends.core.redaction import redact
+
+    clean = redact(text, kinds=_kinds(level))
+    return text if clean == text else clean
+
+
+_redact_short = lru_cache(maxsize=1024)(_redact)
+
+
+def _kinds(level: int) -> frozenset[str]:
+    from amends.core.redaction import KINDS, SECRETS
+
+    return KINDS if level == _EVERYTHING else SECRETS
+
+
+def check_adcp_details(fault: Fault) -> None:
     """A14: log a warning where AdCP details differ from their recommended shape or are too large to be read cheaply."""
     if fault.details is None:
         return
@@ -52,7 +129,7 @@ def checked(fault: Fault) -> None:
         logging.getLogger("amends").warning("AdCP details of %s: %s", fault.code, warning)
 
 
-def warned(fault: Fault, dialect: str) -> None:
+def _warn_of_leaks(fault: Fault, format: str) -> None:
     """Log a warning, without the text, when a fault made here carries what looks like a leak."""
     from amends.core.redaction import find
 
@@ -60,11 +137,11 @@ def warned(fault: Fault, dialect: str) -> None:
     if fault.details:
         from amends.core.wire import compact
 
-        texts.append((compact(fault.details) or b"").decode("utf-8", "replace"))
+        texts.append((compact(plain(fault.details)) or b"").decode("utf-8", "replace"))
     kinds = sorted({leak.kind for text in texts if text for leak in find(text)})
     if kinds:
         import logging
 
         logging.getLogger("amends").warning(
-            "a %s error with code %s carries what looks like: %s", dialect, fault.code, ", ".join(kinds)
+            "a %s error with code %s carries what looks like: %s", format, fault.code, ", ".join(kinds)
         )

@@ -34,7 +34,7 @@ from amends.core.hints import finite
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
-from amends.dialects.outgoing import redacted
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "encode", "milliseconds"]
 
@@ -247,10 +247,8 @@ def _executed(code: str, status: int | None, facts: Row) -> Executed:
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The problem document. What came as one is passed on; anything else we say ourselves, and it is redacted."""
-    if fault.origin is None or fault.origin.dialect != NAME:
-        fault = redacted(fault)
-    return _encode(fault)
+    """Return the problem document. A fault that was received as a problem is passed on; any other is redacted."""
+    return _encode(outgoing(fault, NAME))
 
 
 def _encode(fault: Fault) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from amends.core.enums import TERMINAL, UNCERTAIN
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
-from amends.dialects.outgoing import warned
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
@@ -71,8 +71,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 
 def encode(fault: Fault) -> dict[str, Any]:
     """The error object. Details leave as raised; what looks like a leak is logged as a warning."""
-    if fault.origin is None:
-        warned(fault, NAME)
+    fault = outgoing(fault, NAME)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.details is not None:
         error["details"] = fault.details

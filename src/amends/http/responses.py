@@ -21,7 +21,7 @@ from amends.core.crosswalk import source_row
 from amends.core.fault import Fault, Origin
 from amends.core.redaction import redact
 from amends.core.wire import compact
-from amends.dialects.outgoing import redacted
+from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import MEDIA_TYPE, encode
 from amends.http import tracing
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, wanted
@@ -109,7 +109,7 @@ def _clean(fault: Fault) -> dict[str, Any]:
         or fault.errors
         or fault.extensions
     ):
-        clean = redacted(fault)
+        clean = outgoing(fault, "problem")
         return {name: getattr(clean, name) for name in _TEXTS}
     text = fault.message
     return {"message": _redact(text) if len(text) <= 500 else redact(text)} if text else {}

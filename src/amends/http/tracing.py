@@ -14,6 +14,7 @@ from typing import Any
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["current_span", "mark", "trace_id"]
 
@@ -49,11 +50,12 @@ def mark(span: Any, fault: Fault, status: int, words: str) -> None:
     """Say on the span what went wrong (T10). `words` are the code's own, never what a failure said."""
     if not span.is_recording():
         return
+    code = outgoing(fault, "telemetry").code
     span.set_attributes(
         {
             "error": True,
-            "error.type": fault.code,
-            "error.code": fault.code,
+            "error.type": code,
+            "error.code": code,
             "error.message": words,
             "error.recoverable": fault.recovery is not Recovery.TERMINAL,
         }

@@ -16,6 +16,7 @@ import msgspec
 from amends.core.decision import Decision
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["Event", "EventHook", "add_hook", "remove_hook", "set_hooks"]
 
@@ -90,7 +91,7 @@ def telling(
     event = Event(
         kind=kind,
         operation=operation,
-        code=fault.code,
+        code=outgoing(fault, "telemetry").code,
         vocabulary=fault.vocabulary,
         recovery=fault.recovery,
         attempt=attempt,

@@ -28,6 +28,7 @@ from amends._version import __version__
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
+from amends.dialects.outgoing import outgoing
 from amends.errors.base import FaultError
 from amends.tasks.telemetry import TaskEvent, add_hook, remove_hook
 
@@ -82,7 +83,7 @@ def _attempt(event: TaskEvent) -> Iterator[None]:
         try:
             yield
         except FaultError as error:
-            fault: Fault = error.fault
+            fault: Fault = outgoing(error.fault, "telemetry")
             span.set_attributes(_error(fault.code, fault.recovery is not Recovery.TERMINAL))
             span.set_status(trace.StatusCode.ERROR)
             attempts.add(1, {**names, "error.code": fault.code})

@@ -16,6 +16,7 @@ import msgspec
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
+from amends.dialects.outgoing import outgoing
 
 __all__ = ["Kind", "TaskEvent", "TaskHook", "add_hook", "covering", "remove_hook", "set_hooks", "tell"]
 
@@ -124,7 +125,7 @@ def _told(kind: Kind, fault: Fault | None, facts: dict[str, Any]) -> Iterator[Ab
     hooks = _current()
     if not hooks:
         return
-    code, recovery = (None, None) if fault is None else (fault.code, fault.recovery)
+    code, recovery = (None, None) if fault is None else (outgoing(fault, "telemetry").code, fault.recovery)
     event = TaskEvent(kind=kind, code=code, recovery=recovery, **facts)
     for hook in hooks:
         try:

@@ -1,4 +1,4 @@
-"""SQL, and what databases say."""
+"""SQL, and the messages of databases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["BELOW", "MESSAGES", "MESSAGES_NEED", "judge_select"]
 
-# What a driver hangs below its first line, and where a statement goes on.
+# Lines that a driver adds below the first one, and continuation lines of a statement.
 BELOW = (
     r"[^\n]*+(?:\n[ \t]*+(?:FROM|WHERE|AND|OR|ON|SET|VALUES|JOIN|LEFT|RIGHT|INNER|OUTER|CROSS|ORDER|GROUP|HAVING|LIMIT"
     r"|OFFSET|UNION|RETURNING|INTO|LINE\ \d+:|DETAIL:|HINT:|CONTEXT:|QUERY:|STATEMENT:|WHERE:|\^|\[SQL|\[parameters"
@@ -14,7 +14,7 @@ BELOW = (
     r"|Failing\ row|Process\ \d)[^\n]*+)*+"
 )
 
-# Messages of databases, word for word as their drivers give them; `~` stands for a short stretch without line breaks.
+# Messages of databases exactly as their drivers write them; `~` matches a short span without line breaks.
 MESSAGES = (
     r"syntax error at (?:or near|end of input)",
     r"syntax error in (?:SQL|query)",
@@ -24,7 +24,7 @@ MESSAGES = (
     r"unterminated quoted (?:string|identifier)",
     r"unrecognized token:",
     (
-        # Lower case and at the head of its clause is how a server speaks; "the role 'editor' does not exist" is ours.
+        # A server writes them in lower case at the start of a clause; "the role 'editor' does not exist" is a producer's.
         r"(?-i:relation|(?<![a-z] )(?:column|table|schema|function|role|database|type|index|sequence|view|constraint|cursor"
         r"|collation|prepared statement|extension|tablespace|trigger)) (?:\"[^\n\"]{1,120}\"|[\w.]{1,80}\([^)\n]{0,120}\))"
         r"(?: of relation \"~\")? (?:does not exist|already exists|is ambiguous)"
@@ -34,7 +34,7 @@ MESSAGES = (
     r"ambiguous column name:",
     r"operator does not exist:",
     r"no such (?:table|column|index|function|view|collation|savepoint|trigger|module)s?:",
-    # Without quotes only where no sentence goes on: "column nme does not exist", not "a table reservation already exists".
+    # Without quotes only where the sentence ends: "column nme does not exist", not "a table reservation already exists".
     r"(?<![a-z] )(?:column|table|index) [\w.]{1,80} (?:does not exist|already exists)",
     r"table \"?[\w.]{1,80}\"? has \d+ columns? but",
     r"(?:UNIQUE|NOT NULL|CHECK|FOREIGN KEY|PRIMARY KEY) constraint failed",
@@ -102,7 +102,7 @@ MESSAGES = (
     r"(?:SCAN|SEARCH) \w+ USING (?:INDEX|INTEGER|COVERING|AUTOMATIC)",
 )
 
-# One of them is in each of the messages above: longer than a word, because the pattern is the most expensive of all.
+# Each of the messages above contains one of these; they are long because this pattern is the most expensive one.
 MESSAGES_NEED = (
     "syntax error|your sql syntax|incomplete input|unterminated quoted|unrecognized token|not exist|already exists|ambiguous"
     "|column|no such |constraint failed|duplicate |on table|for relation|violates |key (|failing row"
@@ -117,5 +117,5 @@ MESSAGES_NEED = (
 
 
 def judge_select(match: re.Match[str]) -> tuple[int, int] | None:
-    """A statement has a FROM; a sentence about selecting has none."""
+    """Return the span of a statement; a sentence about selecting has no FROM."""
     return match.span() if match.string.rfind("FROM") > match.start() else None

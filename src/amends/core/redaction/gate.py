@@ -1,8 +1,8 @@
 """
-The cheap question before the table: could anything in this text be a leak at all?
+A cheap test before the rules run: could anything in this text be a leak?
 
-For nearly every honest sentence the answer is no. It may be wrong in one direction only: whatever a rule would find is
-called suspicious.
+For nearly every ordinary sentence the answer is no. False alarms are allowed, misses are not: every text in which a
+rule finds a leak is suspicious. A test checks that for each rule.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from amends.core.redaction.rule import words
 
 __all__ = ["suspicious"]
 
-# Every rule's matches contain one of these characters in such company (a digit after a letter is how keys look) ...
+# Every match of a rule contains one of these characters in this context (keys have a digit after a letter) ...
 _SIGNS = r"[/\\@=.:<\n\d](?:(?<=[/\\@=<\n])|(?<=[.:])(?=[A-Za-z0-9:])|(?<=[A-Za-z_-]\d))"
-# ... or one of these words, once everything that is no letter is gone ...
+# ... or one of these strings of letters ...
 _LETTERS = bytes(
     ord(chr(point).lower()) if point < 128 and chr(point).isalpha() else 32 for point in range(256)
 )
@@ -27,7 +27,7 @@ _TRIGGERS = frozenset(
         # hosts
         "host hostname server broker upstream connect connecting connected connection reach reaching resolve resolving "
         "enotfound eai lookup dial ip "
-        # statements, and one word of each message of a database
+        # SQL statements, and one string of each database message
         "select insert update delete drop create alter truncate merge explain sql sqlstate table tables column columns "
         "relation exist exists ambiguous constraint violates violation duplicate syntax incomplete unterminated unrecognized "
         "such failing long enum range denied owner aborted canceling serialize lock locked deadlock waits slots clients "
@@ -45,7 +45,7 @@ _TRIGGERS = frozenset(
         "errno winerror url enoent eacces eisdir enotdir eexist eperm exdev erofs emfile enotempty ebusy eloop enospc"
     )
 )
-# ... or a word this long. (Keys and tokens; the shortest known ones have 16 characters.)
+# ... or a run of letters of at least this length (the shortest known keys and tokens have 16 characters).
 _LONG = 16
 
 
@@ -55,16 +55,16 @@ def _signs() -> Callable[[str], re.Match[str] | None]:
 
 
 def suspicious(text: str) -> bool:
-    """Whether the table has to be asked."""
+    """Whether the rules have to run."""
     if _signs()(text) is not None:
         return True
-    # As bytes, because their translation is a table look-up in C.
+    # On bytes, `translate` is a table look-up in C.
     letters = text.encode("ascii", "replace").translate(_LETTERS)
     found = letters.split()
     return (
         not _TRIGGERS.isdisjoint(found)
         or max(map(len, found), default=0) >= _LONG
-        # ... or one of these, which stand inside of words too ("authToken").
+        # ... or one of these, which also occur inside identifiers ("authToken").
         or b"token" in letters
         or b"secret" in letters
         or b"passw" in letters

@@ -1,4 +1,4 @@
-"""Names and addresses of machines: URLs, host names, ports, IP addresses; and what only looks like one."""
+"""URLs, host names, ports and IP addresses, and text that only looks like one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOP = words(
 _DOCUMENTATION = words(
     "docs doc documentation developer developers help support learn status errors error-codes api-docs reference"
 )
-# Words that stand before a colon and a number without being a host.
+# Words that precede a colon and a number without being a host.
 _COUNTED = words(
     "at code col column count error exit from id index item length limit line lines max min offset page port "
     "position ratio retry row score section size status step timeout to total until version year updated created"
@@ -30,7 +30,7 @@ _SERVICE_PORTS = words(
     "6443 7000 7077 7474 7687 8000 8080 8081 8086 8088 8123 8125 8200 8443 8500 8888 9000 9042 9090 9092 9093 9200 "
     "9300 9411 9418 10250 11211 15672 16686 26257 26379 27017 50051 50070 61616"
 )
-# Ends of the names that programs of one installation give each other.
+# Endings of the names of services inside one installation.
 _ROLES = words(
     "svc service db database redis postgres pg mysql mariadb kafka mongo mongodb cache queue worker proxy gateway api "
     "backend broker primary replica master standby leader follower node rabbitmq elasticsearch vault consul etcd server"
@@ -101,7 +101,7 @@ def judge_port(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def judge_connect(match: re.Match[str]) -> tuple[int, int] | None:
-    """`connect to X`: X when it is a name of a machine and not the next word of the sentence."""
+    """`connect to X`: X when it is the name of a machine and not the rest of the sentence."""
     name = match["leak"].rstrip(".").lower()
     role = re.sub(r"-?\d+$", "", name).rpartition("-")
     if (

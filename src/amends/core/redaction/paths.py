@@ -1,4 +1,4 @@
-"""Names of files: known by their root, their suffix, or what they lie in; routes and JSON Pointers are none."""
+"""File paths, recognised by root, suffix or folder; routes and JSON Pointers are not paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TREES = words(
     "site-packages dist-packages node_modules __pycache__ venv virtualenv public_html htdocs wwwroot secrets "
     "x86_64-linux-gnu bin lib64"
 )
-# A root that is nothing but a root ... and those a JSON Pointer or a route may begin with, too.
+# Roots that only occur in file paths, and those a JSON Pointer or a route may begin with too.
 ROOTS = "etc|usr|var|opt|srv|tmp|proc|sys|mnt|root|sbin|lib64|nix|cygdrive|boot|Users|Volumes|Applications|Library"
 _SHARED_ROOTS = words("home private snap workspace workspaces secrets System app")
 _DEVICES = words(
@@ -33,7 +33,7 @@ _ENDS_OF_NAMES = words("js ts r m c h so key bin env csv zip")
 
 
 def _quoted_end(match: re.Match[str]) -> int:
-    """Where a path ends: at its closing quote when it stands in quotes (it may hold spaces), else where it was cut."""
+    """Return where a path ends: at the closing quote of a quoted path (it may contain spaces), else at the match's end."""
     text, start, end = match.string, match.start(), match.end()
     opening = text[start - 1 : start] if start else ""
     if opening and opening in "\"'`":
@@ -51,12 +51,12 @@ def _file() -> re.Pattern[str]:
 
 
 def judge_root(match: re.Match[str]) -> tuple[int, int] | None:
-    """A path below a root that is nothing else."""
+    """A path below a root that only occurs in file paths."""
     return match.start(), _quoted_end(match)
 
 
 def judge_absolute(match: re.Match[str]) -> tuple[int, int] | None:
-    """An absolute path whose root says nothing: a file or a route?"""
+    """An absolute path with an unknown root: a file, or a route?"""
     segments = match[0].rstrip(".:").split("/")[1:]
     indexed = any(segment.isdigit() for segment in segments)
     hidden = any(

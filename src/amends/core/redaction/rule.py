@@ -1,4 +1,4 @@
-"""What a leak is, and one row of the table that finds them."""
+"""The types of the redaction table: a leak, and a rule that finds one shape of leak."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["MARKER", "Judge", "Leak", "Rule", "words"]
+from amends.core.plain import MARKER
 
-MARKER = "[redacted]"
+__all__ = ["KINDS", "MARKER", "SECRETS", "Judge", "Leak", "Rule", "words"]
+
+KINDS = frozenset({"address", "host", "path", "sql", "trace", "token"})
+SECRETS = frozenset({"token"})
+"""The kinds that are credentials, as opposed to text about the inside of a system."""
 
 
 class Leak(NamedTuple):
-    """One stretch of text that must not leave; `kind` is address, host, path, sql, trace or token."""
+    """A span of text that must not leave; `kind` is one of `KINDS`."""
 
     kind: str
     start: int
@@ -21,18 +25,18 @@ class Leak(NamedTuple):
 
 
 Judge = Callable[["re.Match[str]"], tuple[int, int] | None]
-"""The stretch of a match that leaks, or None when it is innocent."""
+"""Returns the span of a match that leaks, or None when the match is harmless."""
 
 
 class Rule(NamedTuple):
-    """One shape of a leak."""
+    """One row of the table: a pattern, and a function that decides about its matches."""
 
     kind: str
     # Lower-case substrings, one of which every match contains.
     needs: tuple[str, ...]
     source: str
     flags: int = 0
-    # The stretch of a match that leaks, or None. Without it: the group `leak` if the pattern has one, else the match.
+    # Decides about a match. Without it, the group `leak` leaks if the pattern has one, else the whole match.
     judge: Judge | None = None
 
     @property
@@ -43,10 +47,10 @@ class Rule(NamedTuple):
 
 @cache
 def _compiled(source: str, flags: int) -> re.Pattern[str]:
-    # One by one, when a text first needs it: together they would cost a one-shot command tens of milliseconds.
+    # Compiling all patterns at import would cost a short command tens of milliseconds.
     return re.compile(source, flags)
 
 
 def words(text: str) -> frozenset[str]:
-    """A list of words, written as one."""
+    """Split a space-separated list."""
     return frozenset(text.split())

@@ -1,4 +1,4 @@
-"""The table: every shape of a leak, whole blocks before their parts."""
+"""The redaction table: one row per shape of a leak, whole blocks before their parts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["rules"]
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Every row, made when a text first needs one."""
+    """Return every row; built when a text first needs one."""
 
     def rule(kind: str, needs: str, source: str, judge: Judge | None = None, flags: int = 0) -> Rule:
-        # File names are written in every script; programs, protocols and keys in ASCII.
+        # File names may use any script; programs, protocols and keys use ASCII.
         return Rule(kind, tuple(needs.split("|")), source, flags | (0 if kind == "path" else re.ASCII), judge)
 
     fold, lines = re.IGNORECASE, re.MULTILINE
@@ -55,7 +55,7 @@ def rules() -> tuple[Rule, ...]:
         rule("trace", "panicked at", r"thread '[^'\n]{0,80}' (?:\(\d+\) )?panicked at [^\n]*+"),
         rule("trace", "panic: ", r"\bpanic: [^\n]*+"),
         rule("trace", "#", r"(?<=\n)#\d+ (?:/|\{main\}|[A-Za-z]:\\|\[internal)[^\n]*+"),
-        # --- SQL and what databases say
+        # --- SQL and database messages
         rule("sql", "select", r"\bSELECT\b" + BELOW, judge_select),
         rule(
             "sql", "insert|update|delete|create|drop|alter|truncate|merge|explain",
@@ -87,6 +87,7 @@ def rules() -> tuple[Rule, ...]:
         rule("token", "-", r"(?<!\S)--?(?:password|pass|token|secret|api-key|auth)[ \t]{1,4}(?P<leak>[^\s\"',;\[-][^\s\"',;]*+)", flags=fold),
         rule("token", "session|api key|access key|token", r"\b(?:session|api key|access key|token)(?: id)?(?: provided)?[:=#]?\s{1,3}[\"'(]?(?P<leak>[A-Za-z0-9_+/=-]{16,}+)", judge_scheme, fold),
         rule("token", "", r"(?<![\w+/.-])[A-Za-z0-9+/_-]{36,}+={0,2}", judge_long),
+        rule("token", "://", r"://[^\s/@:\"'<>]{0,100}:(?!\[redacted\]@)(?P<leak>[^\s/@\"'<>]{1,200})@"),
         # --- URLs, hosts, addresses
         rule("host", "://", r"://[^\s\"'<>`]*+", judge_url),
         rule("host", "arn:aws", r"\barn:aws[\w-]*+:[^\s\"',;)]*+"),

@@ -1,34 +1,34 @@
-"""Leaks in a text: found, and taken out."""
+"""Finding leaks in a text, and replacing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from amends.core.redaction.gate import suspicious
-from amends.core.redaction.rule import MARKER, Leak, Rule
+from amends.core.redaction.rule import KINDS, MARKER, Leak, Rule
 
 __all__ = ["find", "hits", "redact"]
 
 
-def find(text: str) -> tuple[Leak, ...]:
+def find(text: str, *, kinds: AbstractSet[str] = KINDS) -> tuple[Leak, ...]:
     """
-    Every leak in the text, in order, none overlapping another; for logging and warnings.
+    Return every leak of `kinds` in the text, in order; none overlaps another.
 
     >>> find("could not reach 10.0.0.5:5432")
     (Leak(kind='address', start=16, end=29),)
     """
     if not suspicious(text):
         return ()
-    # The table and its words are loaded when a text first needs them.
+    # The table is loaded when a text first needs it.
     from amends.core.redaction.rules import rules
 
-    return tuple(
-        _merged(text, sorted(hits(text, text.lower(), rules()), key=lambda leak: (leak.start, -leak.end)))
-    )
+    found = hits(text, text.lower(), tuple(rule for rule in rules() if rule.kind in kinds))
+    return tuple(_merged(text, sorted(found, key=lambda leak: (leak.start, -leak.end))))
 
 
 def hits(text: str, lower: str, rules: tuple[Rule, ...]) -> Iterator[Leak]:
-    """Whatever these rules find in a text, which is given in lower case too; in the order of the rules."""
+    """Yield what these rules find in a text, in the order of the rules. `lower` is the text in lower case."""
     for rule in rules:
         if not any(map(lower.__contains__, rule.needs)):
             continue
@@ -41,7 +41,7 @@ def hits(text: str, lower: str, rules: tuple[Rule, ...]) -> Iterator[Leak]:
 
 
 def _merged(text: str, leaks: list[Leak]) -> Iterator[Leak]:
-    """Leaks that overlap, touch or have only white space between them become one, of the kind that began first."""
+    """Join leaks that overlap, touch or have only white space between them; the first one gives the kind."""
     if not leaks:
         return
     open_ = leaks[0]
@@ -54,16 +54,16 @@ def _merged(text: str, leaks: list[Leak]) -> Iterator[Leak]:
     yield open_
 
 
-# Taking something out can bring to light what its neighbour hid; seldom, and never often.
+# Replacing one leak can make another one match. Two passes are the most seen so far.
 _PASSES = 4
 
 
-def redact(text: str) -> str:
+def redact(text: str, *, kinds: AbstractSet[str] = KINDS) -> str:
     """
-    The text with every leak replaced by `[redacted]` (A19); most texts come back unchanged.
+    Return the text with every leak of `kinds` replaced by `[redacted]` (A19); most texts come back unchanged.
 
-    What is returned contains no leak that `find` knows, so doing it twice changes nothing. A text that does not come to
-    rest is replaced as a whole.
+    The result contains no leak that `find` knows, so redacting twice changes nothing. A text that still has one after
+    a few passes is replaced as a whole.
 
     >>> redact("could not reach 10.0.0.5:5432, try again later")
     'could not reach [redacted], try again later'
@@ -71,7 +71,7 @@ def redact(text: str) -> str:
     if not suspicious(text):
         return text
     for _ in range(_PASSES):
-        leaks = find(text)
+        leaks = find(text, kinds=kinds)
         if not leaks:
             return text
         pieces, at = [], 0
@@ -79,4 +79,4 @@ def redact(text: str) -> str:
             pieces += [text[at : leak.start], MARKER]
             at = leak.end
         text = "".join([*pieces, text[at:]])
-    return MARKER if find(text) else text
+    return MARKER if find(text, kinds=kinds) else text

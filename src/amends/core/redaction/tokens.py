@@ -1,4 +1,4 @@
-"""Secrets: by the names they are given, and by looking made by a machine."""
+"""Secrets, recognised by the name before them or by looking generated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES_OF_SECRETS = (
     r"|account[_-]?key|shared[_-]?key|private[_ -]?key|encryption[_ -]?key|signing[_ -]?key|credentials?|connection[_ -]?string"
     r"|session[_ -]?ids?|(?:j|php)?sess(?:ion)?id|sid|signature|authorization|x-amz-[a-z-]{3,24}))"
 )
-# What is said about a secret instead of one.
+# Remarks about a secret, as opposed to a secret.
 _PLAIN = words(
     "missing expired invalid required none null nil true false yes no unknown empty revoked redacted hidden absent "
     "denied rejected malformed undefined disabled enabled optional string str int integer bool boolean number object "
@@ -25,7 +25,7 @@ _PLAIN = words(
 
 
 def _secretive(value: str) -> bool:
-    """Whether a word looks made by a machine: digits in it, mixed case, signs, or very long."""
+    """Whether a value looks generated: it has digits, mixed case or signs, or is very long."""
     if len(value) < 6 or value.lower() in _PLAIN:
         return False
     tail = value[1:]
@@ -38,15 +38,15 @@ def _secretive(value: str) -> bool:
 
 
 def _random(value: str) -> bool:
-    """Whether a long run switches between lower case, upper case and digits as only chance does."""
+    """Whether a long run switches between lower case, upper case and digits as often as random text does."""
     kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.islower() else "" for c in value]
-    # A capital followed by small letters is how words begin, so that step does not count.
+    # The step from a capital to small letters does not count: ordinary names have it.
     steps = sum(a != b and (a, b) != ("u", "l") and bool(a) and bool(b) for a, b in pairwise(kinds))
     return len(set(kinds) - {""}) == 3 and steps >= 0.22 * len(value)
 
 
 def judge_long(match: re.Match[str]) -> tuple[int, int] | None:
-    """A long run without spaces, when chance made it."""
+    """A long run without spaces, when it looks random."""
     return match.span() if _random(match[0]) else None
 
 
@@ -60,7 +60,7 @@ def judge_value(match: re.Match[str]) -> tuple[int, int] | None:
     assigned = "=" in match["sign"] or (quoted and match["quote"])
     if assigned and not (quoted and prose(bare)):
         return match.span("value")
-    # "signature is SHA256" says nothing.
+    # "signature is SHA256" is not a secret.
     short = match["sign"].strip().isalpha() and len(bare) < 10
     return match.span("value") if _secretive(bare.rstrip(".!")) and " " not in bare and not short else None
 

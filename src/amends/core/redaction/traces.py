@@ -1,4 +1,4 @@
-"""What an interpreter shows of itself: classes of exceptions, and objects as they are printed."""
+"""Exception class names, and the repr of objects."""
 
 from __future__ import annotations
 
