@@ -1,14 +1,14 @@
-# Few verbs. Each sets up what it needs in .venv; python3 with venv and pip is all that is assumed.
+# Each target sets up what it needs in .venv. It assumes python3 with venv and pip, nothing else.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Half of the suite waits for something, so more of it may run at once than there are cores.
+# Half of the tests wait for something, so more of them run at once than there are cores.
 WORKERS ?= 4
 
-# Hundreds of tests start an interpreter; none of them should compile everything anew.
+# Hundreds of tests start an interpreter; with byte code on disk they do not compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test lint types unit bench bench-recovery soak docs generate clean
+.PHONY: try test lint types unit bench bench-recovery soak docs generate hooks clean
 
 try: $(VENV)/.try
 	$(BIN)/amends try
@@ -34,13 +34,18 @@ bench: $(VENV)/.bench
 bench-recovery: $(VENV)/.bench
 	$(BIN)/python -m bench.recovery
 
-# Tables are the source; what is written from them is checked for drift by the tests.
+# Writes the files that are derived from the tables; the tests check that they match.
 generate: $(VENV)/.dev
 	$(BIN)/python scripts/generate_errors.py
 	$(BIN)/python scripts/generate_docs.py
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Checks before every commit: .pre-commit-config.yaml.
+hooks: $(VENV)/.dev
+	$(BIN)/python -m pip install -q 'pre-commit>=4'
+	$(BIN)/pre-commit install
 
 clean:
 	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
