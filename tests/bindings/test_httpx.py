@@ -10,7 +10,7 @@ import pytest
 from amends import FaultError, Operation, Policy, Upstream, encode, recover
 from amends.bindings.httpx import AsyncTransport, Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.http.calls import accepting
+from amends.http.calls import accept_header
 from amends.testing import FakeClock
 from tests.http.flaky import doubtful, keyed, lost
 
@@ -161,7 +161,7 @@ def test_accept_asks_for_problems(caller, flaky):
     caller.call("GET", f"{flaky.url}/a")
     caller.call("GET", f"{flaky.url}/a", client={"headers": {"accept": "text/csv"}})
     first, second = (headers["accept"] for _, headers, _ in flaky.calls["/a"])
-    assert first == accepting(None)
+    assert first == accept_header(None)
     assert second == "text/csv, application/problem+json;q=0.9"
 
 

@@ -97,7 +97,7 @@ async def test_a_deadline_answers_408_with_the_intent(store):
             "operation": "create_invoice",
             "resource_id": "inv-17",
             "state_before_cancel": "payment_processing",
-            "recovery": "It may be in progress or done. GET /operations/key%201 tells what became of it.",
+            "recovery": "It may be in progress or done. GET /operations/key%201 to learn the outcome.",
         }
         fault = extract(response)
         assert (fault.code, fault.executed) == ("CANCELLED", "maybe")
