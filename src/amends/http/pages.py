@@ -41,7 +41,11 @@ class _Page(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def slug(name: str, code: str) -> str:
-    """Return the path of a code's page below the prefix. S1 names the page of a cancellation operation-cancelled."""
+    """
+    Return the path of a code's page below the prefix.
+
+    Agent Surface's problem-details extensions name the page of a cancellation `operation-cancelled`.
+    """
     last = "operation-cancelled" if code == "CANCELLED" else quote(code.lower().replace("_", "-"), safe="")
     return last if name in {*_TOP_LEVEL, EVERYDAY} else f"{quote(name, safe='')}/{last}"
 

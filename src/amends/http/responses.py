@@ -148,7 +148,7 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     if fault.instance is None and request.path:
         changes["instance"] = quote_path(request.root + request.path)
     if not fault.suggestions and fault.origin is None and (not fault.retryable or fault.retry_after):
-        # S1 reads suggestions without a wait as "change the request", so a bare retry carries none.
+        # S1: suggestions without a wait mean "change the request", so a bare retry carries none.
         changes["suggestions"] = (source_row(fault).suggestion,)
     return replace(fault, **changes)
 
