@@ -28,11 +28,11 @@ def named():
 
 async def fetched(seen):
     """One request that is answered 429 first; `seen` gets the files of ours that are called."""
-    answers = iter([RateLimitedError("Too many", retry_after=2)])
+    waits = iter([2])
 
     async def page(request):
-        for error in answers:
-            raise error
+        for wait in waits:
+            raise RateLimitedError("Too many", retry_after=wait)
         return PlainTextResponse("well")
 
     app = Starlette(routes=[Route("/", page)])

@@ -1,4 +1,4 @@
-"""What tests of several bindings share: a service that fails as told, a clock, and a look at what was left behind."""
+"""Fixtures for several bindings: a service with scripted failures, a fake clock, and a check for leftovers."""
 
 import asyncio
 import gc
@@ -13,18 +13,18 @@ from amends.testing import FakeClock
 from tests.http.flaky import Flaky
 from tests.http.serving import serve
 
-LOUD = ("mcp", "fastmcp", "amends.mcp")
-ROOM = 15.0
-"""Seconds a busy machine may take to clean up; a hang would be minutes."""
+LOGGERS = ("mcp", "fastmcp", "amends.mcp")
+CLEAN_UP_LIMIT = 15.0
+"""Seconds that cleaning up may take on a busy machine."""
 
 
 @pytest.fixture
 def quiet():
-    """What MCP's servers and clients log is looked at where a test means to; the rest is not written."""
-    for name in LOUD:
+    """Switch off the log messages of MCP's servers and clients."""
+    for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     yield
-    for name in LOUD:
+    for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
@@ -44,7 +44,7 @@ def service():
 
 @pytest.fixture
 def flaky(service):
-    """The service, with nothing said to it yet."""
+    """The service without a script and without recorded calls."""
     service.script.clear()
     service.calls.clear()
     service.effects.clear()
@@ -56,22 +56,22 @@ def files():
 
 
 def children():
-    """The processes started here that were not waited for yet."""
+    """The ids of this process's children."""
     found = set()
     for thread in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
             found.update((thread / "children").read_text().split())
     return found
 
 
 @pytest.fixture
 async def nothing_left():
-    """Whatever a test did, no task, no open file and no process is left of it."""
-    # The loop's own signal pipe and the resolver's threads are there from the first use on.
+    """Check that the test leaves no task, open file or process behind."""
+    # Let the loop create its own signal pipe and threads first.
     await asyncio.sleep(0)
     tasks, before, others = asyncio.all_tasks(), files(), children()
     yield
-    until = time.monotonic() + ROOM
+    until = time.monotonic() + CLEAN_UP_LIMIT
     while time.monotonic() < until:
         left = asyncio.all_tasks() - tasks - {asyncio.current_task()}
         if not left and files() <= before and children() <= others:

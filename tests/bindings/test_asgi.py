@@ -1,4 +1,4 @@
-"""The ASGI middleware: whatever fails is answered with problem details, and nothing else is touched."""
+"""The ASGI middleware answers failures with problem details and leaves other responses unchanged."""
 
 import asyncio
 import json
@@ -84,7 +84,7 @@ async def get(path, method="GET", app=None, **headers):
 
 
 async def test_a_raised_error_has_every_member():
-    """P1–P6: the core members, the verdict, the wait in both forms, the page, the id and what to do."""
+    """P1–P6: the core members, is_retriable, the wait in body and header, the page, the trace id and the suggestions."""
     response = await get("/limited")
     assert response.status_code == 429
     assert response.headers["content-type"] == "application/problem+json"
@@ -110,7 +110,7 @@ async def test_a_raised_error_has_every_member():
 
 
 async def test_an_unexpected_exception_shows_nothing_of_itself(caplog):
-    """The text of foreign exceptions never leaves; the log has it, under the id of the response (P5)."""
+    """The text of a foreign exception is logged with the response's trace id and never sent (P5)."""
     response = await get("/broken")
     body = response.json()
     assert (response.status_code, body["code"], body["recovery"]) == (500, "INTERNAL_ERROR", "uncertain")
@@ -123,8 +123,8 @@ async def test_an_unexpected_exception_shows_nothing_of_itself(caplog):
     assert record.exc_info[1].args
 
 
-async def test_failures_of_upstreams_are_told_in_our_words():
-    """A18: what we called and could not reach is ours to say; nothing of its address or answer goes along."""
+async def test_upstream_failures_hide_the_upstream():
+    """A18: the response contains neither the address nor the answer of an upstream."""
     refused = await get("/upstream")
     assert (refused.status_code, refused.json()["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert "billing" not in refused.text
@@ -134,7 +134,7 @@ async def test_failures_of_upstreams_are_told_in_our_words():
 
 
 async def test_users_own_codes_groups_and_challenges():
-    """P4: a code of one's own has its type and page; a group of one is its member; a 401 has its challenge."""
+    """P4: an own code has a type and a page; a group of one counts as its member; a 401 has a challenge."""
     own = await get("/sold")
     assert (own.status_code, own.json()["detail"]) == (409, "The last one is gone")
     assert own.json()["doc_uri"] == "https://shop.example/errors/http-test-sold-out"
@@ -143,8 +143,8 @@ async def test_users_own_codes_groups_and_challenges():
     assert (await get("/who")).headers["www-authenticate"] == "Bearer"
 
 
-async def test_plain_error_responses_are_said_better():
-    """404, 405 and their like: the status decides, the author's sentence and headers stay (P1, P3)."""
+async def test_unstructured_error_responses_are_rewritten():
+    """A plain 404, 405 or 503 becomes a problem by its status, with the author's text and headers (P1, P3)."""
     lost = (await get("/nowhere")).json()
     assert (lost["status"], lost["code"], lost["is_retriable"]) == (404, "NOT_FOUND", False)
     busy = await get("/plain503")
@@ -156,8 +156,8 @@ async def test_plain_error_responses_are_said_better():
     assert (await get("/pieces")).json()["detail"] == "No such order"
 
 
-async def test_what_an_application_says_on_purpose_stays():
-    """A body of its own, a large one, a page for somebody who wants pages, and every success."""
+async def test_responses_of_the_application_are_kept():
+    """Structured bodies, large bodies, HTML for a client that prefers it, and successes are not rewritten."""
     assert (await get("/own")).json() == {"error": {"mine": 1}}
     assert len((await get("/large")).content) == 70001
     assert (await get("/page", accept="text/html")).text == "<h1>Lost</h1>"
@@ -166,16 +166,16 @@ async def test_what_an_application_says_on_purpose_stays():
 
 
 async def test_head_gets_headers_and_no_body():
-    """The same headers as GET, nothing else."""
+    """HEAD gets the same headers as GET and no body."""
     response = await get("/limited", "HEAD")
     assert response.content == b""
     assert response.headers["retry-after"] == "2"
-    # The trace id differs in value, never in length.
+    # The trace ids differ in value, not in length.
     assert response.headers["content-length"] == (await get("/limited")).headers["content-length"]
 
 
 async def test_a_person_gets_a_page():
-    """Content negotiation: problem+json by default and for anything unknown, a short page for who asks for one."""
+    """Content negotiation: problem+json by default and for unknown types, a short page if `Accept` prefers one."""
     page = await get("/limited", accept="text/html,application/xhtml+xml,*/*;q=0.8")
     assert page.headers["content-type"].startswith("text/html")
     assert "Slow down" in page.text
@@ -188,7 +188,7 @@ async def test_a_person_gets_a_page():
 
 
 async def test_the_trace_is_the_callers():
-    """P5: an incoming traceparent names the failure; one that is none does not."""
+    """P5: the trace id is that of a valid traceparent; an invalid one is ignored."""
     id = "4bf92f3577b34da6a3ce929d0e0e4736"
     assert (await get("/limited", traceparent=f"00-{id}-00f067aa0ba902b7-01")).json()["trace_id"] == id
     for wrong in ("nonsense", f"ff-{id}-00f067aa0ba902b7-01", f"00-{'0' * 32}-00f067aa0ba902b7-01"):
@@ -196,7 +196,7 @@ async def test_the_trace_is_the_callers():
 
 
 async def test_response_log_and_span_have_one_id(caplog):
-    """P5 with OpenTelemetry: the span's trace id is everywhere, and the span says the code."""
+    """P5 with OpenTelemetry: response and log have the span's trace id, and the span has the code."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -220,8 +220,8 @@ async def test_response_log_and_span_have_one_id(caplog):
     assert "hunter2" not in str(span.attributes)
 
 
-async def test_spans_of_refusals_and_of_nobody():
-    """A refusal is no failure of the server's span; a trace that is not sampled still gives its id."""
+async def test_spans_of_client_errors_and_unsampled_spans():
+    """A 4xx is not an error of the server's span; an unsampled trace still provides the trace id."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -248,8 +248,8 @@ async def test_spans_of_refusals_and_of_nobody():
     assert not spans[-1].is_recording()
 
 
-async def test_the_index_for_a_person():
-    """The list of codes is a table whose rows lead to the pages."""
+async def test_the_index_as_html():
+    """The index is a table of codes that links to their pages."""
     page = await get("/errors/", accept="text/html")
     assert page.headers["content-type"].startswith("text/html")
     assert "<table>" in page.text
@@ -257,7 +257,7 @@ async def test_the_index_for_a_person():
 
 
 async def test_every_page_equals_explain_and_shows_what_is_answered():
-    """P4: an index and a page per code, in three forms; the Markdown is that of `amends explain`."""
+    """P4: an index and a page per code, in three forms; the Markdown equals that of `amends explain`."""
     from amends.core.explanation import facts, markdown
     from amends.core.vocabulary import vocabulary
 
@@ -271,7 +271,7 @@ async def test_every_page_equals_explain_and_shows_what_is_answered():
             values = (await session.get(f"/errors/{entry['page']}")).json()
             example = values.pop("example")
             assert values == facts(name, row)
-            # The example is executed: this very error, raised, is answered with these members.
+            # Raising this error gives a response with the members of the example.
             fault = Fault(code=row.code, vocabulary=name, message=row.message)
             raised = (await get("/", app=Problems(raising(fault)))).json()
             shared = {key: raised[key] for key in example if key in raised and key != "trace_id"}
@@ -296,7 +296,7 @@ def raising(fault):
 
 
 async def test_pages_can_be_elsewhere_or_nowhere():
-    """`pages` and `base_url`; a host that is none names no page."""
+    """`pages` and `base_url` change or remove doc_uri; an invalid host removes it."""
     elsewhere = await get(
         "/limited", app=Problems(application, pages="/docs/errors", base_url="https://api.example/v1/")
     )
@@ -307,7 +307,7 @@ async def test_pages_can_be_elsewhere_or_nowhere():
 
 
 async def test_a_mounted_application_knows_its_root():
-    """ASGI's root_path is part of the addresses."""
+    """URLs and paths in the document include ASGI's root_path."""
     transport = httpx2.ASGITransport(app=Problems(application), root_path="/v2")
     async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as session:
         body = (await session.get("/v2/limited")).json()
@@ -317,12 +317,12 @@ async def test_a_mounted_application_knows_its_root():
 
 
 async def test_other_scopes_pass_untouched():
-    """Websockets and lifespans are not ours, and neither are their exceptions."""
+    """Websocket and lifespan connections, and their exceptions, pass through."""
     seen = []
 
     async def app(scope, receive, send):
         seen.append((scope, receive, send))
-        raise ValueError("not ours")
+        raise ValueError("passes through")
 
     for kind in ("websocket", "lifespan"):
         given = ({"type": kind}, object(), object())
@@ -331,8 +331,8 @@ async def test_other_scopes_pass_untouched():
         assert seen.pop() == given
 
 
-async def test_no_response_is_a_failure_and_a_lost_client_is_none(caplog):
-    """An application that ends without a word is broken; a client that went away while sending is not its fault."""
+async def test_no_response_is_a_failure_and_a_disconnect_is_not(caplog):
+    """An application that sends no response is answered with 500; a client that disconnects is not logged as an error."""
     from starlette.requests import Request
 
     async def silent(scope, receive, send):
@@ -361,7 +361,7 @@ async def test_no_response_is_a_failure_and_a_lost_client_is_none(caplog):
 
 
 async def test_cancellation_passes():
-    """A server that shuts down cancels, and nobody answers that."""
+    """A cancellation by the server is raised and not answered."""
 
     async def app(scope, receive, send):
         raise asyncio.CancelledError
@@ -371,7 +371,7 @@ async def test_cancellation_passes():
 
 
 async def test_details_that_are_no_json_are_left_out():
-    """Whatever a producer puts into details, there is an answer, and it is JSON."""
+    """With details and text that are not JSON, the response is still valid JSON."""
     odd = Fault(code="CONFLICT", message="odd \ud800", details={"x": object()})
     response = await get("/", app=Problems(raising(odd)))
     assert response.status_code == 409
@@ -379,7 +379,7 @@ async def test_details_that_are_no_json_are_left_out():
 
 
 def test_real_connections_stay_usable_and_half_responses_break(caplog):
-    """HTTP/1.1 with keep-alive over uvicorn: failures leave the connection usable, a half response never looks whole."""
+    """uvicorn with keep-alive: error responses keep the connection open, a partial response closes it."""
     with serve(Problems(application)) as url, httpx2.Client(base_url=url) as session:
         for _ in range(3):
             response = session.get("/limited")
@@ -395,7 +395,7 @@ def test_real_connections_stay_usable_and_half_responses_break(caplog):
 
 
 def test_garbage_on_the_wire_does_not_reach_the_log_or_the_headers():
-    """A path with control characters and quotes is answered and stays one header line."""
+    """A path with control characters and quotes is answered without adding header lines."""
     with serve(Problems(application)) as url:
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as wire:

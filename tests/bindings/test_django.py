@@ -38,7 +38,7 @@ def client():
 )
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_failures_are_problems_with_every_header(client, path, status, code):
-    """P1–P3: Django's own, the views' and REST framework's; security headers stay, texts do not leave."""
+    """P1–P3: failures of Django, views and REST framework; security headers are kept, exception texts are not sent."""
     response = client.get(path)
     body = response.json()
     assert (response.status_code, body["status"], body["code"]) == (status, status, code)
@@ -48,8 +48,8 @@ def test_failures_are_problems_with_every_header(client, path, status, code):
     assert body["doc_uri"].startswith("http://testserver/errors/")
 
 
-def test_waits_allow_words_and_middleware(client):
-    """P3: waits in both forms; `Allow` and the author's sentence stay; a failing middleware is told as well."""
+def test_waits_headers_and_failing_middleware(client):
+    """P3: the wait is in body and header; `Allow` and the author's text are kept; a middleware's failure is answered."""
     throttled = client.get("/orders?kind=throttled")
     assert (throttled["retry-after"], throttled.json()["retry_after_ms"]) == ("3", 3000)
     assert client.get("/only-post")["allow"] == "POST"
@@ -61,7 +61,7 @@ def test_waits_allow_words_and_middleware(client):
 
 
 def test_validation_errors_field_by_field(client):
-    """P6, P7: JSON Pointers and steps, from REST framework's own words for each mistake."""
+    """P6, P7: JSON Pointers and suggestions, derived from REST framework's codes."""
     wrong = {"amount": -1, "currency": "h4ck", "lines": [{"sku": "ab"}, {}]}
     response = client.post("/orders", wrong, content_type="application/json")
     assert response.status_code == 400
@@ -73,16 +73,16 @@ def test_validation_errors_field_by_field(client):
     assert b"h4ck" not in response.content
 
 
-def test_a_persons_browser_keeps_djangos_pages(client):
-    """Pages are for people; ours only where Django has none."""
+def test_a_browser_gets_djangos_pages(client):
+    """A request that prefers HTML gets Django's own error page."""
     lost = client.get("/nowhere", headers={"accept": "text/html"})
     assert lost["content-type"].startswith("text/html")
     assert b"Not Found" in lost.content
 
 
 @pytest.mark.filterwarnings("ignore::Warning")
-async def test_the_async_way(client):
-    """Under ASGI the middleware is async where what it stands around is; the answers are the same."""
+async def test_async_handlers(client):
+    """Under ASGI the middleware is async, and its responses are the same."""
     from django.test import AsyncClient
 
     session = AsyncClient(raise_request_exception=False)
@@ -96,8 +96,8 @@ async def test_the_async_way(client):
     assert b"s3cr3t" not in refused.content
 
 
-def test_who_develops_keeps_djangos_page(client):
-    """With DEBUG a browser gets Django's page of an unexpected failure; expected ones and programs get ours."""
+def test_the_debug_page_is_kept(client):
+    """With DEBUG a browser gets Django's debug page for an unexpected exception; other failures are problems."""
     from django.test import override_settings
 
     with override_settings(DEBUG=True):
@@ -107,8 +107,8 @@ def test_who_develops_keeps_djangos_page(client):
         assert client.get("/broken").json()["code"] == "INTERNAL_ERROR"
 
 
-def test_a_host_nobody_knows_names_no_page(client):
-    """ALLOWED_HOSTS: what a stranger calls us is in no address we give."""
+def test_a_disallowed_host_is_not_used_in_urls(client):
+    """A host that is not in ALLOWED_HOSTS does not appear in the document."""
     from django.test import override_settings
 
     with override_settings(ALLOWED_HOSTS=["testserver"]):
@@ -119,7 +119,7 @@ def test_a_host_nobody_knows_names_no_page(client):
 
 
 def test_challenges(client):
-    """A 401 keeps the challenge of the view's own authentication."""
+    """A 401 keeps the challenge of the view's authentication class."""
     assert client.get("/account")["www-authenticate"] == 'Basic realm="shop"'
 
 

@@ -1,4 +1,4 @@
-"""FastAPI: validation errors an agent can act on, and an OpenAPI document that says what is answered."""
+"""FastAPI: validation errors by field, and problem details in the OpenAPI document."""
 
 import random
 import string
@@ -48,7 +48,7 @@ class Order(BaseModel):
 def signed_in(x_token: Annotated[str | None, Header()] = None):
     if x_token == "expired":
         raise HTTPException(
-            401, "The token is over", headers={"WWW-Authenticate": 'Bearer error="invalid_token"'}
+            401, "The token has expired", headers={"WWW-Authenticate": 'Bearer error="invalid_token"'}
         )
 
 
@@ -88,7 +88,7 @@ async def send(method, path, app=None, **options):
 
 
 async def test_every_field_is_named_with_what_to_do():
-    """P6, P7: JSON Pointers, one nested problem per field, suggestions in order; never the value or the limit."""
+    """P6, P7: one nested problem per field with a JSON Pointer and suggestions in order, without the value or the limit."""
     wrong = {"amount": -77123, "currency": "h4ck", "lines": [{"sku": "ab", "count": 1}, {"sku": "x"}]}
     response = await send("POST", "/orders", json=wrong)
     body = response.json()
@@ -126,24 +126,24 @@ async def test_every_field_is_named_with_what_to_do():
     ],
 )
 async def test_other_places_of_a_request(path, options, field, step):
-    """Query, and a body that is no JSON."""
+    """Mistakes in the query, and a body that is empty or not JSON."""
     method = "POST" if options else "GET"
     (part,) = (await send(method, path, **options)).json()["errors"]
     assert (part["field"], part["suggestions"]) == (field, [step])
 
 
 async def test_http_exceptions_keep_their_headers():
-    """A dependency's 401 with its own challenge; CORS around everything."""
+    """A dependency's 401 keeps its challenge, and CORS headers are added."""
     response = await send(
         "POST", "/orders", json={}, headers={"x-token": "expired", "origin": "https://ui.example"}
     )
-    assert response.json()["detail"] == "The token is over"
+    assert response.json()["detail"] == "The token has expired"
     assert response.headers["www-authenticate"] == 'Bearer error="invalid_token"'
     assert response.headers["access-control-allow-origin"] == "*"
 
 
 async def test_structured_details_and_waits_of_http_exceptions():
-    """`HTTPException(detail={…})` is kept as details; a Retry-After is in the body too (P3)."""
+    """`HTTPException(detail={…})` becomes `details`; a Retry-After is also in the body (P3)."""
     app = FastAPI()
 
     @app.get("/{kind}")
@@ -156,8 +156,8 @@ async def test_structured_details_and_waits_of_http_exceptions():
     assert (await send("GET", "/b", app=app)).json()["details"] == {"detail": ["x"]}
 
 
-async def test_a_handler_of_the_users_stays():
-    """Only FastAPI's own defaults make room."""
+async def test_a_handler_of_the_application_is_kept():
+    """`install` replaces only FastAPI's default handlers."""
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
 
@@ -175,8 +175,8 @@ async def test_a_handler_of_the_users_stays():
     assert (await send("GET", "/", app=app)).json() == {"mine": True}
 
 
-def test_the_openapi_document_says_what_is_answered():
-    """The schema once; each operation's own errors with examples, and a default for the rest."""
+def test_the_openapi_document_describes_problems():
+    """It contains the schema once, each operation's errors with examples, and a default response."""
     app = application()
     document = app.openapi()
     assert document is app.openapi()
@@ -192,7 +192,7 @@ def test_the_openapi_document_says_what_is_answered():
 
 
 def test_schemathesis_finds_nothing_undocumented():
-    """P1, P8: hundreds of generated requests against a real server; every response is as documented."""
+    """P1, P8: every response to hundreds of generated requests matches the OpenAPI document."""
     checks = "status_code_conformance,content_type_conformance,response_schema_conformance,unsupported_method"
     with serve(application()) as url:
         done = subprocess.run(
@@ -211,7 +211,7 @@ def test_schemathesis_finds_nothing_undocumented():
 
 @pytest.mark.parametrize("count", [400, pytest.param(5000, marks=pytest.mark.soak)])
 async def test_poisoned_exceptions_leak_nothing(count):
-    """Unhandled exceptions with secrets in their text, arguments, notes and causes: none leaves."""
+    """No response contains a secret from the text, arguments, notes or causes of an unhandled exception."""
     rng = random.Random(7)
     pools = (
         ValueError,

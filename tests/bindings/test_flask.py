@@ -1,4 +1,4 @@
-"""Flask: the same failures as everywhere, in process and behind a real gunicorn."""
+"""Flask, in process and behind gunicorn."""
 
 import httpx2
 import pytest
@@ -22,7 +22,7 @@ from tests.ports import free_port
     ],
 )
 def test_failures_are_problems_with_every_header(path, status, code, detail):
-    """P1, P2: and `after_request` functions add their headers as always."""
+    """P1, P2: every failure is a problem, and `after_request` functions add their headers."""
     response = app.test_client().get(path)
     body = response.get_json(force=True)
     assert (response.status_code, body["status"], body["code"], body["detail"]) == (
@@ -38,7 +38,7 @@ def test_failures_are_problems_with_every_header(path, status, code, detail):
 
 
 def test_allow_head_redirects_and_own_responses():
-    """A 405 keeps `Allow`; what an author made himself stays; pages are served."""
+    """A 405 keeps `Allow`; redirects and responses of the application are unchanged; pages are served."""
     client = app.test_client()
     refused = client.post("/conflict")
     assert refused.get_json(force=True)["code"] == "METHOD_NOT_ALLOWED"
@@ -51,8 +51,8 @@ def test_allow_head_redirects_and_own_responses():
     assert page.content_type.startswith("text/html")
 
 
-def test_a_users_handlers_stay():
-    """Registered before, they are not replaced."""
+def test_handlers_of_the_application_are_kept():
+    """`install` does not replace registered error handlers."""
     from flask import Flask
 
     from amends.bindings.flask import install
@@ -80,8 +80,8 @@ def test_a_users_handlers_stay():
     assert other.test_client().get("/conflict").get_json(force=True)["code"] == "CONFLICT"
 
 
-def test_what_an_exception_brings_along_stays():
-    """Redirects that are raised, and responses that an author hung on an exception."""
+def test_an_exceptions_own_response_is_kept():
+    """Raised redirects, and exceptions with a response attached, are sent unchanged."""
     from flask import Flask, Response
 
     from amends.bindings.flask import install
@@ -109,7 +109,7 @@ def test_what_an_exception_brings_along_stays():
 
 
 def test_behind_gunicorn():
-    """P1–P5 over HTTP/1.1 with keep-alive, a real server and a real client."""
+    """P1–P5 over HTTP/1.1 with keep-alive."""
     port = free_port()
     command = ("-m", "gunicorn", "-b", f"127.0.0.1:{port}", "--threads", "2", "tests.http.flask_site:app")
     with process(*command, port=port) as (url, _), httpx2.Client(base_url=url) as session:

@@ -1,4 +1,4 @@
-"""httpx2 and httpx, sync and async: the same calls against a real server recover in the same way."""
+"""httpx2 and httpx, sync and async: all four recover in the same way against a real server."""
 
 import asyncio
 import gzip
@@ -10,9 +10,9 @@ import pytest
 from amends import FaultError, Operation, Policy, Upstream, encode, recover
 from amends.bindings.httpx import AsyncTransport, Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
-from amends.http.calls import accepting
+from amends.http.calls import accept_header
 from amends.testing import FakeClock
-from tests.http.flaky import doubtful, keyed, lost
+from tests.http.flaky import answer_too_late, effect_unknown, run_once_per_key
 
 
 class Sync:
@@ -50,8 +50,8 @@ def caller(request):
 PROBLEM = {"title": "t", "status": 503, "detail": "d", "is_retriable": True}
 
 
-def test_waits_as_told_and_repeats_unchanged(caller, flaky, clock):
-    """P9: retriable with a wait: wait, repeat unchanged, and the response is that of the last attempt (P3)."""
+def test_waits_as_asked_and_repeats_unchanged(caller, flaky, clock):
+    """P9: a retriable failure with a wait is repeated unchanged after the wait; the last response is returned (P3)."""
     flaky.script["/a"] = [
         (429, {"retry-after": "9"}, {**PROBLEM, "retry_after_ms": 1500}),
         (503, {"retry-after": "2"}, None),
@@ -65,7 +65,7 @@ def test_waits_as_told_and_repeats_unchanged(caller, flaky, clock):
 
 
 def test_what_cannot_be_retried_is_raised_with_everything(caller, flaky, clock):
-    """P9: not retriable: a typed error with title, detail, page, response and decision, after one call."""
+    """P9: a failure that is not retriable raises a typed error with fault, response and decision, after one call."""
     flaky.script["/a"] = [
         (
             422,
@@ -90,7 +90,7 @@ def test_what_cannot_be_retried_is_raised_with_everything(caller, flaky, clock):
 
 
 def test_the_last_response_can_be_returned(caller, flaky, clock):
-    """`errors="return"`: the caller looks himself; recovery happens all the same."""
+    """`errors="return"` returns the last response after recovery, or raises the library's exception."""
     flaky.script["/a"] = [(503, {}, PROBLEM)]
     response = caller.call("GET", f"{flaky.url}/a", errors="return", policy=Policy(attempts=2))
     assert response.status_code == 503
@@ -101,7 +101,7 @@ def test_the_last_response_can_be_returned(caller, flaky, clock):
 
 
 def test_unsafe_methods_carry_one_key(caller, flaky, clock):
-    """POST and PATCH get a key, the same on every attempt; others and `keys=False` get none."""
+    """POST and PATCH carry a key, the same on every attempt; other methods and `keys=False` carry none."""
     for method in ("POST", "PATCH", "PUT", "GET"):
         flaky.script[f"/{method}"] = [(429, {}, None), 200]
         caller.call(method, f"{flaky.url}/{method}")
@@ -115,32 +115,32 @@ def test_unsafe_methods_carry_one_key(caller, flaky, clock):
 
 
 def test_a_lost_response_is_repeated_with_its_key_and_never_without(caller, flaky):
-    """A POST that may have happened: repeated under its key, one effect; without one, verified instead."""
-    flaky.script["/a"] = [lost, keyed]
+    """A POST that may have had its effect is repeated under its key; without a key the decision is `verify`."""
+    flaky.script["/a"] = [answer_too_late, run_once_per_key]
     with FakeClock():
         response = caller.call("POST", f"{flaky.url}/a", client={"json": {}, "timeout": 0.3})
     assert response.status_code == 201
     assert list(flaky.effects.values()) == [1]
-    flaky.script["/b"] = [lost, keyed]
+    flaky.script["/b"] = [answer_too_late, run_once_per_key]
     with FakeClock(), pytest.raises(FaultError) as caught:
         caller.call("POST", f"{flaky.url}/b", client={"json": {}, "timeout": 0.3}, keys=False)
     assert caught.value.decision.action == "verify"
-    # On a busy machine it may not even have arrived in time, which nobody on this side can know.
+    # On a busy machine the request may time out before it arrives.
     assert len(flaky.calls["/b"]) <= 1
 
 
-def test_a_promise_made_around_the_call_counts(caller, flaky, clock):
-    """A POST that only searches is handed up by the transport and repeated by whoever says that it changes nothing."""
+def test_a_read_only_operation_around_the_call_repeats_it(caller, flaky, clock):
+    """A POST is repeated by an outer `recover` whose operation is declared read-only."""
     flaky.script["/search"] = [500, 200]
-    searching = Operation(name="search", read_only=True)
+    search = Operation(name="search", read_only=True)
     url = f"{flaky.url}/search"
-    response = recover(lambda: caller.call("POST", url, keys=False), operation=searching)
+    response = recover(lambda: caller.call("POST", url, keys=False), operation=search)
     assert response.status_code == 200
     assert len(flaky.calls["/search"]) == 2
 
 
 def test_a_stream_is_sent_once(caller, flaky, clock):
-    """A body that can be read only once is never silently replayed, whatever the answer says."""
+    """A request whose body can be read only once is not repeated."""
     flaky.script["/a"] = [(429, {"retry-after": "1"}, None), 200]
 
     def parts():
@@ -157,16 +157,16 @@ def test_a_stream_is_sent_once(caller, flaky, clock):
 
 
 def test_accept_asks_for_problems(caller, flaky):
-    """Beside what the caller asked for."""
+    """`Accept` contains problem+json and what the caller asked for."""
     caller.call("GET", f"{flaky.url}/a")
     caller.call("GET", f"{flaky.url}/a", client={"headers": {"accept": "text/csv"}})
     first, second = (headers["accept"] for _, headers, _ in flaky.calls["/a"])
-    assert first == accepting(None)
+    assert first == accept_header(None)
     assert second == "text/csv, application/problem+json;q=0.9"
 
 
 def test_verdicts_and_connection_failures(caller, flaky, clock):
-    """A "no" in a header is obeyed; what was surely not sent is repeated even if it is a POST without a key."""
+    """`x-should-retry: false` is obeyed; a POST without a key is repeated if it was not sent."""
     flaky.script["/a"] = [(503, {"x-should-retry": "false"}, None)]
     with pytest.raises(ServiceUnavailableError):
         caller.call("GET", f"{flaky.url}/a")
@@ -178,7 +178,7 @@ def test_verdicts_and_connection_failures(caller, flaky, clock):
 
 
 def test_credentials_are_renewed_once(caller, flaky, clock):
-    """A 401 is answered by `refresh`, and the next attempt has the new headers."""
+    """After a 401 `refresh` is called, and the next attempt has the new headers."""
     token = ["old"]
 
     async def guarded(flaky, request):
@@ -198,7 +198,7 @@ def test_credentials_are_renewed_once(caller, flaky, clock):
 
 
 def test_one_hint_holds_for_all_of_an_upstream(caller, flaky, clock):
-    """A shared `Upstream` learns from the answers: the second call waits before it is sent."""
+    """A shared `Upstream` keeps the wait of a response: the next attempt waits before it is sent."""
     upstream = Upstream("shop")
     flaky.script["/a"] = [(429, {"retry-after": "30"}, None), 200]
     caller.call("GET", f"{flaky.url}/a", upstream=upstream)
@@ -207,7 +207,7 @@ def test_one_hint_holds_for_all_of_an_upstream(caller, flaky, clock):
 
 
 def test_bodies_are_bounded_and_unpacked(caller, flaky, clock):
-    """A packed problem is read; an endless or broken one says nothing, and is given on whole where it is returned."""
+    """A compressed problem is read; a body that is too large or broken is not parsed, but returned complete."""
     import json
 
     packed = gzip.compress(json.dumps({**PROBLEM, "code": "MINE"}).encode())
@@ -215,7 +215,7 @@ def test_bodies_are_bounded_and_unpacked(caller, flaky, clock):
     with pytest.raises(FaultError) as caught:
         caller.call("GET", f"{flaky.url}/a")
     assert caught.value.code == "MINE"
-    flaky.script["/b"] = [(400, {"content-encoding": "gzip"}, b"no gzip at all")]
+    flaky.script["/b"] = [(400, {"content-encoding": "gzip"}, b"this is not gzip")]
     with pytest.raises(FaultError) as caught:
         caller.call("GET", f"{flaky.url}/b")
     assert caught.value.code == "BAD_REQUEST"
@@ -228,7 +228,7 @@ def test_bodies_are_bounded_and_unpacked(caller, flaky, clock):
 
 
 def test_the_operation_around_gives_key_and_deadline(flaky):
-    """Inside `recover` the operation's own key travels, and the server is told how long anybody will wait."""
+    """Inside `recover` the request carries the operation's key and the time left."""
     with httpx2.Client(transport=Transport()) as session:
         operation = Operation(name="order", key="order-17")
         recover(lambda: session.post(f"{flaky.url}/a"), operation=operation, policy=Policy(deadline=30))
@@ -238,36 +238,36 @@ def test_the_operation_around_gives_key_and_deadline(flaky):
 
 
 def test_a_key_in_doubt_is_verified(caller, flaky, clock):
-    """Design 8: a server that cannot tell answers so; nobody repeats blindly, `verify` decides."""
-    flaky.script["/a"] = [doubtful]
+    """Design 8: after EFFECT_UNKNOWN nothing is repeated unless `verify` returns False."""
+    flaky.script["/a"] = [effect_unknown]
     with pytest.raises(FaultError) as caught:
         caller.call("POST", f"{flaky.url}/a")
     assert caught.value.code == "EFFECT_UNKNOWN"
     assert caught.value.decision.action == "verify"
     assert len(flaky.calls["/a"]) == 1
-    flaky.script["/b"] = [doubtful, keyed]
+    flaky.script["/b"] = [effect_unknown, run_once_per_key]
     assert caller.call("POST", f"{flaky.url}/b", verify=lambda fault: False).status_code == 201
     first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/b"])
     assert first != second
-    mine = caller.module.Response(200, content=b"it was there")
-    assert caller.call("POST", f"{flaky.url}/a", verify=lambda fault: mine).content == b"it was there"
+    mine = caller.module.Response(200, content=b"verified")
+    assert caller.call("POST", f"{flaky.url}/a", verify=lambda fault: mine).content == b"verified"
     with pytest.raises(FaultError) as caught:
         caller.call("POST", f"{flaky.url}/a", verify=lambda fault: None)
     assert caught.value.code == "EFFECT_UNKNOWN"
     if isinstance(caller, Async):
 
-        async def look(fault):
+        async def verify(fault):
             return mine
 
-        assert caller.call("POST", f"{flaky.url}/a", verify=look).content == b"it was there"
+        assert caller.call("POST", f"{flaky.url}/a", verify=verify).content == b"verified"
 
 
 def test_a_post_that_only_reads_is_repeated(flaky, clock):
-    """Whoever calls knows better than the method: without a key, what only reads is sent again after a lost answer."""
+    """Inside a read-only operation the transport repeats a POST without a key; outside it does not."""
     flaky.script["/search"] = [(500, {}, None), 200]
     search = Operation(name="search", read_only=True)
     with httpx2.Client(transport=Transport(keys=False)) as session:
-        # One attempt around, so that it is the transport that repeats.
+        # The outer call makes one attempt, so that only the transport repeats.
         once = Policy(attempts=1, deadline=30)
         found = recover(lambda: session.post(f"{flaky.url}/search"), operation=search, policy=once)
         assert found.status_code == 200
@@ -278,8 +278,8 @@ def test_a_post_that_only_reads_is_repeated(flaky, clock):
     assert "idempotency-key" not in flaky.calls["/search"][0][1]
 
 
-async def test_what_is_not_given_is_not_closed(flaky):
-    """A transport opens what it sends with; one that is given is closed with it, also without a client."""
+async def test_inner_transports_are_closed(flaky):
+    """A transport works without a client, and closes the inner transport that it was given."""
     with Transport():
         pass
     async with AsyncTransport():
@@ -308,13 +308,13 @@ async def test_what_is_not_given_is_not_closed(flaky):
 
 
 def test_options_are_checked():
-    """A misspelt choice is refused at once."""
+    """An invalid value of `errors` raises ValueError."""
     with pytest.raises(ValueError):
         Transport(errors="ignore")
 
 
 class SeatTaken(FaultError):
-    """Somebody else has the seat."""
+    """The seat is taken"""
 
     code = "TEST_SEAT_TAKEN"
     recovery = "correctable"
@@ -322,7 +322,7 @@ class SeatTaken(FaultError):
 
 
 def test_an_own_code_is_raised_as_its_own_class(flaky, caller):
-    """A client that shares the server's classes catches them as the server raises them."""
+    """A client that imports the server's error classes receives the same class."""
     flaky.script["/seats"] = [(409, {}, encode(SeatTaken("12A is taken").fault, "problem"))]
     with pytest.raises(SeatTaken) as caught:
         caller.call("GET", flaky.url + "/seats")

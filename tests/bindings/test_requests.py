@@ -1,4 +1,6 @@
-"""requests: the adapter recovers as the transports do."""
+"""requests: the adapter recovers like the httpx transports."""
+
+import gzip
 
 import pytest
 import requests
@@ -7,7 +9,7 @@ from amends import FaultError, Operation, Policy, recover
 from amends.bindings.requests import Adapter
 from amends.errors import RateLimitedError
 from amends.testing import FakeClock
-from tests.http.flaky import broken_off, doubtful, keyed, lost
+from tests.http.flaky import answer_too_late, break_off, effect_unknown, run_once_per_key
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ PROBLEM = {"title": "t", "status": 503, "detail": "d", "is_retriable": True}
 
 
 def test_waits_repeats_and_keys(flaky, call):
-    """P9: waits as told, repeats unchanged, one key for all attempts of a POST."""
+    """P9: a POST waits as asked and is repeated unchanged, with one key for all attempts."""
     flaky.script["/a"] = [
         (429, {}, {**PROBLEM, "retry_after_ms": 1500}),
         (503, {"retry-after": "2"}, None),
@@ -39,7 +41,7 @@ def test_waits_repeats_and_keys(flaky, call):
 
 
 def test_raises_or_returns(flaky, call):
-    """A typed error with its response, or the response; also for streamed answers."""
+    """A failure raises a typed error with its response, or returns the response; also with `stream=True`."""
     flaky.script["/a"] = [
         (422, {}, {"title": "No", "status": 422, "detail": "amount", "suggestions": ["Add it"]})
     ]
@@ -54,9 +56,26 @@ def test_raises_or_returns(flaky, call):
         call("GET", "http://127.0.0.1:9/", options={"errors": "return", "policy": Policy(attempts=1)})
 
 
+def test_a_returned_failure_is_a_usable_response(flaky):
+    """A failed response that is returned can be read in every way, and its cookies reach the session."""
+    packed = gzip.compress(b'{"detail": "amount"}')
+    flaky.script["/a"] = [(404, {"content-encoding": "gzip", "set-cookie": "seen=1"}, packed)]
+    with requests.Session() as session:
+        session.mount("http://", Adapter(errors="return"))
+        response = session.get(f"{flaky.url}/a")
+        assert response.json() == {"detail": "amount"}
+        assert b"".join(response.iter_content(3)) == response.content
+        assert session.cookies["seen"] == "1"
+    flaky.script["/b"] = [(404, {}, b"x" * 3_000_000)]
+    with requests.Session() as session, pytest.raises(FaultError) as caught:
+        session.mount("http://", Adapter())
+        session.get(f"{flaky.url}/b")
+    assert 1_000_000 < len(caught.value.response.content) < 3_000_000
+
+
 def test_lost_responses_and_streams(flaky, call):
-    """Repeated under a key with one effect; a stream is sent once."""
-    flaky.script["/a"] = [lost, keyed]
+    """A lost response is repeated under its key with one effect; a stream is sent once."""
+    flaky.script["/a"] = [answer_too_late, run_once_per_key]
     with FakeClock():
         assert call("POST", f"{flaky.url}/a", json={}, timeout=0.3).status_code == 201
     assert list(flaky.effects.values()) == [1]
@@ -67,7 +86,7 @@ def test_lost_responses_and_streams(flaky, call):
 
 
 def test_large_bodies_and_deadlines(flaky, call):
-    """A body that is too large says nothing; the operation around gives key and deadline."""
+    """A body that is too large is not parsed; the request carries the operation's key and deadline."""
     flaky.script["/a"] = [(400, {}, b'{"code":"MINE","detail":"' + b"x" * 3_000_000 + b'"}')]
     with pytest.raises(FaultError) as caught:
         call("GET", f"{flaky.url}/a")
@@ -79,12 +98,12 @@ def test_large_bodies_and_deadlines(flaky, call):
 
 
 def test_a_key_in_doubt_is_verified(flaky, call):
-    """Design 8: `verify` decides: not happened, a result, or nobody can tell."""
-    flaky.script["/a"] = [doubtful, keyed]
+    """Design 8: after EFFECT_UNKNOWN, `verify` returns False (send again), a response, or None (raise)."""
+    flaky.script["/a"] = [effect_unknown, run_once_per_key]
     call("POST", f"{flaky.url}/a", options={"verify": lambda fault: False})
     first, second = (headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"])
     assert first != second
-    flaky.script["/b"] = [doubtful]
+    flaky.script["/b"] = [effect_unknown]
     with pytest.raises(FaultError) as caught:
         call("POST", f"{flaky.url}/b", options={"verify": lambda fault: None})
     assert caught.value.decision.action == "verify"
@@ -94,8 +113,8 @@ def test_a_key_in_doubt_is_verified(flaky, call):
 
 
 def test_a_body_that_breaks_off(flaky, call):
-    """The status was said before; what came of the body is nobody's error document."""
-    flaky.script["/a"] = [broken_off]
+    """An incomplete body is not parsed; the error comes from the status."""
+    flaky.script["/a"] = [break_off]
     with pytest.raises(FaultError) as caught:
         call("GET", f"{flaky.url}/a")
     assert (caught.value.code, caught.value.fault.status) == ("CONFLICT", 409)

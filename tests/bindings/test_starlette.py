@@ -1,4 +1,4 @@
-"""Starlette: installing once is all there is to do, and what is around it stays around it."""
+"""Starlette: `install`, and the middleware and handlers that the application has."""
 
 import httpx2
 import pytest
@@ -89,7 +89,7 @@ async def get(path, method="GET", app=None, **headers):
     ],
 )
 async def test_failures_keep_cors_and_security_headers(path, status, code):
-    """P1: every kind of failure, with the headers that the middleware around adds to every response."""
+    """P1: every kind of failure is a problem, with the headers that outer middleware adds."""
     response = await get(path, origin="https://ui.example")
     assert (response.status_code, response.json()["code"], response.json()["status"]) == (
         status,
@@ -103,8 +103,8 @@ async def test_failures_keep_cors_and_security_headers(path, status, code):
     assert "s3cr3t" not in response.text
 
 
-async def test_an_exceptions_own_headers_and_words_stay():
-    """`HTTPException(headers=…)`, `Allow` of a 405, and statuses that are no failures."""
+async def test_an_exceptions_headers_and_detail_are_kept():
+    """`HTTPException(headers=…)`, `Allow` of a 405, and a status below 400."""
     pot = await get("/teapot")
     assert (pot.headers["x-pot"], pot.json()["detail"]) == ("tea", "Short and stout")
     assert set((await get("/conflict", "DELETE")).headers["allow"].split(", ")) == {"GET", "HEAD"}
@@ -112,15 +112,15 @@ async def test_an_exceptions_own_headers_and_words_stay():
     assert (await get("/unchanged")).status_code == 304
 
 
-async def test_what_middleware_raises_is_told_too():
-    """Outside of the middleware there is still the last handler; nothing of the text leaves there either."""
+async def test_exceptions_of_outer_middleware_are_answered():
+    """The handler for Exception answers them, without their text."""
     response = await get("/conflict", **{"x-refuse": "1"})
     assert response.json()["code"] == "INTERNAL_ERROR"
     assert "s3cr3t" not in response.text
 
 
-async def test_handlers_of_the_users_stay():
-    """Who answers an exception himself is not overruled."""
+async def test_handlers_of_the_application_are_kept():
+    """`install` does not replace a registered exception handler."""
 
     async def mine(request, exc):
         return PlainTextResponse("mine", 299)
@@ -130,7 +130,7 @@ async def test_handlers_of_the_users_stay():
 
 
 async def test_streams_and_websockets_pass():
-    """What does not fail is not touched."""
+    """Streams and websockets without failures are unchanged."""
     assert (await get("/stream")).text == "one two"
     with TestClient(application()) as session, session.websocket_connect("/socket") as wire:
         wire.send_text("hello")
@@ -138,7 +138,7 @@ async def test_streams_and_websockets_pass():
 
 
 async def test_installing_late_is_refused():
-    """After the first request the middleware could not be placed any more."""
+    """Middleware cannot be added after the first request."""
     app = application()
     await get("/conflict", app=app)
     with pytest.raises(RuntimeError):

@@ -1,4 +1,4 @@
-"""Older and newer Click and Typer, each in an environment of its own. Only with `make soak`: it installs packages."""
+"""Older and newer versions of Click and Typer, each in its own environment. Runs in `make soak`: it installs packages."""
 
 import json
 import subprocess
@@ -20,17 +20,17 @@ def environment(tmp_path_factory):
         if packages not in made:
             place = tmp_path_factory.mktemp("venv")
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
-            words = [place / "bin" / "python", "-m", "pip", "install", "-q", "msgspec>=0.20", *packages]
-            subprocess.run(words, check=True)
+            command = [place / "bin" / "python", "-m", "pip", "install", "-q", "msgspec>=0.20", *packages]
+            subprocess.run(command, check=True)
             made[packages] = place / "bin" / "python"
         return made[packages]
 
     return make
 
 
-def answer(python, framework, *words):
+def run(python, framework, *arguments):
     done = subprocess.run(
-        [python, APPS / f"{framework}_app.py", *words, "--output", "json"],
+        [python, APPS / f"{framework}_app.py", *arguments, "--output", "json"],
         capture_output=True,
         env={"PYTHONPATH": str(SRC), "PATH": "/usr/bin:/bin"},
         stdin=subprocess.DEVNULL,
@@ -61,21 +61,19 @@ def answer(python, framework, *words):
     ids=" ".join,
 )
 def test_every_version_answers_the_same(environment, packages, tmp_path):
-    """C1, C9: success, a failure, every mistake at once, an unknown command, retries: the same in all of them."""
+    """C1, C9: success, failure, several mistakes at once, an unknown command and retries are the same in all versions."""
     python = environment(*packages)
     framework = "typer" if packages[0].startswith("typer") else "click"
-    code, envelope = answer(python, framework, "show", "bob", "--count", "2")
+    code, envelope = run(python, framework, "show", "bob", "--count", "2")
     assert (code, envelope["data"]["count"]) == (0, 2)
-    code, envelope = answer(python, framework, "fail", "limited")
+    code, envelope = run(python, framework, "fail", "limited")
     assert (code, envelope["error"]["retry_after_ms"]) == (9, 7000)
-    code, envelope = answer(
-        python, framework, "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x"
-    )
+    code, envelope = run(python, framework, "show", "bob", "--cuont", "3", "--color", "gren", "--count", "x")
     assert (code, envelope["error"]["phase"]) == (3, "validation")
     assert {part["field"] for part in envelope["error"]["errors"]} == {"--cuont", "--color", "--count"}
-    code, envelope = answer(python, framework, "shw")
+    code, envelope = run(python, framework, "shw")
     assert (code, envelope["error"]["fix_required"]) == (3, "Did you mean sample show?")
-    code, envelope = answer(python, framework, "flaky", str(tmp_path / "runs"), "1", "--retries", "2")
+    code, envelope = run(python, framework, "flaky", str(tmp_path / "runs"), "1", "--retries", "2")
     assert (code, envelope["meta"]["attempt"]) == (0, 2)
-    code, envelope = answer(python, framework, "noise")
+    code, envelope = run(python, framework, "noise")
     assert (code, envelope["data"]) == (0, ["quiet"])

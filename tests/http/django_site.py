@@ -1,4 +1,4 @@
-"""A Django project with REST framework in one file; it fails in every way."""
+"""A Django project with REST framework in one file, with views for every kind of failure."""
 
 from inspect import iscoroutinefunction
 
@@ -44,7 +44,7 @@ from amends.errors import ServiceUnavailableError
 
 @sync_and_async_middleware
 def refusing(get_response):
-    """Middleware that fails by itself."""
+    """Middleware that raises if the request has the header x-refuse."""
 
     def checked(request):
         if "x-refuse" in request.headers:

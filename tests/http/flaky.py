@@ -1,4 +1,4 @@
-"""A service that fails as told: a script of answers per path, and the truth about what reached it."""
+"""A service with a script of responses per path that records the calls and effects."""
 
 import asyncio
 import json
@@ -14,20 +14,20 @@ from amends.http.effect_unknown import EffectUnknownError
 
 
 class Flaky:
-    """ASGI application. `script[path]` is a list of answers; the last one stays."""
+    """ASGI application. `script[path]` is a list of responses; the last one is repeated."""
 
     def __init__(self):
         self.script = {}
         self.calls = defaultdict(list)
         self.effects = defaultdict(int)
         self.app = Starlette(
-            routes=[Route("/{path:path}", self.answer, methods=["GET", "POST", "PUT", "PATCH"])]
+            routes=[Route("/{path:path}", self.respond, methods=["GET", "POST", "PUT", "PATCH"])]
         )
 
     async def __call__(self, scope, receive, send):
         await self.app(scope, receive, send)
 
-    async def answer(self, request: Request):
+    async def respond(self, request: Request):
         path = request.url.path
         body = await request.body()
         self.calls[path].append((request.method, dict(request.headers), body))
@@ -52,23 +52,23 @@ class Flaky:
         return Response(raw, status, headers)
 
 
-async def lost(flaky, request):
-    """The effect happens, the answer does not arrive in time."""
+async def answer_too_late(flaky, request):
+    """Have the effect, and answer after the client's time-out."""
     flaky.effects[request.headers.get("idempotency-key")] += 1
     await asyncio.sleep(2)
     return Response(b"late")
 
 
-async def keyed(flaky, request):
-    """The effect happens once per key."""
+async def run_once_per_key(flaky, request):
+    """Have the effect once per key."""
     key = request.headers.get("idempotency-key")
     if not flaky.effects[key]:
         flaky.effects[key] += 1
     return Response(b'{"done":true}', 201, {"content-type": "application/json"})
 
 
-async def doubtful(flaky, request):
-    """The server cannot tell whether the effect happened."""
+async def effect_unknown(flaky, request):
+    """Answer EFFECT_UNKNOWN."""
 
     async def app(scope, receive, send):
         raise EffectUnknownError
@@ -76,8 +76,8 @@ async def doubtful(flaky, request):
     return Problems(app)
 
 
-async def broken_off(flaky, request):
-    """An answer whose body ends before it is whole."""
+async def break_off(flaky, request):
+    """Answer with a body that is shorter than its Content-Length."""
 
     async def app(scope, receive, send):
         headers = [(b"content-type", b"application/problem+json"), (b"content-length", b"5000")]

@@ -1,4 +1,4 @@
-"""A Flask application that fails in every way."""
+"""A Flask application with routes for every kind of failure."""
 
 from flask import Flask, Response, abort, redirect
 

@@ -1,10 +1,10 @@
 """
-A payment service behind `Idempotent`, and a way to die at any point of it.
+A payment service behind `Idempotent` that can kill its process at any step.
 
     python -m tests.http.paying FOLDER MODE AT      sends one keyed payment and kills itself before step AT
 
-The truth is a table `payments` in a file: in mode `own` in the store's file, through `once`; in mode `other` in a file
-of its own, where the effect and the key cannot be committed together.
+Payments are rows of the table `payments`: in mode `own` in the store's file, written with `once`; in mode `other` in a
+separate file, so that the payment and the key cannot be committed together.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import httpx2
 from starlette.applications import Starlette
@@ -27,7 +28,7 @@ LEASE = 0.6
 
 
 class Steps:
-    """Counts the points at which the process may die, and dies at one of them."""
+    """Counts the steps, and kills the process before step `at`."""
 
     def __init__(self, at=0):
         self.at, self.seen = at, 0
@@ -103,20 +104,23 @@ def application(store, folder, mode, steps=None):
 
 
 def served():
-    """The same for a real server: a request with `x-hang` stops where it hurts most, until the server is killed."""
+    """The application for a real server: a request with `x-hang` waits at the critical step until the server is killed."""
     folder, mode = os.environ["PAYING_FOLDER"], os.environ["PAYING_MODE"]
+
+    async def hang(request):
+        if "x-hang" in request.headers:
+            Path(folder, "hanging").touch()
+            await asyncio.sleep(60)
 
     async def pay(request):
         if mode == "own":
-            if "x-hang" in request.headers:
-                await asyncio.sleep(60)
+            await hang(request)
             return await once(
                 request, lambda tx: tx.sql("INSERT INTO payments DEFAULT VALUES") or {}, status=201
             )
         with closing(sqlite3.connect(f"{folder}/other.db", timeout=20)) as file, file:
             file.execute("INSERT INTO payments DEFAULT VALUES")
-        if "x-hang" in request.headers:
-            await asyncio.sleep(60)
+        await hang(request)
         return JSONResponse({}, 201)
 
     app = Starlette(routes=[Route("/pay", pay, methods=["POST"])])

@@ -1,4 +1,4 @@
-"""Real servers on the loopback: uvicorn in a thread, anything else in a process of its own."""
+"""Servers on the loopback interface: uvicorn in a thread, any other in its own process."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def serve(app, **options):
-    """The address of an ASGI application served by uvicorn in this process."""
+    """Serve an ASGI application with uvicorn in this process, and yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         settings = {"log_config": None, "ws": "none", **options}
         server = uvicorn.Server(uvicorn.Config(app, **settings))
@@ -34,7 +34,7 @@ def serve(app, **options):
 
 @contextmanager
 def process(*command, port, env=None):
-    """The address of a server that runs as a process; it is ended by its id."""
+    """Run a Python command that listens on `port`, and yield its URL and process."""
     started = subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
@@ -65,4 +65,4 @@ def wait_for(port, started, seconds=60):
             time.sleep(0.05)
         else:
             return
-    raise TimeoutError(f"nobody listens on {port}")
+    raise TimeoutError(f"no server listens on port {port}")

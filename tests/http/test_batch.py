@@ -1,4 +1,4 @@
-"""Batches: nothing that succeeded is lost, and only what may be retried is."""
+"""Batches: successes are kept, and only retriable items are sent again."""
 
 import json
 
@@ -29,7 +29,7 @@ async def acreate(item):
 
 
 async def test_partial_success_is_207_with_everything():
-    """P10: the successes kept, one problem per failed item with its `instance`; P7: same schema."""
+    """P10: the response keeps the successes and has a problem with `instance` per failed item; P7: the same schema."""
     for found in (
         await run(["a", "bad", "c", "broken"], acreate, together=3),
         run_sync(["a", "bad", "c", "broken"], create),
@@ -57,7 +57,7 @@ async def test_all_or_none():
 
 
 class Shop:
-    """Items fail as told, once each; counts what it made."""
+    """Items fail with the given errors, then succeed; records the created items."""
 
     def __init__(self, failures):
         self.failures, self.made, self.sizes = failures, [], []
@@ -82,7 +82,7 @@ class Shop:
 
 @pytest.mark.parametrize("recovering", [False, True])
 async def test_only_what_may_be_retried_is_sent_again(recovering):
-    """P10: values from the first answer stay, a permanent failure is not repeated, the others succeed later."""
+    """P10: values of the first response are kept, a permanent failure is not repeated, the others succeed later."""
     busy = ServiceUnavailableError("busy", retry_after=2, executed="no")
     shop = Shop({"b": [busy, busy], "c": [ValidationError("no")] * 9, "d": [busy]})
     inner = shop.transport()
@@ -105,8 +105,8 @@ async def test_only_what_may_be_retried_is_sent_again(recovering):
     assert clock.waits == [2.0, 2.0]
 
 
-def test_the_sync_way_and_its_bounds():
-    """Attempts and waiting are bounded; what may have happened is not sent again without leave."""
+def test_resend_and_its_bounds():
+    """Attempts and waits are bounded; items that may have had their effect are not sent again by default."""
     answers = []
 
     def send(items):
@@ -129,7 +129,7 @@ def test_the_sync_way_and_its_bounds():
 
 
 async def test_a_batch_that_fails_whole_is_every_items_failure():
-    """What `send` raises is about all of them; they are sent again together. Nothing is sent for nothing."""
+    """An exception of `send` applies to all items, which are sent again together. An empty batch is not sent."""
     tries = []
 
     def send(items):
@@ -152,8 +152,8 @@ async def test_a_batch_that_fails_whole_is_every_items_failure():
     assert (await aresend([], asend)).items == ()
 
 
-def test_the_whole_is_as_final_as_its_worst_part():
-    """M1: transient only together; terminal if any part is."""
+def test_recovery_of_a_batch():
+    """M1: transient if all parts are, terminal if any part is."""
     busy = Fault(code="RATE_LIMITED", vocabulary="http")
     wrong = Fault(code="VALIDATION_ERROR", vocabulary="http")
     final = Fault(code="ACCOUNT_CLOSED", recovery="terminal")
@@ -168,15 +168,15 @@ def test_the_whole_is_as_final_as_its_worst_part():
     ]
 
 
-def test_places_that_are_none():
-    """An index that is no place in the batch says nothing about any item."""
+def test_invalid_indexes_are_ignored():
+    """A result with an index outside the batch is ignored."""
     odd = [{"index": -1, "value": 1}, {"index": "0", "value": 2}, {"index": 1, "value": 3}]
     items = read({"status": 200, "headers": {}, "body": {"results": odd}}, 2).items
     assert [(item.value, item.fault is None) for item in items] == [(None, False), (3, True)]
 
 
-def test_reading_answers_of_others():
-    """A plain list, a 207 without places, a whole failure, nonsense: every item has an outcome."""
+def test_reading_other_responses():
+    """Every item has an outcome for a plain list, a 207 without indexes, a failed batch, and an invalid body."""
     assert [item.value for item in read({"status": 200, "headers": {}, "body": [1, 2]}).items] == [1, 2]
     partial = {"status": 207, "headers": {}, "body": {"errors": [{"title": "x", "detail": "y"}]}}
     assert [item.fault is None for item in read(partial, 2).items] == [False, False]

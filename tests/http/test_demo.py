@@ -1,4 +1,4 @@
-"""The demonstration: an agent against a flaky shop finishes its work, with no duplicate and no wasted call."""
+"""An agent finishes its work against a failing shop, without duplicates or unnecessary calls."""
 
 import asyncio
 import sqlite3
@@ -26,7 +26,7 @@ class Order(BaseModel):
 
 
 class Shop:
-    """Everything that can go wrong, once each; and the truth."""
+    """A shop with one failure of each kind, and the tables of what was ordered and shipped."""
 
     def __init__(self, folder):
         self.file = f"{folder}/shop.db"
@@ -69,7 +69,7 @@ class Shop:
         self.app = Cancellable(limited, f"sqlite:///{self.file}")
 
     async def __call__(self, scope, receive, send):
-        """Counts every call, and loses one response after the effect."""
+        """Record every call, and lose one response after its effect."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -97,7 +97,7 @@ FIX = ("fix", "Send a whole number at /body/count")
 
 
 async def agent(url):
-    """Orders a book and has it shipped; reads nothing but what the problems say."""
+    """Order a book and have it shipped, guided only by the problem documents."""
     transport = AsyncTransport()
     async with httpx2.AsyncClient(transport=transport, base_url=url, timeout=1.5) as client:
         order = {"item": "book", "count": "one"}
@@ -106,22 +106,22 @@ async def agent(url):
                 placed = (await client.post("/orders", json=order)).json()
                 break
             except FaultError as error:
-                # P9: handed back for a change; the pointer says where, the suggestion what.
+                # P9: the decision is `fix`; the pointer names the field and the suggestion the change.
                 if (error.decision.action, *error.fault.suggestions) != FIX:
                     raise
                 order[error.fault.field.rpartition("/")[2]] = 1
-        # Cut short by its own deadline and repeated under its key: the first try had no effect, and the server knows.
+        # The deadline cancels the first attempt, which had no effect; it is repeated under the same key.
         headers = {"Idempotency-Key": "ship-the-book", "Request-Timeout": "0.8"}
         sent = await client.post("/shipments", headers=headers)
         return placed, sent.json()
 
 
 async def test_the_agent_finishes(tmp_path):
-    """P9, P10, P11 together: 422, 503 with a wait, a lost response, a cut-short request; one effect each."""
+    """P9, P10, P11: a 422, a 503 with a wait, a lost response and a cancelled request; one effect each."""
     shop = Shop(tmp_path)
     with serve(shop) as url:
         placed, sent = await agent(url)
-        # A burst over the limit: refused with a wait, and everything gets through.
+        # A burst above the rate limit is refused with a wait, and every call succeeds.
         async with httpx2.AsyncClient(transport=AsyncTransport(), base_url=url) as client:
             burst = [client.post("/orders", json={"item": f"pen-{n}", "count": 1}) for n in range(6)]
             answers = await asyncio.gather(*burst)

@@ -1,4 +1,4 @@
-"""Keys: replay, in flight, another body, expiry, doubt; and what is left when the process is killed anywhere."""
+"""Idempotency keys: replay, running requests, other bodies, expiry, doubt, and killed processes."""
 
 import asyncio
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
@@ -26,7 +27,7 @@ from tests.stores.servers import NatsServer
 
 
 class Shop:
-    """Counts what really happened."""
+    """Records the requests that ran."""
 
     def __init__(self):
         self.runs = []
@@ -88,8 +89,8 @@ async def store(request, tmp_path):
         yield opened
 
 
-async def test_the_same_again_is_answered_with_the_same(store):
-    """A replay runs nothing; status, body and headers are those of the first, and it says that it is one."""
+async def test_a_repeat_is_answered_with_the_first_response(store):
+    """A repeat does not run; it gets the first status, body and headers, and `Idempotency-Replayed`."""
     shop = Shop()
     app = shop.app(store)
     first, second = await post(app), await post(app, '"k"')
@@ -102,7 +103,7 @@ async def test_the_same_again_is_answered_with_the_same(store):
 
 
 async def test_other_keys_callers_and_methods_run(store):
-    """A key is one caller's; without one, and for methods that need none, nothing changes."""
+    """Keys belong to one caller; requests without a key and other methods always run."""
     shop = Shop()
     app = shop.app(store)
     for key, options in (
@@ -118,7 +119,7 @@ async def test_other_keys_callers_and_methods_run(store):
 
 
 async def test_another_body_under_the_same_key_is_refused(store):
-    """422, correctable, and the first answer stays."""
+    """A different request with the same key gets a 422, and the first response is kept."""
     shop = Shop()
     app = shop.app(store)
     await post(app)
@@ -130,8 +131,8 @@ async def test_another_body_under_the_same_key_is_refused(store):
     assert len(shop.runs) == 1
 
 
-async def test_in_flight_says_wait(store):
-    """409 with a wait, which recovery obeys."""
+async def test_a_running_request_answers_409(store):
+    """A repeat while the first request runs gets a 409 with a wait, which recovery obeys."""
     shop = Shop()
     shop.gate = asyncio.Event()
     app = shop.app(store)
@@ -147,8 +148,8 @@ async def test_in_flight_says_wait(store):
     assert len(shop.runs) == 1
 
 
-async def test_many_at_once_are_one(store):
-    """Fifty requests with one key: one runs, the others wait for it or get its answer."""
+async def test_concurrent_requests_run_once(store):
+    """Of fifty requests with one key one runs; the others get a 409 or its response."""
     shop = Shop()
     app = shop.app(store)
     answers = await asyncio.gather(*(post(app) for _ in range(50)))
@@ -157,13 +158,15 @@ async def test_many_at_once_are_one(store):
     assert {answer.content for answer in answers if answer.status_code == 201} == {b'{"run":1}'}
 
 
-async def test_a_long_request_keeps_its_hold(store):
+async def test_a_long_request_keeps_its_lease(store):
     """The lease is renewed while the request runs."""
     shop = Shop()
     shop.gate = asyncio.Event()
-    app = shop.app(store, lease=0.9)
+    leases = Failing(store, LEASES)
+    app = shop.app(leases, lease=1.5)
     first = asyncio.ensure_future(post(app))
-    await asyncio.sleep(1.5)
+    while leases.puts < 4:  # a renewal every third of the lease
+        await asyncio.sleep(0.05)
     assert (await post(app)).status_code == 409
     shop.gate.set()
     assert (await first).status_code == 201
@@ -174,13 +177,13 @@ async def test_a_long_request_keeps_its_hold(store):
     [
         (ServiceUnavailableError("not yet", executed="no"), "run"),
         (ServiceUnavailableError("lost"), "doubt"),
-        (ValueError("who knows"), "doubt"),
+        (ValueError("unexpected"), "doubt"),
         (ConflictError("changed"), "replay"),
     ],
     ids=["no effect", "unavailable", "unexpected", "permanent"],
 )
 async def test_what_a_failure_leaves_behind(store, failure, then):
-    """No effect frees the key; unknown effect is in doubt; a permanent failure is the answer."""
+    """A failure without effect releases the key, one with an unknown effect is in doubt, a permanent one is replayed."""
     shop = Shop()
     shop.fail = [failure]
     app = shop.app(store)
@@ -197,8 +200,8 @@ async def test_what_a_failure_leaves_behind(store, failure, then):
         assert len(shop.runs) == 1
 
 
-async def test_plain_responses_are_judged_by_their_status(store):
-    """Without a fault the status row decides: a bare 503 may have happened."""
+async def test_unstructured_responses_are_classified_by_status(store):
+    """A plain 503 response may have had its effect."""
     shop = Shop()
     app = shop.app(store)
     await post(app, path="/plain")
@@ -206,8 +209,8 @@ async def test_plain_responses_are_judged_by_their_status(store):
     assert len(shop.runs) == 1
 
 
-async def bare(answer, store, messages=({"type": "http.request", "body": b"{}"},), key=b"k", **options):
-    """One request to an application without anything else around it: what is sent."""
+async def send_bare(app, store, messages=({"type": "http.request", "body": b"{}"},), key=b"k", **options):
+    """Send one request to an application behind `Idempotent` alone, and return the messages that it sends."""
     sent, left = [], list(messages)
 
     async def receive():
@@ -218,12 +221,12 @@ async def bare(answer, store, messages=({"type": "http.request", "body": b"{}"},
 
     headers = [] if key is None else [(b"idempotency-key", key)]
     scope = {"type": "http", "method": "POST", "path": "/x", "query_string": b"", "headers": headers}
-    await Idempotent(answer, store, **options)(scope, receive, send)
+    await Idempotent(app, store, **options)(scope, receive, send)
     return sent
 
 
-async def test_an_application_without_problems_is_judged_by_its_status(store):
-    """No fault is known: a bare 503 may have happened, a bare 404 is the answer, and what is no body passes by."""
+async def test_an_application_without_problems_is_classified_by_status(store):
+    """A bare 503 may have had its effect, a bare 404 is replayed, and other messages are ignored."""
     runs = []
 
     def answering(status):
@@ -237,24 +240,24 @@ async def test_an_application_without_problems_is_judged_by_its_status(store):
 
     for status, again in ((503, b"EFFECT_UNKNOWN"), (404, b"bare")):
         key = str(status).encode()
-        first = await bare(answering(status), store, key=key)
-        second = await bare(answering(status), store, key=key)
+        first = await send_bare(answering(status), store, key=key)
+        second = await send_bare(answering(status), store, key=key)
         assert first[0]["status"] == status
         assert again in second[1]["body"]
     assert runs == [503, 404]
 
 
-async def test_a_client_that_leaves_within_its_body(store):
-    """A request that never came whole is not run, and its key stays free."""
+async def test_a_client_that_disconnects_while_sending(store):
+    """A request with an incomplete body does not run."""
     shop = Shop()
     half = ({"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"})
-    sent = await bare(shop.app(store).app, store, half)
+    sent = await send_bare(shop.app(store).app, store, half)
     assert sent[0]["status"] == 400
     assert not shop.runs
 
 
 async def test_the_first_two_requests_open_one_store(nats_server):
-    """Whoever comes second waits for the store that the first opens."""
+    """Concurrent first requests open the store once."""
     shop = Shop()
     app = shop.app(f"{nats_server.url}/k{uuid.uuid4().hex[:16]}")
     answers = await asyncio.gather(post(app, "a"), post(app, "b"))
@@ -263,10 +266,10 @@ async def test_the_first_two_requests_open_one_store(nats_server):
 
 
 class Failing:
-    """A store of which one table stops writing when told."""
+    """A store that counts the writes to one table, and fails them while `broken` is set."""
 
     def __init__(self, store, table):
-        self._store, self._table, self.broken = store, table, False
+        self._store, self._table, self.broken, self.puts = store, table, False, 0
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -281,6 +284,7 @@ class Failing:
                 return getattr(inner, name)
 
             async def put(self, *args, **kwargs):
+                outer.puts += 1
                 if outer.broken:
                     raise StoreError("the disk is full")
                 return await inner.put(*args, **kwargs)
@@ -289,7 +293,7 @@ class Failing:
 
 
 async def test_a_record_that_cannot_be_written(store, caplog):
-    """The response is sent all the same, the operator hears of it, and the key never runs twice."""
+    """The response is sent, the failure is logged, and the key does not run again."""
     shop = Shop()
     failing = Failing(store, RECORDS)
     app = shop.app(failing, lease=0.3)
@@ -297,27 +301,29 @@ async def test_a_record_that_cannot_be_written(store, caplog):
     assert (await post(app)).status_code == 201
     assert any("could not be written" in record.getMessage() for record in caplog.records)
     failing.broken = False
-    await asyncio.sleep(0.5)
-    assert (await post(app)).json()["code"] == "EFFECT_UNKNOWN"
+    while (again := await post(app)).status_code == 409:  # until the lease has expired
+        await asyncio.sleep(0.1)
+    assert again.json()["code"] == "EFFECT_UNKNOWN"
     assert len(shop.runs) == 1
 
 
 async def test_a_lease_that_cannot_be_renewed(store):
-    """The request goes on and is answered; its key is settled by its own record."""
+    """The request continues and is answered, and its record is stored."""
     shop = Shop()
     shop.gate = asyncio.Event()
     failing = Failing(store, LEASES)
     app = shop.app(failing, lease=0.3)
     failing.broken = True
     first = asyncio.ensure_future(post(app))
-    await asyncio.sleep(0.25)
+    while not failing.puts:
+        await asyncio.sleep(0.01)
     shop.gate.set()
     assert (await first).status_code == 201
     assert (await post(app)).json() == {"run": 1}
 
 
 async def test_a_failure_after_the_commit():
-    """The effect and its answer are kept together; what breaks after that does not undo them."""
+    """A failure after `commit` undoes neither the effect nor the stored response."""
     runs = []
     async with await stores.open("memory:") as store:
 
@@ -326,8 +332,8 @@ async def test_a_failure_after_the_commit():
             raise RuntimeError("while answering")
 
         with pytest.raises(RuntimeError):
-            await bare(app, store, transactional=True)
-        again = await bare(app, store, transactional=True)
+            await send_bare(app, store, transactional=True)
+        again = await send_bare(app, store, transactional=True)
         assert (again[0]["status"], again[1]["body"]) == (201, b'{"paid":true}')
         assert runs == [1]
 
@@ -336,12 +342,14 @@ async def test_a_failure_after_the_commit():
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body", "body": body})
 
-        # Without a key there is nothing to keep; the work is done as it always is.
-        assert [(await bare(answered, store, key=None))[1]["body"] for _ in "ab"] == [b'{"plain":true}'] * 2
+        # Without a key no response is stored, and the work runs every time.
+        assert [(await send_bare(answered, store, key=None))[1]["body"] for _ in "ab"] == [
+            b'{"plain":true}'
+        ] * 2
 
 
 async def test_keys_expire(store):
-    """After their time they are new."""
+    """A key can be used again after it expired."""
     shop = Shop()
     app = shop.app(store, expires_in=0.2)
     await post(app)
@@ -350,7 +358,7 @@ async def test_keys_expire(store):
 
 
 async def test_bounds_and_bad_keys(store):
-    """Required keys, keys that are none, bodies too large, responses too large to keep."""
+    """Required keys, invalid keys, request bodies that are too large, responses that are too large to store."""
     shop = Shop()
     app = shop.app(store, required=True, max_body=2000)
     assert (await post(app, None)).status_code == 400
@@ -363,7 +371,7 @@ async def test_bounds_and_bad_keys(store):
 
 
 async def test_the_store_opens_by_its_url_and_its_failure_is_a_503(tmp_path):
-    """A URL is opened at the first request; what cannot be opened surely did nothing."""
+    """A URL is opened at the first request; if it cannot be opened, the request gets a 503."""
     shop = Shop()
     app = shop.app(f"sqlite:///{tmp_path}/keys.db")
     assert (await post(app)).status_code == 201
@@ -374,14 +382,14 @@ async def test_the_store_opens_by_its_url_and_its_failure_is_a_503(tmp_path):
     await app._keys.store.close()
 
 
-async def test_a_holder_that_only_slept_is_fenced_out(tmp_path):
-    """Takeover of a transactional request: the first holder's transaction fails, and there is one effect."""
+async def test_a_transaction_after_a_takeover_fails(tmp_path):
+    """The transaction of a process whose lease expired fails, so there is one effect."""
     async with await stores.open(f"sqlite:///{tmp_path}/store.db") as store:
         paying.payments(f"{tmp_path}/store.db")
         from amends.http.idempotency_store import Keys
 
         first, second = (Keys(store, expires_in=60, lease=0.2) for _ in range(2))
-        slept = await first.claim("n", "f", transactional=True)
+        expired = await first.claim("n", "f", transactional=True)
         await asyncio.sleep(0.5)
         taken = await second.claim("n", "f", transactional=True)
 
@@ -393,7 +401,7 @@ async def test_a_holder_that_only_slept_is_fenced_out(tmp_path):
             return work
 
         with pytest.raises(Exception) as caught:
-            await store.transaction(pay(first, slept))
+            await store.transaction(pay(first, expired))
         assert caught.value.fault.code == "CONFLICT"
         await store.transaction(pay(second, taken))
     assert paying.payments(f"{tmp_path}/store.db") == 1
@@ -402,27 +410,29 @@ async def test_a_holder_that_only_slept_is_fenced_out(tmp_path):
 @pytest.mark.parametrize("mode", ["own", "other"])
 async def test_killed_at_every_point(mode, tmp_path):
     """
-    kill −9 before each step of an idempotent write, then the same request again until it is settled.
+    Kill the process before each step of a keyed request, then send the request again until it has a final answer.
 
-    With the transaction helper: one effect, always. Without: replayed, run or in doubt, never two effects, never stuck.
+    With `once` there is exactly one effect. Without it the key is replayed, run or in doubt, and never has two effects.
     """
-    counted = await _killed(tmp_path / "count", mode, 0)
+    counted = await _run_and_kill(tmp_path / "count", mode, 0)
     points = int(counted.stdout.split()[0])
     assert points > 6
-    running = [asyncio.ensure_future(_killed(tmp_path / str(at), mode, at)) for at in range(1, points + 1)]
+    running = [
+        asyncio.ensure_future(_run_and_kill(tmp_path / str(at), mode, at)) for at in range(1, points + 1)
+    ]
     outcomes = []
     for at, each in enumerate(running, 1):
         done = await each
         assert done.returncode == -9, done.stderr
         folder = tmp_path / str(at)
-        outcomes.append(await _settled(folder, mode))
+        outcomes.append(await _final_answer(folder, mode))
     assert set(outcomes) <= ({"run", "replayed"} if mode == "own" else {"run", "replayed", "doubt"})
     assert len(set(outcomes)) == (2 if mode == "own" else 3)
 
 
 @pytest.mark.parametrize("mode", ["own", "other"])
 def test_a_real_server_is_killed_and_started_again(mode, tmp_path):
-    """uvicorn, kill −9 in the middle of a payment, a new process, the same request: one payment, and a final answer."""
+    """uvicorn is killed during a payment and restarted; the same request then has one effect and a final answer."""
     paying.payments(paying.file_of(tmp_path, mode))
     env = {"PAYING_FOLDER": str(tmp_path), "PAYING_MODE": mode}
     key = {"Idempotency-Key": "k"}
@@ -441,11 +451,14 @@ def test_a_real_server_is_killed_and_started_again(mode, tmp_path):
         )
         return process(*command, port=port, env=env)
 
-    with server() as (url, running), httpx2.Client(base_url=url) as client:
-        with pytest.raises(httpx2.ReadTimeout):
-            client.post("/pay", headers={**key, "x-hang": "1"}, timeout=1)
+    with server() as (url, running), httpx2.Client(base_url=url) as client, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(client.post, "/pay", headers={**key, "x-hang": "1"}, timeout=60)
+        while not (tmp_path / "hanging").exists() and not sending.done():
+            time.sleep(0.01)
         running.kill()
         running.wait()
+        with pytest.raises(httpx2.TransportError):
+            sending.result()
     with server() as (url, _), httpx2.Client(base_url=url, timeout=20) as client:
         for _ in range(50):
             response = client.post("/pay", headers=key)
@@ -468,12 +481,12 @@ def _process(folder, mode, at):
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
-async def _killed(folder, mode, at):
+async def _run_and_kill(folder, mode, at):
     return await asyncio.to_thread(_process, folder, mode, at)
 
 
-async def _settled(folder, mode):
-    """Send the same request until the answer is final, and say what it was."""
+async def _final_answer(folder, mode):
+    """Send the same request until the answer is final, and return its kind."""
     before = paying.payments(paying.file_of(folder, mode))
     async with await stores.open(f"sqlite:///{folder}/store.db") as store:
         app = paying.application(store, folder, mode)
@@ -488,6 +501,6 @@ async def _settled(folder, mode):
             return "replayed" if "idempotency-replayed" in response.headers else "run"
         assert response.json()["code"] == "EFFECT_UNKNOWN"
         assert after == before <= 1
-        # It stays so: nobody is told two things about one key.
+        # The answer does not change.
         assert (await paying.send(app)).json()["code"] == "EFFECT_UNKNOWN"
         return "doubt"

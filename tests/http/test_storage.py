@@ -1,4 +1,4 @@
-"""A store that middleware opened by its URL is closed with the application."""
+"""A store that a middleware opened by its URL is closed with the application."""
 
 import sqlite3
 
@@ -16,7 +16,7 @@ from tests.http.serving import serve
 
 
 async def bare(scope, receive, send):
-    """An application that has never heard of lifespans."""
+    """An application that does not support lifespans."""
     assert scope["type"] == "http"
     await send({"type": "http.response.start", "status": 201, "headers": []})
     await send({"type": "http.response.body", "body": b"paid", "more_body": False})
@@ -29,14 +29,14 @@ def api():
 
 
 def left_open(file):
-    """Whether somebody has the file open: the last one to close it takes its write-ahead log away."""
+    """Whether a connection to the file is open: the last one deletes the write-ahead log when it closes."""
     return file.with_name(f"{file.name}-wal").exists()
 
 
 @pytest.mark.parametrize("app", [api(), bare], ids=["FastAPI", "bare"])
 @pytest.mark.parametrize("middleware", [Idempotent, Cancellable])
 def test_closed_when_the_server_ends(tmp_path, app, middleware):
-    """uvicorn says when, also around an application that does not listen."""
+    """The lifespan of uvicorn closes the store, also if the application does not support lifespans."""
     file = tmp_path / "store.db"
     around = middleware(app, f"sqlite:///{file}")
     with serve(around) as url:
@@ -47,7 +47,7 @@ def test_closed_when_the_server_ends(tmp_path, app, middleware):
 
 
 def test_closed_in_starlettes_own_test_client_and_opened_again(tmp_path):
-    """One life after the other, and the key is remembered."""
+    """The store can be opened and closed repeatedly, and keeps the key."""
     file = tmp_path / "store.db"
     app = api()
     app.add_middleware(Idempotent, store=f"sqlite:///{file}")
@@ -60,7 +60,7 @@ def test_closed_in_starlettes_own_test_client_and_opened_again(tmp_path):
 
 @pytest.mark.parametrize("middleware", [Idempotent, Cancellable])
 async def test_closed_by_its_owner_where_there_is_no_lifespan(tmp_path, middleware):
-    """What comes afterwards is not served from a store that nobody would close."""
+    """After `close`, requests are answered with 503 and do not open the store again."""
     file = tmp_path / "store.db"
     app = middleware(bare, f"sqlite:///{file}")
     transport = httpx2.ASGITransport(app)
@@ -80,8 +80,8 @@ async def test_closed_by_its_owner_where_there_is_no_lifespan(tmp_path, middlewa
     assert not left_open(file)
 
 
-async def test_a_store_that_was_given_stays_open(tmp_path):
-    """It is its giver's."""
+async def test_an_open_store_stays_open(tmp_path):
+    """A store that was given open is not closed by the middleware."""
     file = tmp_path / "store.db"
     async with await open_store(f"sqlite:///{file}") as store:
         with serve(Idempotent(bare, store)):
@@ -90,8 +90,8 @@ async def test_a_store_that_was_given_stays_open(tmp_path):
         assert await store.table("t").get("k") is None
 
 
-async def test_an_application_that_fails_to_start_says_so(tmp_path):
-    """Its failure is the server's to see; the store is closed all the same."""
+async def test_a_failed_start_is_raised(tmp_path):
+    """The exception of an application that fails to start reaches the server, and the store is closed."""
     storage = Storage(f"sqlite:///{tmp_path}/store.db")
 
     async def failing(scope, receive, send):

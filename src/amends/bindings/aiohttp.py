@@ -1,29 +1,31 @@
 """
-aiohttp: one client middleware, and calls recover within bounds.
+Recovery for aiohttp, as a client middleware.
 
     import aiohttp
     from amends.bindings.aiohttp import recovering
 
     session = aiohttp.ClientSession(middlewares=[recovering()])
 
-The same as `amends.bindings.httpx`. aiohttp's own `total` time-out counts over all attempts: give the session a longer
-one, or the policy a deadline.
+Works like `amends.bindings.httpx`. aiohttp's own `total` time-out includes all attempts: give the session a longer one,
+or set a deadline in the policy.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 try:
     import aiohttp
+    from aiohttp.base_protocol import BaseProtocol
     from aiohttp.payload import BytesPayload
 except ImportError as missing:
     raise ImportError("amends.bindings.aiohttp needs aiohttp: pip install aiohttp") from missing
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import KEY, LIMIT, Calls, failure
+from amends.http.calls import KEY, LIMIT, CallOptions, error_from_response
 from amends.recovery.drivers import arecover
 from amends.recovery.upstream import Upstream
 
@@ -43,8 +45,8 @@ def recovering(
     refresh: Callable[..., Any] | None = None,
     verify: Callable[..., Any] | None = None,
 ) -> Middleware:
-    """A middleware that sends with recovery; the arguments are those of `amends.bindings.httpx.AsyncTransport`."""
-    calls = Calls(
+    """Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here."""
+    options = CallOptions(
         policy=policy,
         upstream=upstream,
         keys=keys,
@@ -55,46 +57,53 @@ def recovering(
     )
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
-        response: aiohttp.ClientResponse = await _send(calls, request, handler)
+        response: aiohttp.ClientResponse = await _send(options, request, handler)
         return response
 
     return middleware
 
 
-async def _send(calls: Calls, request: aiohttp.ClientRequest, handler: Handler) -> Any:
-    operation = calls.operation(
+async def _send(options: CallOptions, request: aiohttp.ClientRequest, handler: Handler) -> Any:
+    operation = options.operation(
         request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
     )
     accept = request.headers.get("Accept")
     replayable = not request.body or isinstance(request.body, BytesPayload)
 
     async def attempt() -> Any:
-        request.headers.update(calls.dressing(accept, operation.key, str(request.url.origin())))
-        return await _checked(await handler(request))
+        request.headers.update(options.attempt_headers(accept, operation.key, str(request.url.origin())))
+        return await _raise_for_failure(await handler(request))
 
     try:
-        return await arecover(attempt, **calls.options(operation, replayable=replayable))
+        return await arecover(attempt, **options.recover_options(operation, replayable=replayable))
     except FaultError as error:
-        return await calls.asettled(error, request.headers, lambda once: _send(once, request, handler))
+        return await options.aresolve(error, request.headers, lambda again: _send(again, request, handler))
 
 
-async def _checked(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
-    """The response, or its typed error."""
+async def _raise_for_failure(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+    """
+    Return the response, or raise its typed error if the status is 400 or more.
+
+    The body of a failed response is read up to a limit, and the response then contains what was read. aiohttp
+    decompresses while it reads, so the limit applies to the decompressed body.
+    """
     if response.status < 400:
         return response
-    # aiohttp unpacks while it reads, so the bound is that of the unpacked body.
-    raw, body = bytearray(), None
+    read, body = bytearray(), None
     try:
         async for part in response.content.iter_chunked(65536):
-            raw += part
-            if len(raw) > LIMIT:
+            read += part
+            if len(read) > LIMIT:
                 response.close()
                 break
         else:
-            body = bytes(raw)
+            body = bytes(read)
     except aiohttp.ClientError:
-        # It broke off; the status was said before.
+        # The connection broke; the status is known all the same.
         response.close()
-    # What was read is the body from here on: a larger one is cut off, and says nothing structured.
-    response._body = bytes(raw)  # noqa: SLF001
-    raise failure(response.status, response.headers, body, response)
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), limit=2 * LIMIT, loop=loop)
+    content.feed_data(bytes(read))
+    content.feed_eof()
+    response.content = content
+    raise error_from_response(response.status, response.headers, body, response)

@@ -1,16 +1,16 @@
 """
-Any ASGI application, with failures an agent can act on.
+Problem details for any ASGI application.
 
     from amends.bindings.asgi import Problems
 
     app = Problems(app)
 
-Raised FaultErrors, exceptions nobody expected, and error responses that say little (a plain 404 or 405) are answered
-with problem details; pages about the codes are served below `/errors/` where the application has nothing there. Other
-headers of a response stay; websockets and everything that is no HTTP request pass untouched.
+The middleware answers with problem details when the application raises a FaultError or an unexpected exception, or
+returns an unstructured error response such as a plain 404 or 405. It serves a page for each error code below `/errors/`
+if the application answers 404 there. Other response headers are kept. Websockets and lifespan events pass through.
 
-A failure after the response has begun cannot be told any more: it is logged, and the exception goes on to the server,
-which closes the connection so that nobody takes the half for the whole.
+If the application fails after the response has started, the exception is logged and raised to the server, which closes
+the connection, so that the client does not take a partial body for a complete one.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.dialects.problem import MEDIA_TYPE
-from amends.http.application_errors import GONE, fault_for, waiting
-from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
-from amends.http.bodies import LIMIT, improved, rewritable
-from amends.http.negotiation import wanted
-from amends.http.responses import LOG, Answer, Settings, answer, plain_path
+from amends.http.application_errors import CLIENT_DISCONNECTED, fault_for, is_expected, with_header_wait
+from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
+from amends.http.negotiation import preferred_form
+from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.http.tracing import trace_id
 
 __all__ = ["Problems"]
 
-_PROBLEM = (b"content-type", MEDIA_TYPE.encode())
-
 _WAITING, _PASSING, _HOLDING, _DONE = range(4)
+"""No response yet; the response is passed on; an error response is held back to be rewritten; the response is sent."""
 
 
 class Problems:
-    """The middleware. Put it innermost, so that what others add to responses is added to failures too."""
+    """
+    ASGI middleware that answers every failure with problem details.
+
+    Put it innermost, so that headers which other middlewares add to responses are added to error responses too.
+    """
 
     def __init__(
         self,
@@ -47,95 +49,96 @@ class Problems:
         """
         Args:
             app: the application.
-            pages: where the pages about codes are; None: nowhere.
-            base_url: the address callers know the application by, where the request's own is not it.
-            settings: all of these at once, instead.
+            pages: the path of the error pages; None serves none.
+            base_url: the URL that callers use for the application, if it differs from the request's own.
+            settings: all settings in one value, instead of the other arguments.
 
         """
         self.app = app
         self.settings = settings or Settings(pages=pages, base_url=base_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection."""
+        """Handle one ASGI connection."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        phase, held, holding = _WAITING, bytearray(), None
+        phase, held, start = _WAITING, bytearray(), None
 
-        async def sent(message: Message) -> None:
-            nonlocal phase, holding
+        async def send_or_hold(message: Message) -> None:
+            nonlocal phase, start
             kind = message["type"]
             if kind == "http.response.start":
-                if message["status"] >= 400 and self._plain(scope, message):
-                    phase, holding = _HOLDING, message
+                if message["status"] >= 400 and self._may_rewrite(scope, message):
+                    phase, start = _HOLDING, message
                     return
                 phase = _PASSING
             elif phase == _HOLDING and kind == "http.response.body":
-                assert holding is not None
+                assert start is not None
                 held.extend(message.get("body", b""))
                 more = message.get("more_body", False)
                 if more and len(held) <= LIMIT:
                     return
                 phase = _PASSING if more else _DONE
-                if not more and await self._improve(scope, send, holding, bytes(held)):
+                if not more and await self._rewrite(scope, send, start, bytes(held)):
                     return
-                await send(holding)
+                await send(start)
                 message = {"type": kind, "body": bytes(held), "more_body": more}
             elif kind == "http.response.body" and not message.get("more_body", False):
                 phase = _DONE
             await send(message)
 
         try:
-            await self.app(scope, receive, sent)
+            await self.app(scope, receive, send_or_hold)
             if phase in {_WAITING, _HOLDING}:
                 raise RuntimeError("the application ended without a response")  # noqa: TRY301
         except Exception as exc:
             if phase in {_WAITING, _HOLDING}:
-                await self._failed(scope, send, exc)
+                await self._send_error(scope, send, exc)
             elif phase == _DONE:
-                self._late(scope, exc, "after its response was complete")
+                self._log_late_error(scope, exc, "after its response was complete")
             else:
-                self._late(scope, exc, "in the middle of its response")
+                self._log_late_error(scope, exc, "in the middle of its response")
                 raise
 
-    def _plain(self, scope: Scope, start: Message) -> bool:
+    def _may_rewrite(self, scope: Scope, start: Message) -> bool:
         headers = start.get("headers", ())
-        if headers and headers[0] == _PROBLEM:
-            # What was answered from here says enough, and begins like this.
-            return False
-        kind = header(headers, b"content-type") or ""
-        accept = header(scope["headers"], b"accept")
-        packed = header(headers, b"content-encoding")
-        return rewritable(start["status"], kind, wanted(accept), packed)
+        return may_rewrite(
+            start["status"],
+            header(headers, b"content-type") or "",
+            preferred_form(header(scope["headers"], b"accept")),
+            header(headers, b"content-encoding"),
+        )
 
-    async def _improve(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:
-        """Say better what the framework said; whether that was done."""
+    async def _rewrite(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:
+        """Send the framework's error response as a problem document; return False if it must stay as it is."""
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
         fields = {name.lower(): value for name, value in headers}
-        fault = improved(start["status"], fields.get("content-type", ""), body)
+        fault = fault_from_body(start["status"], fields.get("content-type", ""), body)
         if fault is None:
             return False
-        await reply(scope, send, self._answer(scope, waiting(fault, fields), headers=headers))
+        response = self._error_response(scope, with_header_wait(fault, fields), headers=headers)
+        await send_response(scope, send, response)
         return True
 
-    async def _failed(self, scope: Scope, send: Send, exc: Exception) -> None:
-        fault = fault_for(_alone(exc))
-        expected = fault is GONE or (fault.origin is None and getattr(exc, "fault", None) is not None)
-        await reply(scope, send, self._answer(scope, fault, cause=None if expected else exc))
+    async def _send_error(self, scope: Scope, send: Send, exc: Exception) -> None:
+        raised = _unwrap_group(exc)
+        fault = fault_for(raised)
+        cause = None if fault is CLIENT_DISCONNECTED or is_expected(raised) else exc
+        await send_response(scope, send, self._error_response(scope, fault, cause=cause))
 
-    def _answer(self, scope: Scope, fault: Fault, **more: Any) -> Answer:
+    def _error_response(self, scope: Scope, fault: Fault, **options: Any) -> RawResponse:
         scope[FAULT] = fault
-        return answer(fault, asked(scope), self.settings, **more)
+        return error_response(fault, request_info(scope), self.settings, **options)
 
     @staticmethod
-    def _late(scope: Scope, exc: Exception, when: str) -> None:
-        """Nothing can be said to the client any more; the operator gets everything."""
-        found = asked(scope)
-        id = trace_id(found.traceparent)
+    def _log_late_error(scope: Scope, exc: Exception, when: str) -> None:
+        """Log a failure that can no longer be answered."""
+        request = request_info(scope)
+        id = trace_id(request.traceparent)
         LOG.error(
             "%s %s failed %s trace_id=%s",
-            found.method,
-            plain_path(found.path),
+            request.method,
+            quote_path(request.path),
             when,
             id,
             exc_info=exc,
@@ -143,9 +146,8 @@ class Problems:
         )
 
 
-def _alone(exc: Exception) -> BaseException:
-    """The exception in a group of one, as task groups raise it."""
-    found: BaseException = exc
-    while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
-        found = found.exceptions[0]
-    return found
+def _unwrap_group(exc: BaseException) -> BaseException:
+    """Return the exception inside groups of one, as task groups raise them."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    return exc

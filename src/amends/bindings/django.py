@@ -1,13 +1,13 @@
 """
-Django, with or without REST framework: one line of settings, and every failure is problem details.
+Problem details for Django, with or without Django REST framework.
 
     MIDDLEWARE = ["amends.bindings.django.ProblemMiddleware", …]
     REST_FRAMEWORK = {"EXCEPTION_HANDLER": "amends.bindings.django.exception_handler"}    # with REST framework
     AMENDS = {"pages": "/errors", "base_url": None}                                       # optional
 
-Works under WSGI and ASGI. First in the list it also sees what other middleware refuses; headers that they set stay.
-Views' FaultErrors, exceptions nobody expected and Django's own pages (404, 403, 400, the debug page) are answered with
-problem details; a person's browser keeps Django's pages.
+Works under WSGI and ASGI. As the first entry of the list, the middleware also handles the errors of other middlewares;
+headers that they set are kept. FaultErrors and unexpected exceptions of views, and Django's own error pages (404, 403,
+400, the debug page) are answered with problem details. A browser still gets Django's pages.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from typing import Any
 try:
     from asgiref.sync import iscoroutinefunction, markcoroutinefunction
     from django.conf import settings as django_settings  # type: ignore[import-untyped]
-    from django.core import exceptions as refusals  # type: ignore[import-untyped]
+    from django.core import exceptions as django_exceptions  # type: ignore[import-untyped]
     from django.http import Http404, HttpRequest, HttpResponse  # type: ignore[import-untyped]
     from django.http.multipartparser import MultiPartParserError  # type: ignore[import-untyped]
 except ImportError as missing:
     raise ImportError("amends.bindings.django needs Django: pip install django") from missing
 
-from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, of_status, of_validation
-from amends.http.negotiation import HTML, wanted
-from amends.http.responses import Answer, Asked, Settings, answer
-from amends.http.wsgi import better
+from msgspec.structs import replace
+
+from amends.http.application_errors import fault_for, fault_from_status, fault_from_validation, is_expected
+from amends.http.negotiation import HTML, preferred_form
+from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.wsgi import rewrite
 
 __all__ = ["ProblemMiddleware", "exception_handler"]
 
-# What Django answers by itself, with a page of its own that is improved on the way out.
-_DJANGOS = (
+# Exceptions that Django answers with a page of its own, which the middleware rewrites.
+_ANSWERED_BY_DJANGO = (
     Http404,
-    refusals.PermissionDenied,
-    refusals.BadRequest,
-    refusals.SuspiciousOperation,
+    django_exceptions.PermissionDenied,
+    django_exceptions.BadRequest,
+    django_exceptions.SuspiciousOperation,
     MultiPartParserError,
 )
 
 
 class ProblemMiddleware:
-    """The middleware; sync or async, as what it stands around is."""
+    """Django middleware that answers every failure with problem details. Async if the next handler is async."""
 
     sync_capable = True
     async_capable = True
@@ -56,31 +57,31 @@ class ProblemMiddleware:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> Any:
-        """One request."""
+        """Handle one request."""
         if self._async:
             return self._acall(request)
-        return self._finished(request, self.get_response(request))
+        return self._rewrite(request, self.get_response(request))
 
     async def _acall(self, request: HttpRequest) -> Any:
-        return self._finished(request, await self.get_response(request))
+        return self._rewrite(request, await self.get_response(request))
 
     def process_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse | None:
-        """What a view raised, unless Django has an answer of its own."""
-        if isinstance(exc, _DJANGOS):
+        """Answer an exception of a view; return None if Django answers it with a page of its own."""
+        if isinstance(exc, _ANSWERED_BY_DJANGO):
             return None
-        expected = isinstance(exc, FaultError) and exc.fault.origin is None
-        if django_settings.DEBUG and not expected and wanted(request.headers.get("Accept")) == HTML:
-            # Whoever develops looks at Django's own page.
+        expected = is_expected(exc)
+        if django_settings.DEBUG and not expected and preferred_form(request.headers.get("Accept")) == HTML:
+            # A developer's browser gets Django's debug page.
             return None
-        found = answer(fault_for(exc), _asked(request), self.settings, cause=None if expected else exc)
-        return _response(found)
+        cause = None if expected else exc
+        return _response(error_response(fault_for(exc), _request_info(request), self.settings, cause=cause))
 
-    def _finished(self, request: HttpRequest, response: Any) -> Any:
-        """An error response that says little, said better; its other headers and cookies stay."""
+    def _rewrite(self, request: HttpRequest, response: Any) -> Any:
+        """Replace an unstructured error response by a problem document, with its other headers and cookies."""
         if response.status_code < 400 or response.streaming:
             return response
-        found = better(
-            response.status_code, response.items(), response.content, _asked(request), self.settings
+        found = rewrite(
+            response.status_code, response.items(), response.content, _request_info(request), self.settings
         )
         if found is None:
             return response
@@ -90,13 +91,13 @@ class ProblemMiddleware:
 
 
 def _settings() -> Settings:
-    given = getattr(django_settings, "AMENDS", {})
-    return Settings(**given)
+    return Settings(**getattr(django_settings, "AMENDS", {}))
 
 
-def _asked(request: HttpRequest) -> Asked:
+def _request_info(request: Any) -> RequestInfo:
+    """Describe a Django request, or a REST framework request, which has the same attributes."""
     headers = request.headers
-    return Asked(
+    return RequestInfo(
         method=request.method or "GET",
         path=request.path_info,
         root=request.path.removesuffix(request.path_info),
@@ -107,15 +108,15 @@ def _asked(request: HttpRequest) -> Asked:
     )
 
 
-def _host(request: HttpRequest) -> str:
-    """The host, where ALLOWED_HOSTS knows it; any other names no page."""
+def _host(request: Any) -> str:
+    """Return the request's host, or "" if ALLOWED_HOSTS does not contain it; then no URL is written."""
     try:
         return str(request.get_host())
-    except refusals.DisallowedHost:
+    except django_exceptions.DisallowedHost:
         return ""
 
 
-def _response(found: Answer) -> HttpResponse:
+def _response(found: RawResponse) -> HttpResponse:
     response = HttpResponse(found.body, status=found.status)
     for name, value in found.headers:
         response.headers[name] = value
@@ -124,55 +125,51 @@ def _response(found: Answer) -> HttpResponse:
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
     """
-    REST framework's `EXCEPTION_HANDLER`: its own exceptions as problem details, validation errors field by field.
+    Answer REST framework's exceptions with problem details, and its validation errors field by field.
 
-    What it does not know is left to the middleware.
+    Set it as REST framework's `EXCEPTION_HANDLER`. Other exceptions are left to the middleware.
     """
     from rest_framework import exceptions  # type: ignore[import-untyped]
+    from rest_framework.views import set_rollback  # type: ignore[import-untyped]
 
     if isinstance(exc, Http404):
         exc = exceptions.NotFound()
-    elif isinstance(exc, refusals.PermissionDenied):
+    elif isinstance(exc, django_exceptions.PermissionDenied):
         exc = exceptions.PermissionDenied()
     if not isinstance(exc, exceptions.APIException):
         return None
     status = int(exc.status_code)
     if isinstance(exc, exceptions.ValidationError):
-        fault = of_validation(_mistakes(exc.get_codes()), status)
+        fault = fault_from_validation(_mistakes(exc.get_codes()), status)
     else:
-        own = str(exc.detail) if exc.detail != exc.default_detail and isinstance(exc.detail, str) else None
-        fault = of_status(status, own)
+        own = isinstance(exc.detail, str) and exc.detail != exc.default_detail
+        fault = fault_from_status(status, str(exc.detail) if own else None)
     headers: list[tuple[str, str]] = []
     challenge = getattr(exc, "auth_header", None)
     if challenge:
         headers.append(("www-authenticate", challenge))
     wait = getattr(exc, "wait", None)
     if wait:
-        from msgspec.structs import replace
-
         fault = replace(fault, retry_after=float(wait))
-    from rest_framework.views import set_rollback  # type: ignore[import-untyped]
-
     set_rollback()
-    request = context["request"]
-    return _response(answer(fault, _asked(request._request), _settings(), headers=headers))  # noqa: SLF001
+    return _response(error_response(fault, _request_info(context["request"]), _settings(), headers=headers))
 
 
 def _mistakes(codes: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """REST framework's words for each mistake, with the path of its field."""
+    """Yield the path of each refused field and the kind of mistake, from REST framework's codes."""
     if isinstance(codes, dict):
         for name, below in codes.items():
             yield from _mistakes(below, path if name == "non_field_errors" else (*path, name))
     elif isinstance(codes, list):
         for position, below in enumerate(codes):
-            # A list of words belongs to one field; a list of objects is a list that was sent.
+            # A list of strings belongs to one field; a list of dicts describes the items of a list.
             yield from _mistakes(below, (*path, position) if isinstance(below, dict) else path)
     else:
-        yield path, _WORDS.get(str(codes), str(codes))
+        yield path, _KINDS.get(str(codes), str(codes))
 
 
-# REST framework's words that differ from those `amends.foreign` knows.
-_WORDS = {
+# REST framework's codes that differ from the kinds of mistakes that `amends.foreign.validation` knows.
+_KINDS = {
     "blank": "too_short",
     "null": "missing",
     "empty": "too_short",

@@ -1,5 +1,5 @@
 """
-FastAPI: one call, and every failure is problem details, in the responses and in the OpenAPI document.
+Problem details for FastAPI, in responses and in the OpenAPI document.
 
     from amends.bindings.fastapi import install, problems
 
@@ -8,9 +8,9 @@ FastAPI: one call, and every failure is problem details, in the responses and in
     @app.get("/orders/{id}", responses=problems(NotFoundError, RateLimitedError))
     def order(id: str): ...
 
-The same as `amends.bindings.starlette`, and: validation errors name each field by a JSON Pointer with what to do about
-it, never with the value that was sent; the OpenAPI document has the schema of a problem, and every operation says that
-it may answer with one.
+Does the same as `amends.bindings.starlette`. In addition, a validation error names each field by a JSON Pointer with a
+suggestion, and never contains the value that was sent. The OpenAPI document contains the schema of a problem, and every
+operation lists it as a possible response.
 """
 
 from __future__ import annotations
@@ -29,11 +29,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amends.bindings import starlette
-from amends.http.application_errors import of_validation
-from amends.http.openapi import described, problems
+from amends.http.application_errors import fault_from_validation
+from amends.http.openapi import add_problems, problems
 from amends.http.responses import Settings
 
 __all__ = ["install", "problems"]
+
+_DEFAULT_HANDLERS: dict[Any, Any] = {
+    HTTPException: http_exception_handler,
+    RequestValidationError: request_validation_exception_handler,
+}
 
 
 def install(
@@ -45,33 +50,27 @@ def install(
 ) -> Settings:
     """Same as `amends.bindings.starlette.install`, but also for FastAPI's validation errors and OpenAPI document."""
     handlers = app.exception_handlers
-    # FastAPI's own defaults make room; a handler of the user's stays.
-    for kind, default in _DEFAULTS.items():
+    # Only FastAPI's default handlers are replaced; the application's own stay.
+    for kind, default in _DEFAULT_HANDLERS.items():
         if handlers.get(kind) is default:
             del handlers[kind]
     settings = starlette.install(app, pages=pages, base_url=base_url, settings=settings)
 
-    async def invalid(request: Request, exc: Exception) -> Response:
+    async def handle_validation_error(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)
-        fault = of_validation((_path(item), item["type"]) for item in exc.errors())
+        fault = fault_from_validation((_path(item), item["type"]) for item in exc.errors())
         return starlette.respond(request, fault, settings)
 
-    handlers.setdefault(RequestValidationError, invalid)
+    handlers.setdefault(RequestValidationError, handle_validation_error)
     original: Callable[[], dict[str, Any]] = app.openapi
 
     def openapi() -> dict[str, Any]:
-        return described(original())
+        return add_problems(original())
 
     app.openapi = openapi  # type: ignore[method-assign]
     return settings
 
 
-_DEFAULTS: dict[Any, Any] = {
-    HTTPException: http_exception_handler,
-    RequestValidationError: request_validation_exception_handler,
-}
-
-
 def _path(item: Any) -> tuple[Any, ...]:
-    # Of a body that is no JSON, pydantic gives the place where reading stopped: no pointer to anything.
+    """Return the path of a field. For invalid JSON pydantic adds the position, which is not part of a pointer."""
     return tuple(item["loc"][:1]) if item["type"] == "json_invalid" else tuple(item["loc"])

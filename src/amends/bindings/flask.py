@@ -1,13 +1,13 @@
 """
-Flask: one call, and every failure is problem details.
+Problem details for Flask.
 
     from amends.bindings.flask import install
 
     install(app)
 
-Raised FaultErrors, werkzeug's HTTP exceptions (404 and 405 among them, their headers kept) and exceptions nobody
-expected. `after_request` functions run as for any response, so CORS and security headers are there; error handlers
-that you registered yourself stay.
+Handles FaultErrors, werkzeug's HTTP exceptions (including 404 and 405, with their headers) and unexpected exceptions.
+`after_request` functions run as for any other response, so CORS and security headers are added. Error handlers that the
+application registered stay.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
 
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, of_status, waiting
-from amends.http.responses import Answer, Asked, Settings, answer
+from amends.http.application_errors import fault_for, fault_from_status, is_expected, with_header_wait
+from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = ["install"]
 
@@ -39,41 +39,41 @@ def install(
 
     Args:
         app: the application.
-        pages: where the pages about codes are; None: nowhere.
-        base_url: the address callers know the application by, where the request's own is not it.
-        settings: all of these at once, instead.
+        pages: the path of the error pages; None serves none.
+        base_url: the URL that callers use for the application, if it differs from the request's own.
+        settings: all settings in one value, instead of the other arguments.
 
     """
     settings = settings or Settings(pages=pages, base_url=base_url)
 
-    def http_failure(exc: HTTPException) -> Any:
+    def handle_http_exception(exc: HTTPException) -> Any:
         status = exc.code or 500
         if status < 400 or exc.response is not None:
-            # A redirect, or a response its author made.
+            # A redirect, or an exception with a response of its own.
             return exc.get_response()
-        # werkzeug's own sentences are for people who look at a page; an author's own are kept.
-        own = exc.description if exc.description != type(exc).description else None
+        # werkzeug's default descriptions are written for pages; the code's own message replaces them.
+        detail = exc.description if exc.description != type(exc).description else None
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
         original = getattr(exc, "original_exception", None)
-        fault = waiting(of_status(status, own), dict(headers))
-        return _response(answer(fault, _asked(), settings, headers=headers, cause=original))
+        fault = with_header_wait(fault_from_status(status, detail), dict(headers))
+        return _response(error_response(fault, _request_info(), settings, headers=headers, cause=original))
 
-    def failure(exc: Exception) -> Response:
-        expected = isinstance(exc, FaultError) and exc.fault.origin is None
-        return _response(answer(fault_for(exc), _asked(), settings, cause=None if expected else exc))
+    def handle_exception(exc: Exception) -> Response:
+        cause = None if is_expected(exc) else exc
+        return _response(error_response(fault_for(exc), _request_info(), settings, cause=cause))
 
-    handlers = app.error_handler_spec[None][None]
-    if HTTPException not in handlers:
-        app.register_error_handler(HTTPException, http_failure)
+    registered = app.error_handler_spec[None][None]
+    if HTTPException not in registered:
+        app.register_error_handler(HTTPException, handle_http_exception)
     for kind in (FaultError, Exception):
-        if kind not in handlers:
-            app.register_error_handler(kind, failure)
+        if kind not in registered:
+            app.register_error_handler(kind, handle_exception)
     return settings
 
 
-def _asked() -> Asked:
+def _request_info() -> RequestInfo:
     headers = request.headers
-    return Asked(
+    return RequestInfo(
         method=request.method,
         path=request.path,
         root=request.root_path.rstrip("/"),
@@ -84,7 +84,7 @@ def _asked() -> Asked:
     )
 
 
-def _response(found: Answer) -> Response:
+def _response(found: RawResponse) -> Response:
     response = Response(found.body, found.status)
     response.headers.clear()
     response.headers.extend(found.headers)

@@ -1,5 +1,5 @@
 """
-httpx2 and httpx: one transport, and calls recover within bounds.
+Recovery for httpx2 and httpx, as transports.
 
     import httpx2
     from amends.bindings.httpx import AsyncTransport, Transport
@@ -7,9 +7,9 @@ httpx2 and httpx: one transport, and calls recover within bounds.
     client = httpx2.Client(transport=Transport())
     client = httpx2.AsyncClient(transport=AsyncTransport())
 
-Both libraries are served by the same classes: what is sent and answered are the types of whichever asks. A failed
-answer raises the typed error of its code, with `.fault`, `.decision`, `.history` and `.response`; with
-`errors="return"` the last response comes back instead.
+The same classes work with both libraries; requests and responses are of the types of the library that the client
+belongs to. A failed response raises the typed error of its code, with `.fault`, `.decision`, `.history` and `.response`.
+With `errors="return"` the last response is returned instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, failure
+from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -40,8 +40,8 @@ from amends.recovery.upstream import Upstream
 __all__ = ["AsyncTransport", "Transport"]
 
 
-class _Options:
-    """What both transports are told."""
+class _Base:
+    """The options and helpers of both transports."""
 
     def __init__(
         self,
@@ -57,20 +57,20 @@ class _Options:
     ) -> None:
         """
         Args:
-            transport: what sends; the library's own default without one.
-            policy: how far recovery may go.
-            upstream: what is shared with the other callers of the same service.
-            keys: send an `Idempotency-Key` with POST and PATCH. Only where the service honours it is a repeat of a
-                call that may have happened safe: False for one that does not.
+            transport: the transport that sends; by default the library's own.
+            policy: the bounds of recovery.
+            upstream: the state that all callers of the same service share.
+            keys: send an `Idempotency-Key` with POST and PATCH. A key makes it safe to repeat a call that may have had
+                its effect, but only if the service honours keys: pass False if it does not.
             errors: "raise" typed errors, or "return" the last response.
-            headers: headers for every attempt, asked for each time: credentials that `refresh` renews. They go to
-                the first origin that is called, and to no other, wherever redirects lead.
+            headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the
+                first origin that is called, and to no other that it redirects to.
             refresh: renews credentials after they were refused, as in `recover`.
-            verify: looks whether a call that may have happened did, as in `recover`; a result is a response.
+            verify: finds out whether a call that may have had its effect did, as in `recover`; returns a response if so.
 
         """
         self._inner = transport
-        self._calls = Calls(
+        self._options = CallOptions(
             policy=policy,
             upstream=upstream,
             keys=keys,
@@ -81,49 +81,50 @@ class _Options:
         )
 
     def _transport(self, request: Any, kind: str) -> Any:
-        """What sends, of the library the request belongs to."""
+        """Return the transport that sends, by default one of the library that the request belongs to."""
         if self._inner is None:
             self._inner = getattr(_module(request), kind)()
         return self._inner
 
-    def _prepared(self, calls: Calls, request: Any) -> tuple[dict[str, Any], Any]:
-        """The arguments of `recover`, and what an attempt does to the request first."""
-        operation = calls.operation(
+    def _prepare(self, options: CallOptions, request: Any) -> tuple[dict[str, Any], Callable[[], None]]:
+        """Return the arguments of `recover`, and a function that updates the request before each attempt."""
+        operation = options.operation(
             request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
         )
         accept = request.headers.get("accept")
         origin = f"{request.url.scheme}://{request.url.netloc.decode('latin-1')}"
         replayable = isinstance(request.stream, _module(request).ByteStream)
 
-        def dress() -> None:
-            request.headers.update(calls.dressing(accept, operation.key, origin))
-            _bound(request)
+        def update() -> None:
+            request.headers.update(options.attempt_headers(accept, operation.key, origin))
+            _limit_timeouts(request)
 
-        return calls.options(operation, replayable=replayable), dress
+        return options.recover_options(operation, replayable=replayable), update
 
 
-class Transport(_Options, library.BaseTransport):
-    """Sends with recovery. One per service, so that its calls share an `Upstream` where they are given one."""
+class Transport(_Base, library.BaseTransport):
+    """Transport that sends requests with recovery. Use one per service if the services have different Upstreams."""
 
     def handle_request(self, request: Any) -> Any:
-        """One request, however many attempts it takes."""
-        return self._send(self._calls, request)
+        """Send a request, in as many attempts as the policy allows."""
+        return self._send(self._options, request)
 
-    def _send(self, calls: Calls, request: Any) -> Any:
+    def _send(self, options: CallOptions, request: Any) -> Any:
         transport = self._transport(request, "HTTPTransport")
-        options, dress = self._prepared(calls, request)
+        arguments, update = self._prepare(options, request)
 
         def attempt() -> Any:
-            dress()
-            return _checked(transport.handle_request(request), keep=calls.errors == "return")
+            update()
+            response = transport.handle_request(request)
+            return _raise_for_failure(response, keep_body=options.errors == "return")
 
         try:
-            return recover(attempt, **options)
+            return recover(attempt, **arguments)
         except FaultError as error:
-            return calls.settled(error, request.headers, lambda once: self._send(once, request))
+            return options.resolve(error, request.headers, lambda again: self._send(again, request))
 
     def close(self) -> None:
-        """Close what sends."""
+        """Close the transport that sends."""
         if self._inner is not None:
             self._inner.close()
 
@@ -142,29 +143,29 @@ class Transport(_Options, library.BaseTransport):
             self._inner.__exit__(kind, error, trace)
 
 
-class AsyncTransport(_Options, library.AsyncBaseTransport):
-    """The same for the async clients; hooks may be async."""
+class AsyncTransport(_Base, library.AsyncBaseTransport):
+    """Same as `Transport`, but for async clients; `refresh` and `verify` may be async."""
 
     async def handle_async_request(self, request: Any) -> Any:
-        """One request, however many attempts it takes."""
-        return await self._send(self._calls, request)
+        """Send a request, in as many attempts as the policy allows."""
+        return await self._send(self._options, request)
 
-    async def _send(self, calls: Calls, request: Any) -> Any:
+    async def _send(self, options: CallOptions, request: Any) -> Any:
         transport = self._transport(request, "AsyncHTTPTransport")
-        options, dress = self._prepared(calls, request)
+        arguments, update = self._prepare(options, request)
 
         async def attempt() -> Any:
-            dress()
+            update()
             response = await transport.handle_async_request(request)
-            return await _achecked(response, keep=calls.errors == "return")
+            return await _araise_for_failure(response, keep_body=options.errors == "return")
 
         try:
-            return await arecover(attempt, **options)
+            return await arecover(attempt, **arguments)
         except FaultError as error:
-            return await calls.asettled(error, request.headers, lambda once: self._send(once, request))
+            return await options.aresolve(error, request.headers, lambda again: self._send(again, request))
 
     async def aclose(self) -> None:
-        """Close what sends."""
+        """Close the transport that sends."""
         if self._inner is not None:
             await self._inner.aclose()
 
@@ -184,12 +185,12 @@ class AsyncTransport(_Options, library.AsyncBaseTransport):
 
 
 def _module(value: Any) -> Any:
-    """The library an object belongs to: httpx2 or httpx."""
+    """Return the library that an object belongs to: httpx2 or httpx."""
     return import_module(type(value).__module__.partition(".")[0])
 
 
-def _bound(request: Any) -> None:
-    """No time-out longer than what is left of the operation around the call."""
+def _limit_timeouts(request: Any) -> None:
+    """Limit the request's time-outs to the time left for the operation around the call."""
     left = time_left()
     if left is not None:
         given = request.extensions.get("timeout", {})
@@ -203,8 +204,13 @@ def _limit(response: Any) -> int:
     return ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
 
 
-def _checked(response: Any, *, keep: bool) -> Any:
-    """The response, or its typed error. A failed answer's body is read, as far as it is worth reading."""
+def _raise_for_failure(response: Any, *, keep_body: bool) -> Any:
+    """
+    Return the response, or raise its typed error if the status is 400 or more.
+
+    The body of a failed response is read up to a limit. A larger body is not parsed; the error's response then has the
+    complete body with `keep_body`, else an empty one.
+    """
     if response.status_code < 400:
         return response
     parts, size, source = [], 0, iter(response.stream)
@@ -215,14 +221,15 @@ def _checked(response: Any, *, keep: bool) -> Any:
             break
     else:
         response.close()
-        raise _error(_whole(response, b"".join(parts)))
-    if keep:
-        raise _error(_rebuilt(response, _joined(parts, source, response)))
+        raise _complete_error(response, b"".join(parts))
+    if keep_body:
+        raise _incomplete_error(response, _join(parts, source, response))
     response.close()
-    raise _error(_rebuilt(response, None))
+    raise _incomplete_error(response, None)
 
 
-async def _achecked(response: Any, *, keep: bool) -> Any:
+async def _araise_for_failure(response: Any, *, keep_body: bool) -> Any:
+    """Same as `_raise_for_failure`, but for async streams."""
     if response.status_code < 400:
         return response
     parts, size, source = [], 0, aiter(response.stream)
@@ -233,37 +240,34 @@ async def _achecked(response: Any, *, keep: bool) -> Any:
             break
     else:
         await response.aclose()
-        raise _error(_whole(response, b"".join(parts)))
-    if keep:
-        raise _error(_rebuilt(response, _ajoined(parts, source, response)))
+        raise _complete_error(response, b"".join(parts))
+    if keep_body:
+        raise _incomplete_error(response, _ajoin(parts, source, response))
     await response.aclose()
-    raise _error(_rebuilt(response, None))
+    raise _incomplete_error(response, None)
 
 
-def _whole(response: Any, raw: bytes) -> Any:
-    """The same response with its body in hand; one that does not unpack counts as empty."""
+def _complete_error(response: Any, raw: bytes) -> FaultError:
+    """Return the error of a response whose body was read; a body that cannot be decompressed counts as empty."""
     module = _module(response)
-    options = {"headers": response.headers, "extensions": response.extensions}
+    status, extensions = response.status_code, response.extensions
     try:
-        return module.Response(response.status_code, content=raw, **options)
+        rebuilt = module.Response(status, headers=response.headers, content=raw, extensions=extensions)
     except module.DecodingError:
-        return module.Response(response.status_code, extensions=response.extensions)
+        rebuilt = module.Response(status, extensions=extensions)
+    return error_from_response(status, rebuilt.headers, rebuilt.content, rebuilt)
 
 
-def _rebuilt(response: Any, content: Any) -> Any:
-    """The same response with a body too large to be read here: still to come, or let go."""
-    return _module(response).Response(
+def _incomplete_error(response: Any, content: Any) -> FaultError:
+    """Return the error of a response whose body is too large; `content` streams it, or is None to discard it."""
+    rebuilt = _module(response).Response(
         response.status_code, headers=response.headers, content=content, extensions=response.extensions
     )
+    return error_from_response(response.status_code, response.headers, None, rebuilt)
 
 
-def _error(response: Any) -> FaultError:
-    body = response.content if hasattr(response, "_content") else None
-    return failure(response.status_code, response.headers, body, response)
-
-
-def _joined(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:
-    """What was read of a large body, and the rest of it."""
+def _join(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:
+    """Yield the parts of a body that were read, then the rest of it."""
     try:
         yield from parts
         yield from rest
@@ -271,7 +275,8 @@ def _joined(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterato
         response.close()
 
 
-async def _ajoined(parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> AsyncIterator[bytes]:
+async def _ajoin(parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> AsyncIterator[bytes]:
+    """Same as `_join`, but for async streams."""
     try:
         for part in parts:
             yield part

@@ -25,9 +25,9 @@ except ImportError as missing:
     raise ImportError("amends.bindings.limits needs an extra: pip install 'amends[limits]'") from missing
 
 from amends.errors import RateLimitedError
-from amends.http.asgi import App, Message, Receive, Scope, Send, asked, reply
-from amends.http.idempotency import caller_of
-from amends.http.responses import Settings, answer
+from amends.http.asgi import App, Message, Receive, Scope, Send, request_info, send_response
+from amends.http.idempotency import caller_id
+from amends.http.responses import Settings, error_response
 
 __all__ = ["Limited"]
 
@@ -35,7 +35,7 @@ __all__ = ["Limited"]
 def _client(scope: Scope) -> str:
     """Who is counted: whoever has the same credentials and address."""
     host = (scope.get("client") or ("",))[0]
-    return f"{host}:{caller_of(scope)}"
+    return f"{host}:{caller_id(scope)}"
 
 
 class Limited:
@@ -101,4 +101,4 @@ class Limited:
             await self.app(scope, receive, sent)
             return
         fault = RateLimitedError("The limit of this caller is reached", retry_after=max(wait, 0.001)).fault
-        await reply(scope, sent, answer(fault, asked(scope), self._settings))
+        await send_response(scope, sent, error_response(fault, request_info(scope), self._settings))

@@ -1,5 +1,5 @@
 """
-requests: one adapter, and calls recover within bounds.
+Recovery for requests, as a transport adapter.
 
     import requests
     from amends.bindings.requests import Adapter
@@ -7,24 +7,26 @@ requests: one adapter, and calls recover within bounds.
     session = requests.Session()
     session.mount("https://", Adapter())
 
-The same as `amends.bindings.httpx`, on top of requests' own adapter, whose own retries stay at none.
+Works like `amends.bindings.httpx`, on top of requests' own adapter, whose own retries stay at zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
 try:
     import requests
     from requests.adapters import HTTPAdapter
+    from urllib3.exceptions import HTTPError
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, Calls, failure
+from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
 from amends.recovery.drivers import recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -33,7 +35,7 @@ __all__ = ["Adapter"]
 
 
 class Adapter(HTTPAdapter):
-    """Sends with recovery. Mount one per service where they share an `Upstream`."""
+    """Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams."""
 
     def __init__(
         self,
@@ -47,9 +49,9 @@ class Adapter(HTTPAdapter):
         verify: Callable[..., Any] | None = None,
         **options: Any,
     ) -> None:
-        """The arguments are those of `amends.bindings.httpx.Transport`; `options` are HTTPAdapter's own."""
+        """Take the arguments of `amends.bindings.httpx.Transport`; `options` are those of HTTPAdapter."""
         super().__init__(**options)
-        self._calls = Calls(
+        self._options = CallOptions(
             policy=policy,
             upstream=upstream,
             keys=keys,
@@ -64,38 +66,40 @@ class Adapter(HTTPAdapter):
         request: requests.PreparedRequest,
         stream: bool = False,
         timeout: Any = None,
-        **options: Any,
+        **arguments: Any,
     ) -> Any:
-        """One request, however many attempts it takes."""
-        return self._send(self._calls, request, stream, timeout, options)
+        """Send a request, in as many attempts as the policy allows."""
+        return self._send(self._options, request, stream, timeout, arguments)
 
     def _send(
         self,
-        calls: Calls,
+        options: CallOptions,
         request: requests.PreparedRequest,
         stream: bool,
         timeout: Any,
-        options: dict[str, Any],
+        arguments: dict[str, Any],
     ) -> Any:
         method = request.method or "GET"
-        operation = calls.operation(method, _text(request.headers.get(KEY)), method)
+        operation = options.operation(method, _text(request.headers.get(KEY)), method)
         accept = _text(request.headers.get("Accept"))
         parts = urlsplit(request.url or "")
         origin = f"{parts.scheme}://{parts.netloc}"
         replayable = request.body is None or isinstance(request.body, bytes | str)
 
         def attempt() -> Any:
-            request.headers.update(calls.dressing(accept, operation.key, origin))
-            return _checked(
-                super(Adapter, self).send(request, stream=stream, timeout=_bounded(timeout), **options),
-                keep=stream and calls.errors == "return",
+            request.headers.update(options.attempt_headers(accept, operation.key, origin))
+            return _raise_for_failure(
+                super(Adapter, self).send(
+                    request, stream=stream, timeout=_limit_timeout(timeout), **arguments
+                ),
+                keep_body=stream and options.errors == "return",
             )
 
         try:
-            return recover(attempt, **calls.options(operation, replayable=replayable))
+            return recover(attempt, **options.recover_options(operation, replayable=replayable))
         except FaultError as error:
-            return calls.settled(
-                error, request.headers, lambda once: self._send(once, request, stream, timeout, options)
+            return options.resolve(
+                error, request.headers, lambda again: self._send(again, request, stream, timeout, arguments)
             )
 
 
@@ -103,8 +107,8 @@ def _text(value: str | bytes | None) -> str | None:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def _bounded(timeout: Any) -> Any:
-    """No time-out longer than what is left of the operation around the call."""
+def _limit_timeout(timeout: Any) -> Any:
+    """Return the time-out, limited to the time left for the operation around the call."""
     left = time_left()
     if left is None:
         return timeout
@@ -112,24 +116,48 @@ def _bounded(timeout: Any) -> Any:
     return tuple(left if each is None else min(left, each) for each in given)
 
 
-def _checked(response: requests.Response, *, keep: bool) -> requests.Response:
-    """The response, or its typed error. `keep`: a stream that somebody else is going to read."""
+def _raise_for_failure(response: requests.Response, *, keep_body: bool) -> requests.Response:
+    """
+    Return the response, or raise its typed error if the status is 400 or more.
+
+    The body of a failed response is read up to a limit, and the response then contains what was read. With
+    `keep_body` the body is left unread for the caller.
+    """
     if response.status_code < 400:
         return response
     body = None
-    if not keep:
+    if not keep_body:
         limit = ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
-        raw = bytearray()
+        read = bytearray()
         try:
-            for part in response.iter_content(65536):
-                raw += part
-                if len(raw) > limit:
+            for part in response.raw.stream(65536, decode_content=True):
+                read += part
+                if len(read) > limit:
                     break
             else:
-                body = bytes(raw)
-        except requests.RequestException:
-            pass
-        # What was read is the body from here on: a larger one is cut off, and says nothing structured.
-        response._content = bytes(raw)  # noqa: SLF001
+                body = bytes(read)
+        except HTTPError:
+            pass  # the connection broke, or the body does not decompress; the status is known all the same
         response.close()
-    raise failure(response.status_code, response.headers, body, response)
+        response.raw = _ReadBody(response.raw, bytes(read))
+    raise error_from_response(response.status_code, response.headers, body, response)
+
+
+class _ReadBody:
+    """Replaces a response's `raw`: delivers the bytes that were read, and otherwise acts as the original."""
+
+    def __init__(self, raw: Any, body: bytes) -> None:
+        self._raw = raw
+        self._body = BytesIO(body)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def read(self, amt: int | None = None, **_: Any) -> bytes:
+        """Return at most `amt` bytes."""
+        return self._body.read(amt)
+
+    def stream(self, amt: int | None = 65536, **_: Any) -> Iterator[bytes]:
+        """Yield parts of at most `amt` bytes."""
+        while part := self._body.read(amt):
+            yield part

@@ -1,17 +1,17 @@
 """
-Starlette: one call, and every failure is problem details.
+Problem details for Starlette.
 
     from amends.bindings.starlette import install
 
     install(app)
 
-Puts `Problems` innermost, so that CORS and security headers are added to failures as to everything else, and answers
-`HTTPException` (404 and 405 among them) with its own headers kept. Handlers that you registered yourself stay.
+`install` adds the `Problems` middleware innermost, so that CORS and security headers are also added to error responses.
+An `HTTPException` (including 404 and 405) keeps its headers. Exception handlers that the application registered stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
@@ -28,12 +28,13 @@ from msgspec.structs import replace
 from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, of_status, waiting
-from amends.http.asgi import FAULT, asked, encoded
-from amends.http.responses import Answer, Settings, answer
+from amends.http.application_errors import fault_for, fault_from_status, is_expected, with_header_wait
+from amends.http.asgi import FAULT, encode_headers, request_info
+from amends.http.idempotency import commit
+from amends.http.responses import Settings, error_response
 from amends.stores.contract import Transaction
 
-__all__ = ["install", "once", "respond", "response_of"]
+__all__ = ["install", "once", "respond"]
 
 
 def install(
@@ -44,13 +45,16 @@ def install(
     settings: Settings | None = None,
 ) -> Settings:
     """
-    Answer every failure of `app` with problem details. Before it serves its first request.
+    Answer every failure of `app` with problem details. Call it before the application serves its first request.
 
     Args:
         app: the application.
-        pages: where the pages about codes are; None: nowhere.
-        base_url: the address callers know the application by, where the request's own is not it.
-        settings: all of these at once, instead.
+        pages: the path of the error pages; None serves none.
+        base_url: the URL that callers use for the application, if it differs from the request's own.
+        settings: all settings in one value, instead of the other arguments.
+
+    Raises:
+        RuntimeError: the application has served a request already.
 
     """
     if app.middleware_stack is not None:
@@ -58,30 +62,24 @@ def install(
     settings = settings or Settings(pages=pages, base_url=base_url)
     app.user_middleware.append(Middleware(Problems, settings=settings))
 
-    async def http_failure(request: Request, exc: Exception) -> Response:
+    async def handle_http_exception(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
         if exc.status_code < 400 or exc.status_code in {204, 304}:
             return Response(status_code=exc.status_code, headers=exc.headers)
-        detail: Any = exc.detail  # FastAPI lets it be anything
-        fault = of_status(exc.status_code, detail if isinstance(detail, str) else None)
+        detail: Any = exc.detail  # in FastAPI any value, in Starlette a string
+        fault = fault_from_status(exc.status_code, detail if isinstance(detail, str) else None)
         if isinstance(detail, dict | list) and detail:
             fault = replace(fault, details=detail if isinstance(detail, dict) else {"detail": detail})
-        fault = waiting(fault, exc.headers)
-        return respond(request, fault, settings, headers=exc.headers)
+        return respond(request, with_header_wait(fault, exc.headers), settings, headers=exc.headers)
 
-    async def typed(request: Request, exc: Exception) -> Response:
-        # Problems would do the same; here fewer layers have been left behind.
-        assert isinstance(exc, FaultError)
-        passed_on = exc if exc.fault.origin is not None else None
-        return respond(request, fault_for(exc), settings, cause=passed_on)
+    async def handle_exception(request: Request, exc: Exception) -> Response:
+        return respond(request, fault_for(exc), settings, cause=None if is_expected(exc) else exc)
 
-    async def failure(request: Request, exc: Exception) -> Response:
-        # Raised by middleware outside of Problems: the last place where it can be told.
-        return respond(request, fault_for(exc), settings, cause=exc)
-
-    app.exception_handlers.setdefault(HTTPException, http_failure)
-    app.exception_handlers.setdefault(FaultError, typed)
-    app.exception_handlers.setdefault(Exception, failure)
+    app.exception_handlers.setdefault(HTTPException, handle_http_exception)
+    # A FaultError would also reach `Problems`; handled here it passes through fewer layers.
+    app.exception_handlers.setdefault(FaultError, handle_exception)
+    # Exceptions of middleware outside `Problems`.
+    app.exception_handlers.setdefault(Exception, handle_exception)
     return settings
 
 
@@ -90,33 +88,20 @@ def respond(
     fault: Fault,
     settings: Settings,
     *,
-    headers: Any = None,
+    headers: Mapping[str, str] | None = None,
     cause: BaseException | None = None,
 ) -> Response:
-    """A fault as a response to `request`."""
+    """Return the response for a fault. The arguments are those of `amends.http.responses.error_response`."""
     request.scope[FAULT] = fault
-    more = list(headers.items()) if headers else ()
-    return response_of(answer(fault, asked(request.scope), settings, headers=more, cause=cause))
-
-
-def response_of(found: Answer) -> Response:
-    """An answer as a Starlette response."""
-    return _Answered(found)
+    found = error_response(
+        fault, request_info(request.scope), settings, headers=list((headers or {}).items()), cause=cause
+    )
+    response = Response(found.body, found.status)
+    response.raw_headers = encode_headers(found.headers)
+    return response
 
 
 async def once(request: Request, work: Callable[[Transaction], Any], *, status: int = 200) -> Response:
-    """Same as `amends.http.idempotency.commit`, but answers `request` with the result."""
-    from amends.http.idempotency import commit
-
-    number, body = await commit(request.scope, work, status=status)
-    return Response(body, number, media_type="application/json")
-
-
-class _Answered(Response):
-    """A response whose headers and body are final already."""
-
-    def __init__(self, found: Answer) -> None:
-        self.status_code = found.status
-        self.body = found.body
-        self.background = None
-        self.raw_headers = encoded(found.headers)
+    """Same as `amends.http.idempotency.commit`, but returns the response to `request`."""
+    committed_status, body = await commit(request.scope, work, status=status)
+    return Response(body, committed_status, media_type="application/json")

@@ -79,7 +79,8 @@ def outgoing(fault: Fault, format: str) -> Fault:
 def _clean(value: Any, level: int, format: str) -> Any:
     """A field's value with leaks removed; the same object where nothing had to change."""
     if isinstance(value, str):
-        return _clean_text(value, level)
+        # A subclass of str, such as Django's SafeString, becomes a plain one.
+        return _clean_text(str.__str__(value), level)
     if isinstance(value, Fault):
         return outgoing(value, format)
     if isinstance(value, tuple):

@@ -1,10 +1,14 @@
 """
-What every HTTP binding shares: how a failure is told, traced and documented; batches, cancellation, keys and limits.
+The parts that all HTTP bindings share. No module here imports a web framework or an HTTP client.
 
-    failures · what an exception inside an application means to the one who called it
-    answers · a fault as a response: problem document, headers, or a short page for a person
-    pages · the page behind `doc_uri`, for every registered code
-    tracing · one id in the response, the log line and the span
-
-No framework is imported here; `amends.bindings` does that, one module each.
+    responses           a fault as a response: problem document, headers, or a short page for people
+    application_errors  exceptions raised inside an application as faults
+    bodies, wsgi        framework error responses without structure, rewritten as problem documents
+    asgi, negotiation   reading an ASGI scope, sending a response, reading `Accept`
+    tracing             one trace id for the response, the log line and the span
+    pages, openapi      the pages behind `doc_uri`, and problem details in an OpenAPI document
+    batch               batches that fail in part
+    idempotency         `Idempotency-Key` as an ASGI middleware; idempotency_store keeps the keys
+    cancellation        requests that end early; intent declares what a request is about to do
+    calls               options and decisions that all HTTP client bindings share
 """

@@ -1,16 +1,16 @@
 """
-What an exception inside an application means to the one who called it.
+Turn an exception raised inside an application into the fault that its caller receives.
 
-- A FaultError is what its author says.
-- What an upstream said or did to us (an error of an HTTP client, or one that recovery read from an answer) is told in
-  the three words of `from_upstream`: our caller can neither see nor mend what we sent there.
-- Everything else is INTERNAL_ERROR, in our own words: nothing of a foreign text leaves.
+- A FaultError keeps its own fault.
+- A failure of an upstream service (an exception of an HTTP client, or a fault that recovery read from a response)
+  becomes one of the three codes of `from_upstream`: the caller can neither see nor correct the request that failed.
+- Any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,69 +22,83 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
+from amends.foreign import from_upstream
+from amends.foreign.validation import MAX_FIELDS, pointer, suggestion
 
-__all__ = ["GONE", "INTERNAL", "fault_for", "of_status", "of_validation", "waiting"]
+__all__ = [
+    "CLIENT_DISCONNECTED",
+    "INTERNAL",
+    "fault_for",
+    "fault_from_status",
+    "fault_from_validation",
+    "is_expected",
+    "with_header_wait",
+]
 
 INTERNAL = Fault(code="INTERNAL_ERROR", message=VOCABULARY.rows["INTERNAL_ERROR"].message, vocabulary="http")
+"""The fault of an unexpected exception."""
 
-GONE = Fault(code="CANCELLED", message=VOCABULARY.rows["CANCELLED"].message, vocabulary="http", status=408)
-"""The client went away."""
+CLIENT_DISCONNECTED = Fault(
+    code="CANCELLED", message=VOCABULARY.rows["CANCELLED"].message, vocabulary="http", status=408
+)
+"""The fault of a request whose client closed the connection before the body was complete."""
 
-# Libraries whose exceptions are about somebody else's answer to a call of ours.
+# Libraries whose exceptions describe a failed call to another service.
 _CLIENTS = frozenset(
     {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "botocore", "grpc"}
     | {"openai", "anthropic", "stripe", "urllib"}
 )
-_LONGEST = 500
-"""A detail is a sentence or two; a longer text was not written for this."""
+_MAX_DETAIL = 500
+"""Characters of a framework's detail text; a longer text is replaced by the code's own message."""
+_PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 
 
 def fault_for(exc: BaseException) -> Fault:
-    """The fault to answer with. Never raises, and shows nothing of a foreign exception's text."""
+    """Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text."""
     if isinstance(exc, FaultError):
         fault = exc.fault
         if fault.origin is not None:
-            return _told(exc)
-        # M5: a cancellation is transient where S1 speaks of it.
+            return _from_upstream(exc)
+        # M5: in HTTP's vocabulary a cancellation is transient.
         return (
             transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
         )
-    if type(exc).__name__ == "ClientDisconnect":
-        # Starlette's word for a request whose body never came: nobody is left to tell.
-        return GONE
-    if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in type(exc).__mro__):
-        return _told(exc)
+    classes = type(exc).__mro__
+    if any(cls.__name__ == "ClientDisconnect" for cls in classes):
+        # Starlette's exception, matched by its name so that Starlette need not be installed.
+        return CLIENT_DISCONNECTED
+    if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in classes):
+        return _from_upstream(exc)
     return INTERNAL
 
 
-def _told(exc: BaseException) -> Fault:
-    """An upstream's failure as our caller hears it: in HTTP's words where it was not AdCP's own."""
-    from amends.foreign import from_upstream
+def is_expected(exc: BaseException) -> bool:
+    """Return whether the application raised the error on purpose, so that its traceback need not be logged."""
+    return isinstance(exc, FaultError) and exc.fault.origin is None
 
+
+def _from_upstream(exc: BaseException) -> Fault:
+    """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
     fault = from_upstream(exc)
     if fault.origin is None and fault.code in VOCABULARY.rows:
         return replace(fault, vocabulary="http", message=VOCABULARY.rows[fault.code].message)
     return fault
 
 
-def of_status(status: int, detail: str | None = None) -> Fault:
+def fault_from_status(status: int, detail: str | None = None) -> Fault:
     """
-    A failure of which a framework knows the status, and perhaps its author a sentence.
+    Return the fault for a status that a framework answered with, and the author's text if there is one.
 
-    A status phrase is no sentence, and what came with a 500 was not written for the caller.
+    The code's own message replaces the detail of a 500, a detail longer than 500 characters, and a bare status phrase
+    such as "Not Found".
     """
-    if detail and (status == 500 or len(detail) > _LONGEST):
-        detail = None
-    return _of_status(status, detail)
-
-
-@lru_cache(maxsize=256)
-def _of_status(status: int, detail: str | None) -> Fault:
+    status = int(status)
     row = VOCABULARY.status_row(status)
-    words = detail if detail and not _is_phrase(status, detail) else row.message
+    if not detail or status == 500 or len(detail) > _MAX_DETAIL or _is_phrase(status, detail):
+        detail = row.message
     return Fault(
         code=row.code,
-        message=words,
+        message=detail,
         recovery=row.recovery,
         vocabulary="http",
         status=status,
@@ -93,34 +107,27 @@ def _of_status(status: int, detail: str | None) -> Fault:
     )
 
 
-def waiting(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
-    """The fault with the wait that the response's own headers ask for, so that body and header agree (P3)."""
+def _is_phrase(status: int, detail: str) -> bool:
+    return detail.strip().rstrip(".").lower() == _PHRASES.get(status)
+
+
+def with_header_wait(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
+    """Return the fault with the wait that the response's headers ask for, so that body and header agree (P3)."""
     if not headers or fault.retry_after is not None:
         return fault
     seconds = wait(lowered(headers))
     return replace(fault, retry_after=seconds) if seconds else fault
 
 
-def _is_phrase(status: int, detail: str) -> bool:
-    from http import HTTPStatus
-
-    try:
-        return detail.strip().rstrip(".").lower() == HTTPStatus(status).phrase.lower()
-    except ValueError:
-        return False
-
-
-def of_validation(mistakes: Iterable[tuple[Iterable[Any], Any]], status: int = 422) -> Fault:
+def fault_from_validation(mistakes: Iterable[tuple[Iterable[Any], Any]], status: int = 422) -> Fault:
     """
-    One fault for all the fields a framework refused, each with a JSON Pointer and what to do about it.
+    Return one fault for all fields that a framework refused, each with a JSON Pointer and suggestions.
 
     Args:
-        mistakes: the path of each field and the framework's word for the kind of mistake.
+        mistakes: for each mistake, the path of the field and the framework's name for the kind of mistake.
         status: the framework's own status for it.
 
     """
-    from amends.foreign.validation import MAX_FIELDS, pointer, suggestion
-
     fields: dict[str | None, list[str]] = {}
     for path, kind in mistakes:
         where, step = pointer(path), suggestion(kind)

@@ -1,14 +1,24 @@
-"""ASGI's words for what every middleware here needs: the request as answers know it, and sending an answer."""
+"""What the ASGI middlewares share: types, reading a request from its scope, and sending a response."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from amends.http.responses import Answer, Asked
+from amends.http.responses import RawResponse, RequestInfo
 
-__all__ = ["FAULT", "App", "Message", "Receive", "Scope", "Send", "asked", "encoded", "header", "reply"]
+__all__ = [
+    "FAULT",
+    "App",
+    "Message",
+    "Receive",
+    "Scope",
+    "Send",
+    "encode_headers",
+    "header",
+    "request_info",
+    "send_response",
+]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -17,71 +27,65 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 FAULT = "amends.fault"
-"""Where the scope keeps the fault that was answered with, for middleware around."""
+"""The scope's key for the fault of the response, for the middlewares around."""
 
 
-def asked(scope: Scope) -> Asked:
-    """What an answer has to know about a request."""
-    headers = scope["headers"]
+def request_info(scope: Scope) -> RequestInfo:
+    """Return the parts of a request that an error response depends on."""
     root = scope.get("root_path", "")
     path = scope["path"]
-    # ASGI's path holds the root in front, though not every server agrees.
+    # ASGI's path includes the root; some servers leave it out.
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
         path = path[len(root) :] or "/"
-    host = accept = traceparent = None
-    for name, value in headers:
-        if name == b"host":
-            host = str(value, "latin-1")
-        elif name == b"accept":
-            accept = str(value, "latin-1")
-        elif name == b"traceparent":
-            traceparent = str(value, "latin-1")
-    if host is None and scope.get("server"):
-        server, port = scope["server"]
-        host = f"{server}:{port}" if port else server
-    return Asked(
+    headers = dict(scope["headers"])
+    host = headers.get(b"host")
+    if host is not None:
+        address = str(host, "latin-1")
+    else:
+        server, port = scope.get("server") or ("", None)
+        address = f"{server}:{port}" if port else server
+    return RequestInfo(
         method=scope["method"],
         path=path,
         root=root,
         scheme=scope.get("scheme", "http"),
-        host=host or "",
-        accept=accept,
-        traceparent=traceparent,
+        host=address,
+        accept=_text(headers.get(b"accept")),
+        traceparent=_text(headers.get(b"traceparent")),
     )
 
 
-def header(headers: Any, name: bytes) -> str | None:
-    """The value of a header, or None."""
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else str(value, "latin-1")
+
+
+def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
+    """Return the value of a header, or None."""
     for each, value in headers:
-        if each == name or each.lower() == name:
+        if each.lower() == name:
             return str(value, "latin-1")
     return None
 
 
-async def reply(scope: Scope, send: Send, found: Answer) -> None:
-    """Send an answer. HEAD gets the headers of what GET would get."""
+async def send_response(scope: Scope, send: Send, response: RawResponse) -> None:
+    """Send a response. A HEAD request gets the headers and an empty body."""
     await send(
         {
             "type": "http.response.start",
-            "status": found.status,
-            "headers": encoded(found.headers),
+            "status": response.status,
+            "headers": encode_headers(response.headers),
         }
     )
-    body = b"" if scope["method"] == "HEAD" else found.body
+    body = b"" if scope["method"] == "HEAD" else response.body
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    """Headers as ASGI has them: whatever got into a value, it stays one line of Latin-1."""
-    return [_short(*each) if len(each[1]) <= _SHORT else _encoded(*each) for each in headers]
-
-
-def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
-    if "\n" in value or "\r" in value:
-        value = value.replace("\r", " ").replace("\n", " ")
-    return name.lower().encode("latin-1"), value.encode("latin-1", "replace")
-
-
-# Nearly every answer has the same few, so these are written once.
-_SHORT = 64
-_short = lru_cache(maxsize=256)(_encoded)
+def encode_headers(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Encode headers for ASGI. Line breaks in a value become spaces, and characters outside Latin-1 "?"."""
+    return [
+        (
+            name.lower().encode("latin-1"),
+            value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace"),
+        )
+        for name, value in headers
+    ]

@@ -1,13 +1,13 @@
 """
-Batches that fail in part (P10): nothing that succeeded is lost, and every failed item says what to do about it.
+Batches that fail in part (P10): the response keeps every success and describes every failure.
 
-A server runs the items and answers with what came of them:
+A server runs the items and answers with their outcomes:
 
-    found = await run(items, create)        # or run_sync(items, create)
-    return JSONResponse(found.body(), found.status, media_type=found.media_type)
+    batch = await run(items, create)        # or run_sync(items, create)
+    return JSONResponse(batch.body(), batch.status, media_type=batch.media_type)
 
-200 when all succeeded, 207 when some did, 422 when none did. A client reads the answer item by item (`read`), or has
-exactly those items sent again that may succeed later (`resend`, `aresend`).
+The status is 200 if all items succeeded, 207 if some did, and 422 if none did. A client reads the response item by item
+(`read`), or sends exactly those items again that may succeed later (`resend`, `aresend`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Batch", "Item", "aresend", "read", "resend", "run", "run_sync"]
 
 
 class Item(msgspec.Struct, frozen=True):
-    """What came of one item: a value, or a fault."""
+    """The outcome of one item: a value or a fault."""
 
     index: int
     value: Any = None
@@ -48,36 +48,36 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Batch:
-    """What came of all items, in their order."""
+    """The outcomes of all items, in their order."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
 
     @property
     def failed(self) -> tuple[Fault, ...]:
-        """The faults of the items that failed."""
+        """The faults of the failed items."""
         return tuple(item.fault for item in self.items if item.fault is not None)
 
     @property
     def status(self) -> int:
-        """200, 207 or 422."""
+        """The status of the response: 200, 207 or 422."""
         if not self.failed:
             return 200
         return 422 if len(self.failed) == len(self.items) else 207
 
     @property
     def media_type(self) -> str:
-        """That of a problem, unless there is none."""
+        """The content type of the response: JSON if all items succeeded, else that of a problem."""
         return MEDIA_TYPE if self.failed else "application/json"
 
     def fault(self) -> Fault | None:
-        """The whole as one fault, its parts in `errors`; None when all succeeded."""
+        """Return one fault for the batch, with the items' faults in `errors`; None if all items succeeded."""
         failed = self.failed
         if not failed:
             return None
         code = "PARTIAL_FAILURE" if self.status == 207 else "VALIDATION_ERROR"
         kinds = {each.recovery for each in failed}
-        # M1: transient only together, terminal if any is.
+        # M1: transient only if all items are, terminal if any is.
         recovery = Recovery.CORRECTABLE
         if kinds == {Recovery.TRANSIENT}:
             recovery = Recovery.TRANSIENT
@@ -94,7 +94,7 @@ class Batch:
         )
 
     def body(self) -> dict[str, Any]:
-        """The answer: `results` [{index, value}] and, where something failed, a problem around them."""
+        """Return the response: `results` [{index, value}], inside a problem document if any item failed."""
         results = [{"index": item.index, "value": item.value} for item in self.items if item.fault is None]
         fault = self.fault()
         if fault is None:
@@ -103,7 +103,7 @@ class Batch:
         return {**problem, "results": results} if results else problem
 
 
-def _failed(index: int, exc: Exception) -> Item:
+def _failed_item(index: int, exc: Exception) -> Item:
     fault = fault_for(exc)
     if not isinstance(exc, FaultError):
         LOG.error("item %d of a batch failed", index, exc_info=exc)
@@ -116,12 +116,12 @@ def _failed(index: int, exc: Exception) -> Item:
 
 async def run(items: Sequence[Any], work: Callable[[Any], Any], *, together: int = 1) -> Batch:
     """
-    Do `work` with each item, and keep what came of it.
+    Call `work` with each item and return the outcomes.
 
     Args:
-        items: what was sent.
-        work: plain or async; what it raises is that item's failure, in our words where it is no FaultError.
-        together: how many at once.
+        items: the items of the request.
+        work: a plain or async function. An exception is the item's failure; only a FaultError's own text is sent.
+        together: how many items run at the same time.
 
     """
     slots = asyncio.Semaphore(together)
@@ -131,30 +131,32 @@ async def run(items: Sequence[Any], work: Callable[[Any], Any], *, together: int
             try:
                 value = work(item)
                 return Item(index, await value if isawaitable(value) else value)
-            except Exception as exc:  # noqa: BLE001 - one item's failure is no other's
-                return _failed(index, exc)
+            except Exception as exc:  # noqa: BLE001 - a failed item must not stop the others
+                return _failed_item(index, exc)
 
     return Batch(await asyncio.gather(*(one(index, item) for index, item in enumerate(items))))
 
 
 def run_sync(items: Sequence[Any], work: Callable[[Any], Any]) -> Batch:
-    """The same, one after the other on this thread."""
-    found = []
+    """Same as `run`, but one item after the other on this thread."""
+    outcomes = []
     for index, item in enumerate(items):
         try:
-            found.append(Item(index, work(item)))
-        except Exception as exc:  # noqa: BLE001 - one item's failure is no other's
-            found.append(_failed(index, exc))
-    return Batch(found)
+            outcomes.append(Item(index, work(item)))
+        except Exception as exc:  # noqa: BLE001 - a failed item must not stop the others
+            outcomes.append(_failed_item(index, exc))
+    return Batch(outcomes)
 
 
 def read(response: Any, count: int | None = None) -> Batch:
     """
-    What a response says about each item.
+    Return the outcome of each item from a response.
 
     Args:
-        response: an object of the usual clients, {"status", "headers", "body"}, or the FaultError a transport raised.
-        count: how many items were sent: one about which nothing is said failed like the whole, or for unknown reasons.
+        response: a response of one of the supported clients, {"status", "headers", "body"}, or the FaultError that a
+            transport raised.
+        count: how many items were sent. An item that the response does not mention gets the fault of the whole batch,
+            or INTERNAL_ERROR if there is none.
 
     """
     if isinstance(response, FaultError):
@@ -163,7 +165,7 @@ def read(response: Any, count: int | None = None) -> Batch:
     else:
         seen = response if isinstance(response, dict) else plain(response)[1]
         whole = examine(seen, "http")[1].fault
-        body = _body((seen or {}).get("body"))
+        body = _parse_body((seen or {}).get("body"))
     found: dict[int, Item] = {}
     results = body.get("results") if isinstance(body, dict) else body
     for place, each in enumerate(results if isinstance(results, list) else ()):
@@ -171,7 +173,7 @@ def read(response: Any, count: int | None = None) -> Batch:
         if isinstance(index, int) and index >= 0:
             found[index] = Item(index, each["value"] if isinstance(each, dict) and "value" in each else each)
     for place, fault in enumerate(() if whole is None else whole.errors):
-        index = _place(fault.instance)
+        index = _index_of(fault.instance)
         found[place if index is None else index] = Item(place if index is None else index, None, fault)
     for index in range(count or 0):
         if index not in found:
@@ -179,7 +181,7 @@ def read(response: Any, count: int | None = None) -> Batch:
     return Batch(found[index] for index in sorted(found) if count is None or index < count)
 
 
-def _body(raw: Any) -> Any:
+def _parse_body(raw: Any) -> Any:
     if isinstance(raw, str | bytes | bytearray):
         try:
             return read_json(raw)
@@ -188,8 +190,8 @@ def _body(raw: Any) -> Any:
     return raw
 
 
-def _place(instance: str | None) -> int | None:
-    """The N of `batch-item-N`."""
+def _index_of(instance: str | None) -> int | None:
+    """Return the N of `batch-item-N`, or None."""
     number = (instance or "").removeprefix("batch-item-")
     return int(number) if number != instance and number.isdecimal() and len(number) < 9 else None
 
@@ -202,30 +204,30 @@ def resend(
     operation: Operation | None = None,
 ) -> Batch:
     """
-    Send a batch, then again exactly those items that may succeed later, within the policy's bounds.
+    Send a batch, then send again those items that may succeed later, within the policy's bounds.
 
     Args:
-        items: what to send.
-        send: sends a list of items and returns the response, or raises the FaultError of a batch that failed whole.
-        policy: how far to go, item by item.
-        operation: whether repeating an item is safe that may have had its effect; nothing is assumed.
+        items: the items to send.
+        send: sends a list of items and returns the response, or raises a FaultError if the whole batch failed.
+        policy: the bounds, applied to each item.
+        operation: whether an item that may have had its effect may be repeated; by default it may not.
 
     """
     if not items:
         return Batch(())
-    steps = _rounds(items, policy, operation or Operation())
-    some = next(steps)
+    rounds = _rounds(items, policy, operation or Operation())
+    batch, _ = next(rounds)
     while True:
         try:
-            answer = send(some[0])
+            response = send(batch)
         except FaultError as error:
-            answer = error
+            response = error
         try:
-            some = steps.send(answer)
+            batch, delay = rounds.send(response)
         except StopIteration as done:
-            found: Batch = done.value
-            return found
-        CLOCK.sleep(some[1])
+            result: Batch = done.value
+            return result
+        CLOCK.sleep(delay)
 
 
 async def aresend(
@@ -235,41 +237,41 @@ async def aresend(
     policy: Policy = DEFAULT,
     operation: Operation | None = None,
 ) -> Batch:
-    """The same, awaited."""
+    """Same as `resend`, but `send` is awaited."""
     if not items:
         return Batch(())
-    steps = _rounds(items, policy, operation or Operation())
-    some = next(steps)
+    rounds = _rounds(items, policy, operation or Operation())
+    batch, _ = next(rounds)
     while True:
         try:
-            answer = await send(some[0])
+            response = await send(batch)
         except FaultError as error:
-            answer = error
+            response = error
         try:
-            some = steps.send(answer)
+            batch, delay = rounds.send(response)
         except StopIteration as done:
-            found: Batch = done.value
-            return found
-        await CLOCK.asleep(some[1])
+            result: Batch = done.value
+            return result
+        await CLOCK.asleep(delay)
 
 
 def _rounds(
     items: Sequence[Any], policy: Policy, operation: Operation
 ) -> Generator[tuple[list[Any], float], Any, Batch]:
-    """Yields (items to send, wait before that) and is sent answers; returns the Batch."""
-    outcome = {index: Item(index) for index in range(len(items))}
-    waiting = list(outcome)
+    """Yield (items to send, seconds to wait before), receive the response, and return the Batch at the end."""
+    outcomes = {index: Item(index) for index in range(len(items))}
+    waiting = list(outcomes)
     state, delay = State(attempt=0), 0.0
     while waiting:
-        answer = yield [items[index] for index in waiting], delay
+        response = yield [items[index] for index in waiting], delay
         state = replace(state, attempt=state.attempt + 1, waited=state.waited + delay)
         again, delays = [], [0.0]
-        for index, item in zip(waiting, read(answer, len(waiting)).items, strict=True):
-            outcome[index] = Item(index, item.value, item.fault)
+        for index, item in zip(waiting, read(response, len(waiting)).items, strict=True):
+            outcomes[index] = Item(index, item.value, item.fault)
             if item.fault is not None:
                 decision = decide(item.fault, policy=policy, state=state, operation=operation)
                 if decision.action is Action.RETRY:
                     again.append(index)
                     delays.append(decision.delay or 0.0)
         waiting, delay = again, max(delays)
-    return Batch(outcome.values())
+    return Batch(outcomes.values())

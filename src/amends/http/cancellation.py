@@ -1,13 +1,13 @@
 """
-Requests that are cut short: the client went away, or its time is over (P11).
+Cancel requests whose client disconnected or whose time is over, and record their outcome (P11).
 
     app = Cancellable(Problems(app), "sqlite:///operations.db")
 
-The handler is cancelled, what it had declared (`amends.http.intent`) is recorded with the state it was in, and the
-status resource tells what became of it: `GET /operations/{id}`, where the id is the request's `Idempotency-Key`, or the
-trace id of its `traceparent`. A request whose `Request-Timeout` (seconds, our header) is over is answered 408 with the
-intent; one whose client is gone is only recorded. A handler that goes on regardless is recorded when it ends; one that
-runs in a thread cannot be stopped, and its outcome is unknown.
+The handler is cancelled, and what it declared (`amends.http.intent`) is recorded with the state that it had reached. The
+status resource `GET /operations/{id}` returns the outcome; the id is the request's `Idempotency-Key`, or the trace id of
+its `traceparent`. A request whose `Request-Timeout` (seconds, our own header) is over is answered with 408 and the
+intent. If the client disconnected, the outcome is only recorded. A handler that ignores the cancellation is recorded
+when it ends. A handler that runs in a thread cannot be stopped, and its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.asgi import App, Message, Receive, Scope, Send, asked, header, reply
-from amends.http.idempotency import caller_of
-from amends.http.idempotency_store import key_of
+from amends.errors.base import FaultError
+from amends.http.asgi import App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.idempotency import caller_id
+from amends.http.idempotency_store import storage_key
 from amends.http.intent import CURRENT, Intent
-from amends.http.responses import LOG, Answer, Settings, answer, plain_path
+from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.http.storage import Storage
 from amends.http.tracing import trace_id
 from amends.stores import Store, StoreError, Table
@@ -38,20 +39,32 @@ TABLE = "amends.http.operations"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a request that was cut short."""
+    """The outcome of a request that was cancelled, as the status resource returns it."""
 
     id: str
     outcome: Literal["running", "finished", "cancelled", "failed", "unknown"]
-    """Still at work; done in spite of it; stopped; ended by an exception; it ran in a thread, which nobody can stop."""
+    """
+    running: the handler still runs; finished: it completed despite the cancellation; cancelled: it stopped; failed: it
+    raised an exception; unknown: it runs in a thread, which cannot be stopped.
+    """
     intent: dict[str, Any]
     trace_id: str
     after_ms: int
     status: int | None = None
-    """The status it would have been answered with, where it finished."""
+    """The status of the response that a finished handler made."""
+
+
+class _Options(msgspec.Struct, frozen=True, kw_only=True):
+    operations: str
+    grace: float
+    longest: float
+    expires_in: float
+    caller: Callable[[Scope], str]
+    settings: Settings
 
 
 class Cancellable:
-    """The middleware. Put it around all others."""
+    """ASGI middleware that cancels requests and serves the status resource. Put it around all others."""
 
     def __init__(
         self,
@@ -62,71 +75,78 @@ class Cancellable:
         grace: float = 5.0,
         longest: float = 3600.0,
         expires_in: float = 86400.0,
-        caller: Callable[[Scope], str] = caller_of,
+        caller: Callable[[Scope], str] = caller_id,
         settings: Settings | None = None,
     ) -> None:
         """
         Args:
-            app: the application, `Problems` around it.
-            store: an open store, or the URL of one that is opened at the first request and closed at the lifespan's end.
-            operations: where the status resource is. Ids it does not know are left to the application.
-            grace: seconds a cancelled handler has for cleaning up before the answer is sent without waiting for it.
-            longest: no `Request-Timeout` counts for more.
-            expires_in: seconds an outcome is remembered.
-            caller: whose operation it is; others do not see it.
-            settings: those of `Problems`.
+            app: the application, wrapped in `Problems`.
+            store: an open store, or a URL that is opened at the first request and closed with the lifespan.
+            operations: the path of the status resource. Requests for unknown ids go to the application.
+            grace: seconds that a cancelled handler has for cleaning up before the response is sent.
+            longest: the largest `Request-Timeout` in seconds.
+            expires_in: seconds until an outcome is forgotten.
+            caller: returns the id of the caller; a caller sees only its own outcomes.
+            settings: the settings given to `Problems`.
 
         """
         self.app = app
         self._storage = Storage(store)
-        self._operations = operations.rstrip("/")
-        self._grace, self._longest, self._expires_in = grace, longest, expires_in
-        self._caller = caller
-        self._settings = settings or Settings()
-        self._later: set[asyncio.Task[None]] = set()
+        self._options = _Options(
+            operations=operations.rstrip("/"),
+            grace=grace,
+            longest=longest,
+            expires_in=expires_in,
+            caller=caller,
+            settings=settings or Settings(),
+        )
+        self._background: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection."""
+        """Handle one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._storage.lifespan(self.app, scope, receive, send)
             return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if scope["method"] in {"GET", "HEAD"} and scope["path"].startswith(f"{self._operations}/"):
+        options = self._options
+        if scope["method"] in {"GET", "HEAD"} and scope["path"].startswith(f"{options.operations}/"):
             try:
-                found = await self._found(scope)
+                response = await self._status_response(scope)
             except StoreError as error:
-                away = Fault(code="SERVICE_UNAVAILABLE", vocabulary="http", status=503)
-                found = answer(away, asked(scope), self._settings, cause=error, documented=False)
-            if found is not None:
-                await reply(scope, send, found)
+                fault = FaultError(code="SERVICE_UNAVAILABLE", vocabulary="http").fault
+                response = error_response(
+                    fault, request_info(scope), options.settings, cause=error, serve_pages=False
+                )
+            if response is not None:
+                await send_response(scope, send, response)
                 return
-        await _Run(self, scope, receive, send).through()
+        await _Request(self, options, scope, receive, send).run()
 
     async def close(self) -> None:
-        """Close the store, if it was opened here: for servers without a lifespan."""
+        """Close the store if this middleware opened it. Needed only with servers that do not send lifespan events."""
         await self._storage.close()
 
     async def table(self) -> Table:
-        """Where outcomes are kept."""
+        """Return the table of outcomes."""
         return (await self._storage.get()).table(TABLE)
 
-    async def _found(self, scope: Scope) -> Answer | None:
-        id = unquote(scope["path"][len(self._operations) + 1 :])
-        row = await (await self.table()).get(key_of(self._caller(scope), id))
+    async def _status_response(self, scope: Scope) -> RawResponse | None:
+        id = unquote(scope["path"][len(self._options.operations) + 1 :])
+        row = await (await self.table()).get(storage_key(self._options.caller(scope), id))
         if row is None:
             return None
         headers = [("content-type", "application/json"), ("cache-control", "no-store")]
         headers.append(("content-length", str(len(row.value))))
-        return Answer(200, headers, row.value)
+        return RawResponse(200, headers, row.value)
 
     async def record(self, scope: Scope, outcome: Outcome) -> None:
-        """Keep an outcome. A store that fails now is the operator's business."""
+        """Log and store an outcome. A failure of the store is logged and not raised."""
         LOG.warning(
-            "%s %s was cut short: %s, in state %s trace_id=%s",
+            "%s %s was cancelled: outcome %s, state %s trace_id=%s",
             scope["method"],
-            plain_path(scope["path"]),
+            quote_path(scope["path"]),
             outcome.outcome,
             outcome.intent.get("state_before_cancel"),
             outcome.trace_id,
@@ -134,83 +154,90 @@ class Cancellable:
         )
         try:
             table = await self.table()
-            name = key_of(self._caller(scope), outcome.id)
-            await table.put(name, msgspec.json.encode(outcome), expires_in=self._expires_in)
+            name = storage_key(self._options.caller(scope), outcome.id)
+            await table.put(name, msgspec.json.encode(outcome), expires_in=self._options.expires_in)
         except StoreError:
             LOG.exception("an outcome could not be recorded trace_id=%s", outcome.trace_id)
 
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a reference to a background task until it is done."""
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-class _Run:
-    """One request, watched."""
 
-    def __init__(self, owner: Cancellable, scope: Scope, receive: Receive, send: Send) -> None:
-        self._owner, self._scope, self._receive, self._send = owner, scope, receive, send
-        self._asked = asked(scope)
-        self._trace = trace_id(self._asked.traceparent)
-        self._id = header(scope["headers"], b"idempotency-key") or self._trace
+class _Request:
+    """Runs the application for one request, and cancels it if necessary."""
+
+    def __init__(
+        self, owner: Cancellable, options: _Options, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._owner, self._options = owner, options
+        self._scope, self._receive, self._send = scope, receive, send
+        self._info = request_info(scope)
+        self._trace_id = trace_id(self._info.traceparent)
+        self._id = header(scope["headers"], b"idempotency-key") or self._trace_id
         self._intent = Intent(f"{scope['method']} {scope['path']}")
         self._messages: asyncio.Queue[Message] = asyncio.Queue(8)
-        self._started = self._ended = self._cut = False
+        self._started = self._ended = self._cancelled = False
         self._status: int | None = None
 
-    async def through(self) -> None:
-        """Run the application until it ends, the client goes, or the time is over."""
+    async def run(self) -> None:
+        """Run the application until it ends, the client disconnects, or the time is over."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        seconds = _seconds(header(self._scope["headers"], b"request-timeout"), self._owner._longest)  # noqa: SLF001
+        seconds = _parse_timeout(header(self._scope["headers"], b"request-timeout"), self._options.longest)
         CURRENT.set(self._intent)
         work: asyncio.Task[None] = asyncio.ensure_future(
-            self._owner.app(self._scope, self._messages.get, self._sent)
+            self._owner.app(self._scope, self._messages.get, self._forward)
         )
         CURRENT.set(None)
-        watch = asyncio.ensure_future(self._watch())
+        reader = asyncio.ensure_future(self._read_messages())
         try:
-            await asyncio.wait({work, watch}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and watch.done() and self._ended:
-                # The response is out and the client satisfied; what runs on is background work.
+            await asyncio.wait({work, reader}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and reader.done() and self._ended:
+                # The client has received its response; the handler does background work.
                 await asyncio.wait({work})
             if not work.done():
-                await self._cut_short(work, round((loop.time() - began) * 1000), gone=watch.done())
+                await self._cancel(work, round((loop.time() - began) * 1000), disconnected=reader.done())
                 return
             work.result()
         finally:
-            watch.cancel()
-            if not work.done() and not self._cut:
-                # The server itself shuts down.
+            reader.cancel()
+            if not work.done() and not self._cancelled:
+                # The server shuts down and cancelled this task.
                 work.cancel()
                 with suppress(asyncio.CancelledError):
                     await work
 
-    async def _watch(self) -> None:
-        """Hand on what the client sends, until it goes away."""
+    async def _read_messages(self) -> None:
+        """Pass the client's messages to the application until the client disconnects."""
         while True:
             message = await self._receive()
             await self._messages.put(message)
             if message["type"] == "http.disconnect":
                 return
 
-    async def _sent(self, message: Message) -> None:
+    async def _forward(self, message: Message) -> None:
+        """Send the application's messages to the client, until the request is cancelled."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-        if self._cut:
+        if self._cancelled:
             return
         self._started = True
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._ended = True
         await self._send(message)
 
-    async def _cut_short(self, work: asyncio.Task[None], after: int, *, gone: bool) -> None:
-        """Cancel, record, and answer where there is somebody to answer."""
-        owner, self._cut = self._owner, True
-        told = self._intent.told(self._id, self._path)
+    async def _cancel(self, work: asyncio.Task[None], after_ms: int, *, disconnected: bool) -> None:
+        """Cancel the handler, record the outcome, and answer 408 if the client is still connected."""
+        self._cancelled = True
+        intent = self._intent.as_dict(self._id, self._status_path)
         work.cancel()
-        await asyncio.wait({work}, timeout=owner._grace)  # noqa: SLF001
-        await owner.record(self._scope, self._outcome(work, told, after))
+        await asyncio.wait({work}, timeout=self._options.grace)
+        await self._owner.record(self._scope, self._outcome(work, intent, after_ms))
         if not work.done():
-            later = asyncio.ensure_future(self._recorded_later(work, told, after))
-            owner._later.add(later)  # noqa: SLF001
-            later.add_done_callback(owner._later.discard)  # noqa: SLF001
-        if gone:
+            self._owner.keep(asyncio.ensure_future(self._record_when_done(work, intent, after_ms)))
+        if disconnected:
             return
         if self._started:
             raise TimeoutError("the request's time was over in the middle of its response")
@@ -218,45 +245,48 @@ class _Run:
             code="CANCELLED",
             vocabulary="http",
             status=408,
-            message=f"The request was aborted when its time was over, after {after} ms",
-            intent=told,
-            trace_id=self._trace,
-            details={"operation_id": self._id, "status_path": self._path},
+            message=f"The request was aborted when its time was over, after {after_ms} ms",
+            intent=intent,
+            trace_id=self._trace_id,
+            details={"operation_id": self._id, "status_path": self._status_path},
         )
-        await reply(self._scope, self._send, answer(fault, self._asked, owner._settings))  # noqa: SLF001
+        response = error_response(fault, self._info, self._options.settings)
+        await send_response(self._scope, self._send, response)
 
-    async def _recorded_later(self, work: asyncio.Task[None], told: dict[str, Any], after: int) -> None:
+    async def _record_when_done(
+        self, work: asyncio.Task[None], intent: dict[str, Any], after_ms: int
+    ) -> None:
         await asyncio.wait({work})
-        await self._owner.record(self._scope, self._outcome(work, told, after))
+        await self._owner.record(self._scope, self._outcome(work, intent, after_ms))
 
-    def _outcome(self, work: asyncio.Task[None], told: dict[str, Any], after: int) -> Outcome:
-        ended: Any = "running"
+    def _outcome(self, work: asyncio.Task[None], intent: dict[str, Any], after_ms: int) -> Outcome:
+        outcome: Any = "running"
         if work.done():
-            # A thread cannot be stopped: what it was at may have been done since.
-            stopped = "unknown" if _in_thread(self._scope) else "cancelled"
-            ended = stopped if work.cancelled() else "failed" if work.exception() else "finished"
+            # A cancelled task does not stop the thread that it waits for, which may complete later.
+            stopped = "unknown" if _runs_in_thread(self._scope) else "cancelled"
+            outcome = stopped if work.cancelled() else "failed" if work.exception() else "finished"
         return Outcome(
             id=self._id,
-            outcome=ended,
-            intent=told,
-            trace_id=self._trace,
-            after_ms=after,
-            status=self._status if ended == "finished" else None,
+            outcome=outcome,
+            intent=intent,
+            trace_id=self._trace_id,
+            after_ms=after_ms,
+            status=self._status if outcome == "finished" else None,
         )
 
     @property
-    def _path(self) -> str:
-        return f"{self._asked.root}{self._owner._operations}/{quote(self._id, safe='')}"  # noqa: SLF001
+    def _status_path(self) -> str:
+        return f"{self._info.root}{self._options.operations}/{quote(self._id, safe='')}"
 
 
-def _in_thread(scope: Scope) -> bool:
-    """Whether Starlette ran a plain function for this request, which it does in a thread."""
+def _runs_in_thread(scope: Scope) -> bool:
+    """Return whether the endpoint is a plain function, which Starlette runs in a thread."""
     endpoint = scope.get("endpoint")
     return (isfunction(endpoint) or ismethod(endpoint)) and not iscoroutinefunction(endpoint)
 
 
-def _seconds(value: str | None, longest: float) -> float | None:
-    """What the client will still wait, or None."""
+def _parse_timeout(value: str | None, longest: float) -> float | None:
+    """Return the seconds of a `Request-Timeout`, at most `longest`; None if it is absent or invalid."""
     try:
         seconds = float(value) if value and len(value) < 32 else 0.0
     except ValueError:

@@ -1,7 +1,8 @@
 """
-A key whose first request died in the middle: nobody knows whether it had its effect.
+The error for an idempotency key whose first request may or may not have had its effect.
 
-Registered like any code of one's own, so it has its page and its row; every side that knows the word verifies.
+EFFECT_UNKNOWN is registered like an application's own code, so it has a documentation page and a table row. A client
+that receives it verifies the effect instead of retrying.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class EffectUnknownError(FaultError):
     user_message = "That may or may not have gone through. I'll check before trying again."
 
     def __init__(self, message: str | None = None, **more: Any) -> None:
-        """Nobody repeats it blindly: no retries are left, and the way out is the first suggestion."""
+        """Set `max_retries` to 0, so that clients do not retry, and the way out as the first suggestion."""
         more.setdefault("max_retries", 0)
         more.setdefault("executed", Executed.MAYBE)
         more.setdefault("suggestions", (EffectUnknownError.suggestion,))

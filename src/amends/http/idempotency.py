@@ -3,13 +3,13 @@
 
     app = Idempotent(Problems(app), "sqlite:///keys.db")
 
-The first request with a key runs; the same again is answered with what was answered before (`Idempotency-Replayed`);
-while it runs, 409 with a wait; another body under the same key, 422. A key whose request died in the middle, or failed
-so that nobody knows whether it had its effect, is in doubt and answers EFFECT_UNKNOWN: verify, never rerun. A failure
-that surely had no effect frees the key.
+The first request with a key runs. A repeat is answered with the first response (`Idempotency-Replayed`), with 409 and a
+wait while the first is running, and with 422 if its body differs. If the first request's process died, or the request
+failed and may have had its effect, the key is *in doubt*: repeats are answered with EFFECT_UNKNOWN and never run again.
+A failure that certainly had no effect releases the key.
 
-Work that commits its effect and the key's record in one transaction (`commit`, with `transactional=True`) is never in
-doubt: it happens once, whenever the process dies.
+A handler that commits its effect and the key's record in one transaction (`commit`, with `transactional=True`) is never
+in doubt: its effect happens once, even if the process dies.
 """
 
 from __future__ import annotations
@@ -25,30 +25,34 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.errors.base import FaultError
-from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, header, reply
-from amends.http.idempotency_store import Claim, Keys, Record, key_of
-from amends.http.responses import LOG, Answer, Settings, answer
+from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
+from amends.http.idempotency_store import Claim, Keys, Record, storage_key
+from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
 from amends.stores.contract import Transaction
 
-__all__ = ["Idempotent", "caller_of", "commit"]
+__all__ = ["Idempotent", "caller_id", "commit"]
 
 T = TypeVar("T")
 
 CLAIM = "amends.claim"
 _KEYS = "amends.keys"
-_OWN = frozenset({"date", "server", "connection", "transfer-encoding", "set-cookie"})
-"""Headers of one response that are not another's."""
+_NOT_REPLAYED = frozenset({"date", "server", "connection", "transfer-encoding", "set-cookie"})
+"""Headers that belong to one response and are not stored with it."""
 
 
-def caller_of(scope: Scope) -> str:
-    """Whose key it is: whoever has the same credentials. Keys of strangers never meet."""
+def caller_id(scope: Scope) -> str:
+    """Return an id of the caller, made from the request's credentials. Callers do not share keys."""
     return sha256((header(scope["headers"], b"authorization") or "").encode()).hexdigest()
 
 
 class Idempotent:
-    """The middleware. Put it around `Problems`, which tells it what failed and how."""
+    """
+    ASGI middleware that runs a request with an idempotency key once.
+
+    Put it around `Problems`, which stores the fault of a failed request in the scope.
+    """
 
     def __init__(
         self,
@@ -60,22 +64,22 @@ class Idempotent:
         methods: Collection[str] = ("POST", "PATCH"),
         required: bool = False,
         transactional: bool | Callable[[Scope], bool] = False,
-        caller: Callable[[Scope], str] = caller_of,
+        caller: Callable[[Scope], str] = caller_id,
         max_body: int = 1024 * 1024,
         settings: Settings | None = None,
     ) -> None:
         """
         Args:
-            app: the application, `Problems` around it.
-            store: an open store, or the URL of one that is opened at the first request and closed at the lifespan's end.
-            expires_in: seconds a key is remembered.
-            lease: seconds after which a process that no longer renews its hold counts as dead.
-            methods: those whose keys are honoured.
-            required: refuse such a request without a key.
-            transactional: every effect of these requests is made through `commit`; a predicate on the scope, or all.
-            caller: whose key it is.
-            max_body: bytes of a request's body, and of a response's that is kept.
-            settings: those of `Problems`.
+            app: the application, wrapped in `Problems`.
+            store: an open store, or a URL that is opened at the first request and closed with the lifespan.
+            expires_in: seconds until a key is forgotten.
+            lease: seconds after which a process that does not renew its lease counts as dead.
+            methods: the methods whose keys are honoured.
+            required: refuse requests of these methods without a key.
+            transactional: whether all effects of a request go through `commit`; a bool, or a function of the scope.
+            caller: returns the id of the caller that a key belongs to.
+            max_body: the largest request body in bytes, and the largest response body that is stored.
+            settings: the settings given to `Problems`.
 
         """
         self.app = app
@@ -86,11 +90,11 @@ class Idempotent:
         self._required = required
         self._transactional = transactional
         self._caller = caller
-        self._max = max_body
+        self._max_body = max_body
         self._settings = settings or Settings()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection."""
+        """Handle one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._storage.lifespan(self.app, scope, receive, send)
             return
@@ -98,178 +102,184 @@ class Idempotent:
             await self.app(scope, receive, send)
             return
         try:
-            scope[_KEYS] = keys = await self._opened()
-            given = _given(header(scope["headers"], b"idempotency-key"))
-            if given is None and not self._required:
+            scope[_KEYS] = keys = await self._open_keys()
+            key = _parse_key(header(scope["headers"], b"idempotency-key"))
+            if key is None and not self._required:
                 await self.app(scope, receive, send)
                 return
-            if not given:
-                raise _refused("This request needs an Idempotency-Key of 1 to 255 visible characters")
-            body = await _body(receive, self._max)
-            name = key_of(self._caller(scope), given)
-            declared = self._transactional
-            found = await keys.claim(
-                name,
+            if not key:
+                raise _invalid_key_error()
+            body = await _read_body(receive, self._max_body)
+            transactional = self._transactional
+            claimed = await keys.claim(
+                storage_key(self._caller(scope), key),
                 _fingerprint(scope, body),
-                transactional=declared(scope) if callable(declared) else declared,
+                transactional=transactional(scope) if callable(transactional) else transactional,
             )
         except FaultError as error:
-            await reply(scope, send, self._told(scope, error.fault))
+            await send_response(scope, send, self._error_response(scope, error.fault))
             return
         except StoreError as error:
-            unsent = FaultError(code="SERVICE_UNAVAILABLE", vocabulary="http", executed=Executed.NO)
-            await reply(scope, send, self._told(scope, unsent.fault, cause=error))
+            fault = FaultError(code="SERVICE_UNAVAILABLE", vocabulary="http", executed=Executed.NO).fault
+            await send_response(scope, send, self._error_response(scope, fault, cause=error))
             return
-        if isinstance(found, Record):
-            await reply(scope, send, self._replayed(scope, found))
+        if isinstance(claimed, Record):
+            await send_response(scope, send, self._replay(scope, claimed))
         else:
-            await self._run(scope, _again(body, receive), send, keys, found)
+            await self._run(scope, _replay_body(body, receive), send, keys, claimed)
 
     async def close(self) -> None:
-        """Close the store, if it was opened here: for servers without a lifespan."""
+        """Close the store if this middleware opened it. Needed only with servers that do not send lifespan events."""
         await self._storage.close()
 
-    async def _opened(self) -> Keys:
+    async def _open_keys(self) -> Keys:
         store = await self._storage.get()
         if self._keys is None or self._keys.store is not store:
             self._keys = Keys(store, expires_in=self._expires_in, lease=self._lease)
         return self._keys
 
-    def _told(self, scope: Scope, fault: Fault, cause: BaseException | None = None) -> Answer:
-        return answer(fault, asked(scope), self._settings, cause=cause, documented=False)
+    def _error_response(self, scope: Scope, fault: Fault, cause: BaseException | None = None) -> RawResponse:
+        return error_response(fault, request_info(scope), self._settings, cause=cause, serve_pages=False)
 
-    def _replayed(self, scope: Scope, record: Record) -> Answer:
-        """What was answered before."""
+    def _replay(self, scope: Scope, record: Record) -> RawResponse:
+        """Return the stored response of the first request."""
         if record.body is None:
             fault = Fault(
                 code="CONFLICT",
                 vocabulary="http",
                 status=409,
-                message="This request was carried out; its response was too large to be kept",
-                suggestions=("Read what it made, instead of sending it again",),
+                message="This request succeeded before, but its response was too large to be stored",
+                suggestions=("Read the resource that it created instead of sending the request again",),
             )
-            return self._told(scope, fault)
+            return self._error_response(scope, fault)
         headers = [*record.headers, ("idempotency-replayed", "true")]
-        return Answer(record.status, headers, record.body)
+        return RawResponse(record.status, headers, record.body)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send, keys: Keys, claim: Claim) -> None:
-        """The first request with this key: its response is kept before it is sent."""
+        """Run the first request with a key. Its response is stored before it is sent."""
         scope[CLAIM] = claim
         start: Message | None = None
         held = bytearray()
-        passing = cut = False
+        streaming = incomplete = False
 
-        async def kept(message: Message) -> None:
-            nonlocal start, passing, cut
-            if passing:
+        async def store_and_send(message: Message) -> None:
+            nonlocal start, streaming, incomplete
+            if streaming:
                 await send(message)
             elif message["type"] == "http.response.start":
                 start = message
             elif message["type"] == "http.response.body":
                 held.extend(message.get("body", b""))
                 more = message.get("more_body", False)
-                if more and len(held) <= self._max:
+                if more and len(held) <= self._max_body:
                     return
-                passing, cut = True, more
+                streaming, incomplete = True, more
                 assert start is not None
                 if not more:
-                    whole = bytes(held) if len(held) <= self._max else None
-                    await self._settle(scope, keys, claim, start, whole)
+                    body = bytes(held) if len(held) <= self._max_body else None
+                    await self._settle(scope, keys, claim, start, body)
                 await send(start)
                 await send({**message, "body": bytes(held)})
 
-        renewing = asyncio.ensure_future(_renewed(keys, claim))
+        renewal = asyncio.ensure_future(_renew_lease(keys, claim))
         try:
-            await self.app(scope, receive, kept)
-            if cut and start is not None:
+            await self.app(scope, receive, store_and_send)
+            if incomplete and start is not None:
                 await self._settle(scope, keys, claim, start, None)
         except (Exception, asyncio.CancelledError):
             if claim.committed:
-                await _quietly(keys.let_go(claim))
+                await _log_store_error(keys.release_lease(claim))
+            elif _is_rolled_back(claim):
+                await _log_store_error(keys.release(claim))
             else:
-                await _quietly(keys.release(claim) if _untouched(claim) else keys.doubt(claim))
+                await _log_store_error(keys.mark_in_doubt(claim))
             raise
         finally:
-            renewing.cancel()
+            renewal.cancel()
 
     async def _settle(
         self, scope: Scope, keys: Keys, claim: Claim, start: Message, body: bytes | None
     ) -> None:
-        """Write down how it ended. A store that fails now leaves the key in doubt, and the response is sent anyway."""
+        """
+        Store the outcome of a request.
+
+        If the store fails, the error is logged and the response is still sent; the key is then in doubt.
+        """
+        status = start["status"]
         if claim.committed:
-            return await _quietly(keys.let_go(claim))
-        if start["status"] >= 400:
-            if _untouched(claim) or _harmless(scope, start["status"]):
-                return await _quietly(keys.release(claim))
-            if _retryable(scope, start["status"]):
-                return await _quietly(keys.doubt(claim))
+            return await _log_store_error(keys.release_lease(claim))
+        if status >= 400:
+            if _is_rolled_back(claim) or _had_no_effect(scope, status):
+                return await _log_store_error(keys.release(claim))
+            if _is_retryable(scope, status):
+                return await _log_store_error(keys.mark_in_doubt(claim))
         headers = tuple(
             (str(name, "latin-1"), str(value, "latin-1"))
             for name, value in start.get("headers", ())
-            if str(name, "latin-1").lower() not in _OWN
+            if str(name, "latin-1").lower() not in _NOT_REPLAYED
         )
-        return await _quietly(keys.done(claim, start["status"], headers, body))
+        return await _log_store_error(keys.complete(claim, status, headers, body))
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
     """
-    Do `work` and keep its result as the response of this request's key, in one transaction (SQLite and memory).
+    Run `work` and store its result as the response of this request's key, in one transaction (SQLite and memory).
 
     Args:
-        scope: the request's (`request.scope`), below `Idempotent(transactional=True)`.
-        work: a plain function of the transaction; what it returns becomes the JSON body.
-        status: the response's.
+        scope: the scope of the request (`request.scope`), below `Idempotent(transactional=True)`.
+        work: a plain function that takes the transaction; its result becomes the JSON body.
+        status: the status of the response.
 
     Returns:
         The status and the body to answer with.
 
     Raises:
-        FaultError: this process was given up as dead and somebody else does the work; nothing was changed.
+        FaultError: the lease of this process expired and another one took over; nothing was changed.
 
     """
     keys: Keys = scope[_KEYS]
     claim: Claim | None = scope.get(CLAIM)
 
-    def both(tx: Transaction) -> bytes:
+    def work_and_store(tx: Transaction) -> bytes:
         body = msgspec.json.encode(work(tx))
         if claim is not None:
             keys.write(tx, claim, status, (("content-type", "application/json"),), body)
         return body
 
-    body = await keys.store.transaction(both)
+    body = await keys.store.transaction(work_and_store)
     if claim is not None:
         claim.committed = True
     return status, body
 
 
-def _untouched(claim: Claim) -> bool:
-    """All of its effects were to be committed together, and were not."""
+def _is_rolled_back(claim: Claim) -> bool:
+    """Return whether all effects of the request were in a transaction that was not committed."""
     return claim.record.transactional and not claim.committed
 
 
-def _harmless(scope: Scope, status: int) -> bool:
-    """A failure that surely had no effect and may succeed later."""
+def _had_no_effect(scope: Scope, status: int) -> bool:
+    """Return whether a failed request certainly had no effect and may succeed later."""
     fault: Fault | None = scope.get(FAULT)
     facts = fault or VOCABULARY.status_row(status)
-    return facts.executed is Executed.NO and _retryable(scope, status)
+    return facts.executed is Executed.NO and _is_retryable(scope, status)
 
 
-def _retryable(scope: Scope, status: int) -> bool:
+def _is_retryable(scope: Scope, status: int) -> bool:
     fault: Fault | None = scope.get(FAULT)
     if fault is not None:
         return fault.retryable
     return VOCABULARY.status_row(status).recovery in {"transient", "uncertain"}
 
 
-async def _quietly(writing: Awaitable[None]) -> None:
-    """A record that cannot be written is the operator's business; the lease ends by itself."""
+async def _log_store_error(writing: Awaitable[None]) -> None:
+    """Await a write and log its failure; the lease then expires by itself."""
     try:
         await writing
     except StoreError:
         LOG.exception("the record of an idempotency key could not be written")
 
 
-async def _renewed(keys: Keys, claim: Claim) -> None:
+async def _renew_lease(keys: Keys, claim: Claim) -> None:
     while True:
         await asyncio.sleep(keys.lease / 3)
         try:
@@ -278,8 +288,8 @@ async def _renewed(keys: Keys, claim: Claim) -> None:
             return
 
 
-def _given(value: str | None) -> str | None:
-    """The key; "" for one that is none. A structured field's quotes are not part of it."""
+def _parse_key(value: str | None) -> str | None:
+    """Return the key without the quotes of a structured field; "" for an invalid one, None without a header."""
     if value is None:
         return None
     key = value.strip()
@@ -288,41 +298,47 @@ def _given(value: str | None) -> str | None:
     return key if 0 < len(key) <= 255 and key.isascii() and key.isprintable() else ""
 
 
-def _refused(message: str) -> FaultError:
-    return FaultError(message, code="BAD_REQUEST", vocabulary="http", status=400, field="Idempotency-Key")
+def _invalid_key_error() -> FaultError:
+    return FaultError(
+        "This request needs an Idempotency-Key of 1 to 255 visible characters",
+        code="BAD_REQUEST",
+        vocabulary="http",
+        status=400,
+        field="Idempotency-Key",
+    )
 
 
-async def _body(receive: Receive, most: int) -> bytes:
-    found = bytearray()
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise FaultError("The request ended early", code="BAD_REQUEST", vocabulary="http", status=400)
-        found += message.get("body", b"")
-        if len(found) > most:
+        body += message.get("body", b"")
+        if len(body) > limit:
             raise FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413)
         if not message.get("more_body", False):
-            return bytes(found)
+            return bytes(body)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever the connection says."""
-    given = False
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that delivers the body that was read, then the connection's further messages."""
+    delivered = False
 
-    async def again() -> Message:
-        nonlocal given
-        if given:
+    async def replay() -> Message:
+        nonlocal delivered
+        if delivered:
             return await receive()
-        given = True
+        delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return replay
 
 
 def _fingerprint(scope: Scope, body: bytes) -> str:
-    """Of everything that makes two requests the same."""
-    seen = sha256()
+    """Return a hash of the method, path, query and body."""
+    digest = sha256()
     for part in (scope["method"].encode(), scope["path"].encode(), scope.get("query_string", b""), body):
-        seen.update(b"%d:" % len(part))
-        seen.update(part)
-    return seen.hexdigest()
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.hexdigest()

@@ -1,10 +1,10 @@
 """
-What is kept about an idempotency key, and what it means when it is met again.
+Idempotency keys in a store: what is kept about a key, and what a repeated key means.
 
-Two rows per key. The *lease* says that somebody is at work; it ends by itself when its holder dies. The *record* says
-how far it got: running, done (with the response), or in doubt. Whoever holds the lease and finds a record that is
-still running knows that its holder died in the middle: only work whose effect was to be committed together with the
-record may run again, everything else is in doubt and is never rerun blindly (design, section 8).
+A key has two rows. The *lease* exists while a process works on the request, and expires if that process dies. The
+*record* holds the state: running, done (with the response), or in doubt. A process that acquires the lease and finds a
+running record knows that the earlier process died during the request. The request may run again only if its effect was
+to be committed together with the record; otherwise the key is in doubt and never runs again (design, section 8).
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from amends.http.effect_unknown import EffectUnknownError
 from amends.stores import ConflictError, Store, Table
 from amends.stores.contract import TableWriter, Transaction
 
-__all__ = ["Claim", "Keys", "Record", "key_of"]
+__all__ = ["Claim", "Keys", "Record", "storage_key"]
 
 RECORDS, LEASES = "amends.http.idempotency_store", "amends.http.leases"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a request with a key got, and what was answered."""
+    """The state of a request with a key, and its response."""
 
     state: Literal["running", "done", "doubt"]
     fingerprint: str
-    """Of method, address and body: the same key with another request is a mistake."""
+    """A hash of method, address and body, to detect a key that is used for a different request."""
     transactional: bool = False
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
-    """None where it was too large to be kept."""
+    """None if the body was too large to be stored."""
 
 
 class Claim(msgspec.Struct, kw_only=True):
-    """One request's hold on a key."""
+    """A request's exclusive right to run under a key."""
 
     name: str
     record: Record
     revision: int
     lease: int
     committed: bool = False
-    """The effect and the record were committed together."""
+    """Whether the effect and the record were committed in one transaction."""
 
 
 class Keys:
-    """The keys of one application in one store."""
+    """The idempotency keys of one application in one store."""
 
     def __init__(self, store: Store, *, expires_in: float, lease: float) -> None:
         self.store = store
@@ -62,115 +62,127 @@ class Keys:
 
     async def claim(self, name: str, fingerprint: str, *, transactional: bool) -> Claim | Record:
         """
-        A hold on the key, or the record of a request that is done.
+        Return a claim if the request may run, or the record if it is done.
 
         Raises:
-            FaultError: the key was used for another request, is being worked on, or is in doubt.
+            FaultError: the key was used for a different request, its request is running, or it is in doubt.
+
         """
         try:
             lease = await self._leases.create(name, b"", expires_in=self.lease)
         except ConflictError:
             found = await self._records.get(name)
             if found is None:
-                raise _busy() from None
-            record = _read(found.value, fingerprint)
+                raise _running_error() from None
+            record = _decode(found.value, fingerprint)
             if record.state == "running":
-                raise _busy() from None
-            return _settled(record)
+                raise _running_error() from None
+            return _require_done(record)
         try:
-            return await self._under(name, fingerprint, lease, transactional)
+            return await self._claim_with_lease(name, fingerprint, lease, transactional)
         except BaseException:
-            await self._drop(name, lease)
+            await self._delete_lease(name, lease)
             raise
 
-    async def _under(self, name: str, fingerprint: str, lease: int, transactional: bool) -> Claim | Record:
-        """The same, holding the lease: nobody else is at work."""
+    async def _claim_with_lease(
+        self, name: str, fingerprint: str, lease: int, transactional: bool
+    ) -> Claim | Record:
+        """Continue `claim` while holding the lease: no other process works on the request."""
         fresh = Record(state="running", fingerprint=fingerprint, transactional=transactional)
         found = await self._records.get(name)
         if found is None:
-            revision = await self._records.create(name, _written(fresh), expires_in=self.expires_in)
+            revision = await self._records.create(name, _encode(fresh), expires_in=self.expires_in)
             return Claim(name=name, record=fresh, revision=revision, lease=lease)
-        record = _read(found.value, fingerprint)
+        record = _decode(found.value, fingerprint)
         if record.state == "running" and not record.transactional:
-            # Its holder died between the first effect and the last word.
+            # The earlier process died during the request, perhaps after its effect.
             record = replace(record, state="doubt")
             await self._records.put(
-                name, _written(record), revision=found.revision, expires_in=self.expires_in
+                name, _encode(record), revision=found.revision, expires_in=self.expires_in
             )
         if record.state != "running":
-            settled = _settled(record)
-            await self._drop(name, lease)
-            return settled
-        # The new revision fences out the old holder, should it only have slept: its transaction fails.
+            done = _require_done(record)
+            await self._delete_lease(name, lease)
+            return done
+        # The new revision fences off the earlier process if it is still alive: its transaction fails.
         revision = await self._records.put(
-            name, _written(fresh), revision=found.revision, expires_in=self.expires_in
+            name, _encode(fresh), revision=found.revision, expires_in=self.expires_in
         )
         return Claim(name=name, record=fresh, revision=revision, lease=lease)
 
     async def renew(self, claim: Claim) -> None:
-        """Hold the key for one more full lease."""
+        """Extend the lease by its full length."""
         claim.lease = await self._leases.put(claim.name, b"", revision=claim.lease, expires_in=self.lease)
 
-    async def done(
+    async def complete(
         self, claim: Claim, status: int, headers: tuple[tuple[str, str], ...], body: bytes | None
     ) -> None:
-        """Keep the response, then let go."""
-        await self._end(claim, replace(claim.record, state="done", status=status, headers=headers, body=body))
+        """Store the response, then delete the lease."""
+        await self._finish(
+            claim, replace(claim.record, state="done", status=status, headers=headers, body=body)
+        )
 
-    async def doubt(self, claim: Claim) -> None:
-        """It failed, and may have had its effect."""
-        await self._end(claim, replace(claim.record, state="doubt"))
+    async def mark_in_doubt(self, claim: Claim) -> None:
+        """Record that the request failed and may have had its effect, then delete the lease."""
+        await self._finish(claim, replace(claim.record, state="doubt"))
 
-    async def _end(self, claim: Claim, record: Record) -> None:
-        raw = _written(record)
+    async def _finish(self, claim: Claim, record: Record) -> None:
+        raw = _encode(record)
         try:
             await self._records.put(claim.name, raw, revision=claim.revision, expires_in=self.expires_in)
         except ConflictError:
-            # We slept past our lease and were given up as dead; now we know better.
+            # Our lease expired and another process put the key in doubt. Our record resolves the doubt.
             found = await self._records.get(claim.name)
-            if found is not None and _read(found.value, None).state == "doubt":
+            if found is not None and _decode(found.value, None).state == "doubt":
                 await self._records.put(claim.name, raw, revision=found.revision, expires_in=self.expires_in)
-        await self._drop(claim.name, claim.lease)
+        await self._delete_lease(claim.name, claim.lease)
 
     async def release(self, claim: Claim) -> None:
-        """Nothing happened: the key is as if it had never been used."""
+        """Delete the record and the lease: the request had no effect, and the key can be used again."""
         try:
             await self._records.delete(claim.name, revision=claim.revision)
         except ConflictError:
             return
-        await self._drop(claim.name, claim.lease)
+        await self._delete_lease(claim.name, claim.lease)
 
-    async def let_go(self, claim: Claim) -> None:
-        """The record was committed with the effect; only the lease is left."""
-        await self._drop(claim.name, claim.lease)
+    async def release_lease(self, claim: Claim) -> None:
+        """Delete the lease and keep the record, which was committed with the effect."""
+        await self._delete_lease(claim.name, claim.lease)
 
-    async def _drop(self, name: str, revision: int) -> None:
-        """Let go of the lease, if it is still ours."""
+    async def _delete_lease(self, name: str, revision: int) -> None:
+        """Delete the lease, unless another process holds it now."""
         with suppress(ConflictError):
             await self._leases.delete(name, revision=revision)
 
     def write(
         self, tx: Transaction, claim: Claim, status: int, headers: tuple[tuple[str, str], ...], body: bytes
     ) -> None:
-        """Keep the response inside a transaction, together with the effect. Fails if somebody else took over."""
+        """
+        Store the response in the transaction of the effect.
+
+        Raises:
+            FaultError: another process took over the key; the transaction must not be committed.
+
+        """
         table: TableWriter = tx.table(RECORDS)
         record = replace(claim.record, state="done", status=status, headers=headers, body=body)
         try:
-            table.put(claim.name, _written(record), revision=claim.revision, expires_in=self.expires_in)
-        except ConflictError as taken:
-            raise _busy() from taken
+            table.put(claim.name, _encode(record), revision=claim.revision, expires_in=self.expires_in)
+        except ConflictError as conflict:
+            raise _running_error() from conflict
 
 
-def key_of(caller: str, key: str) -> str:
-    """The name of a key in the store: one caller's keys are not another's, and none can be read back."""
+def storage_key(caller: str, key: str) -> str:
+    """Return the name of a caller's key in the store: a hash, so that neither part can be read back."""
     return sha256(f"{caller}\0{key}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _written(record: Record) -> bytes:
+def _encode(record: Record) -> bytes:
     return msgspec.json.encode(record)
 
 
-def _read(value: bytes, fingerprint: str | None) -> Record:
+def _decode(value: bytes, fingerprint: str | None) -> Record:
+    """Return the stored record; raise a FaultError if its fingerprint is a different one."""
     record = msgspec.json.decode(value, type=Record)
     if fingerprint is not None and record.fingerprint != fingerprint:
         raise FaultError(
@@ -184,13 +196,13 @@ def _read(value: bytes, fingerprint: str | None) -> Record:
     return record
 
 
-def _settled(record: Record) -> Record:
-    """A record that is no longer running; one in doubt says so."""
+def _require_done(record: Record) -> Record:
+    """Return the record if the request is done; raise EffectUnknownError if the key is in doubt."""
     if record.state == "doubt":
         raise EffectUnknownError
     return record
 
 
-def _busy() -> FaultError:
+def _running_error() -> FaultError:
     more: dict[str, Any] = {"recovery": "transient", "status": 409, "vocabulary": "http", "retry_after": 1.0}
     return FaultError("A request with this key is being worked on", code="CONFLICT", **more)

@@ -1,5 +1,5 @@
 """
-What a request is about to do, so that somebody can reason about it when it is cut short (P11).
+Declare what a request is about to do, so that a client can find out how far it got if it ends early (P11).
 
     from amends.http.intent import declare, reached
 
@@ -8,7 +8,8 @@ What a request is about to do, so that somebody can reason about it when it is c
         ...
         reached("payment_processing")
 
-Below `Cancellable` this ends up in the 408 and in the status resource; elsewhere it does nothing.
+Below the `Cancellable` middleware the intent is part of the 408 response and of the status resource. Elsewhere these
+functions have no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["CURRENT", "Intent", "declare", "reached"]
 
 
 class Intent:
-    """One request's plan. Shared by the handler and whoever watches it, threads included."""
+    """The declared intent of one request. The handler, its threads and the middleware share one instance."""
 
     __slots__ = ("more", "operation", "recovery", "resource_id", "state")
 
@@ -31,15 +32,15 @@ class Intent:
         self.recovery: str | None = None
         self.more: dict[str, Any] = {}
 
-    def told(self, id: str, status_path: str) -> dict[str, Any]:
-        """The member `intent` of a problem."""
-        way = f"It may be in progress or done. GET {status_path} tells what became of it."
+    def as_dict(self, id: str, status_path: str) -> dict[str, Any]:
+        """Return the member `intent` of a problem document."""
+        recovery = f"It may be in progress or done. GET {status_path} to learn the outcome."
         return {
             **self.more,
             "operation": self.operation,
             "resource_id": self.resource_id or id,
             "state_before_cancel": self.state,
-            "recovery": self.recovery or way,
+            "recovery": self.recovery or recovery,
         }
 
 
@@ -55,13 +56,13 @@ def declare(
     **more: Any,
 ) -> None:
     """
-    Say what this request is about to do, or more about it.
+    Declare what the current request is about to do, or add to an earlier declaration.
 
     Args:
-        operation: what it is called.
-        resource_id: what it makes or changes.
-        state: how far it is.
-        recovery: what somebody should do who finds it cut short; how to find out what became of it, without one.
+        operation: the name of the operation.
+        resource_id: the id of the resource that it creates or changes.
+        state: the step that the operation has reached.
+        recovery: what a client should do if the request ends early; by default, to GET the status resource.
         more: further members of the intent.
 
     """
@@ -76,5 +77,5 @@ def declare(
 
 
 def reached(state: str) -> None:
-    """Say how far this request is."""
+    """Declare the step that the current request has reached."""
     declare(state=state)

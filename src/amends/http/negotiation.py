@@ -1,8 +1,8 @@
-"""What the other side wants to read: JSON unless it asks for something a person reads."""
+"""Choose the form of a response by the request's `Accept` header: JSON unless a page is preferred."""
 
 from __future__ import annotations
 
-__all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "wanted"]
+__all__ = ["CONTENT_TYPES", "HTML", "JSON", "MARKDOWN", "preferred_form"]
 
 JSON, HTML, MARKDOWN = "json", "html", "markdown"
 
@@ -21,13 +21,13 @@ _FORMS = {
 }
 
 
-def wanted(accept: str | None) -> str:
+def preferred_form(accept: str | None) -> str:
     """
-    The form to answer in. A page is sent only to whoever names it and prefers it; everybody else gets JSON.
+    Return the form to answer in. HTML and Markdown are chosen only if the header names and prefers them.
 
-    >>> wanted("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+    >>> preferred_form("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
     'html'
-    >>> wanted("application/json, text/html;q=0.5"), wanted("image/png"), wanted(None)
+    >>> preferred_form("application/json, text/html;q=0.5"), preferred_form("image/png"), preferred_form(None)
     ('json', 'json', 'json')
     """
     if not accept or ("text/" not in accept and "xhtml" not in accept):
@@ -38,13 +38,13 @@ def wanted(accept: str | None) -> str:
         form = _FORMS.get(name.strip())
         if form is not None:
             best[form] = max(_quality(parameters), best.get(form, 0.0))
-    # Of equals, a program's form wins over a person's, and a page over its source.
+    # At equal quality JSON wins over HTML, and HTML over Markdown.
     order = (JSON, HTML, MARKDOWN)
     return max(order, key=lambda form: (best.get(form, 0.0), -order.index(form)))
 
 
 def _quality(parameters: str) -> float:
-    """The weight of an item; 1 without one, 0 for one that cannot be read."""
+    """Return the `q` of an item: 1 if there is none, 0 if it is not a number from 0 to 1."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "q":

@@ -1,4 +1,4 @@
-"""Problem details in an OpenAPI document: the schema once, and for each operation what it may answer with."""
+"""Describe problem details in an OpenAPI document: the schema once, and the error responses of each operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amends.dialects.problem import MEDIA_TYPE, encode
 from amends.errors.base import FaultError
 from amends.schemas import schema
 
-__all__ = ["NAME", "described", "problems"]
+__all__ = ["NAME", "add_problems", "problems"]
 
 NAME = "Problem"
 _REF = {"$ref": f"#/components/schemas/{NAME}"}
@@ -19,7 +19,7 @@ _METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch"
 
 def problems(*errors: type[FaultError] | int) -> dict[int | str, dict[str, Any]]:
     """
-    The `responses` of a route that may fail in these ways: classes of errors, or bare statuses.
+    Return the `responses` of a route that may fail with these error classes or bare statuses.
 
     >>> from amends.errors import NotFoundError, RateLimitedError
     >>> sorted(problems(NotFoundError, RateLimitedError, 503))
@@ -29,7 +29,7 @@ def problems(*errors: type[FaultError] | int) -> dict[int | str, dict[str, Any]]
     for error in errors:
         if isinstance(error, int):
             name, row = "http", vocabulary("http").status_row(error)
-            status = error
+            status = int(error)
         else:
             name, row = error.vocabulary, row_for(error.vocabulary, error.code)
             status = row.status or row_for("everyday", row.everyday).status or 500
@@ -46,38 +46,41 @@ def _response(description: str) -> dict[str, Any]:
     return {"description": description, "content": {MEDIA_TYPE: {"schema": dict(_REF)}}}
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
-    """An OpenAPI document with the schema of a problem, and a `default` response for every operation. Changes it."""
+def add_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """Add the problem schema, and a `default` response for every operation, to an OpenAPI document in place."""
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     if NAME not in schemas:
-        schemas[NAME] = _here({key: value for key, value in schema("problem").items() if key[0] != "$"})
+        schemas[NAME] = _with_references(
+            {key: value for key, value in schema("problem").items() if key[0] != "$"}
+        )
         for path in document.get("paths", {}).values():
             for method, operation in path.items():
                 if method in _METHODS:
-                    _operation(operation)
-        if not _mentioned(document):
+                    _add_responses(operation)
+        if not _uses_validation_error(document):
             schemas.pop("HTTPValidationError", None)
             schemas.pop("ValidationError", None)
     return document
 
 
-def _operation(operation: dict[str, Any]) -> None:
+def _add_responses(operation: dict[str, Any]) -> None:
     responses = operation.setdefault("responses", {})
     invalid = responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
     if str(invalid.get("$ref", "")).endswith("/HTTPValidationError"):
         responses["422"] = _response(row_for("http", "VALIDATION_ERROR").message)
-    responses.setdefault("default", _response("Anything else that went wrong"))
+    responses.setdefault("default", _response("Any other error"))
 
 
-def _mentioned(document: dict[str, Any]) -> bool:
-    """Whether somebody still refers to FastAPI's own schema of a validation error."""
+def _uses_validation_error(document: dict[str, Any]) -> bool:
+    """Return whether any operation still refers to FastAPI's own schema of a validation error."""
     return "/HTTPValidationError" in str(document.get("paths"))
 
 
-def _here(value: Any) -> Any:
-    """A schema that refers to itself, at its new place."""
+def _with_references(value: Any) -> Any:
+    """Return the schema with its references to itself pointing to its place in the document."""
     if isinstance(value, dict):
         return {
-            key: _REF["$ref"] if key == "$ref" and each == "#" else _here(each) for key, each in value.items()
+            key: _REF["$ref"] if key == "$ref" and each == "#" else _with_references(each)
+            for key, each in value.items()
         }
-    return [_here(each) for each in value] if isinstance(value, list) else value
+    return [_with_references(each) for each in value] if isinstance(value, list) else value

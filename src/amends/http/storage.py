@@ -1,8 +1,8 @@
 """
-The store of a middleware: given open, which stays its giver's, or opened by its URL and closed with the application.
+The store of a middleware: an open store that the caller owns, or one that is opened by its URL.
 
-It is opened when it is first needed, on the event loop that needs it, and closed when the server says that the
-application ends (ASGI's lifespan). A server without lifespans never says so: `close` is for its owner then.
+A store given by its URL is opened on first use, on the event loop that uses it, and closed at the end of the
+application's ASGI lifespan. With a server that does not send lifespan events, the owner calls `close`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ __all__ = ["Storage"]
 
 
 class Storage:
-    """One store, and who closes it."""
+    """Opens a store on first use and closes it, unless it was given open."""
 
     def __init__(self, where: Store | str) -> None:
         self._where = where
         self._opened: Store | None = None
         self._opening: asyncio.Lock | None = None
-        self._over = False
+        self._closed = False
 
     async def get(self) -> Store:
         """
-        The store, opened now if it has to be.
+        Return the store, and open it if necessary.
 
         Raises:
-            StoreError: it cannot be opened, or was closed.
+            StoreError: the store cannot be opened, or was closed.
 
         """
         if not isinstance(self._where, str):
@@ -38,51 +38,51 @@ class Storage:
         if self._opened is None:
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
-                if self._over:
-                    # Opened again by a straggler, it would be closed by nobody.
+                if self._closed:
+                    # A late request must not open the store again: nothing would close it.
                     raise StoreClosedError(self._where)
                 if self._opened is None:
                     self._opened = await open_store(self._where)
         return self._opened
 
     async def close(self) -> None:
-        """Close what was opened here, for good or until the application begins another life."""
-        self._over = True
+        """Close the store if it was opened here. A new lifespan may open it again."""
+        self._closed = True
         async with self._opening or asyncio.Lock():
             opened, self._opened, self._opening = self._opened, None, None
         if opened is not None:
             await opened.close()
 
     async def lifespan(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        """An application's life, with the store closed at its end, before the server is told that all is done."""
+        """Run the application's lifespan, and close the store before the shutdown is confirmed to the server."""
         if not isinstance(self._where, str):
             await app(scope, receive, send)
             return
-        self._over = asked = False
+        self._closed = received = False
 
-        async def listening() -> Message:
-            nonlocal asked
-            asked = True
+        async def receive_event() -> Message:
+            nonlocal received
+            received = True
             return await receive()
 
-        async def telling(message: Message) -> None:
+        async def send_event(message: Message) -> None:
             if message["type"].startswith("lifespan.shutdown."):
                 await self.close()
             await send(message)
 
         try:
-            await app(scope, listening, telling)
+            await app(scope, receive_event, send_event)
         except Exception:
-            # One that has not even asked knows nothing of lifespans, which is allowed; the server then asks us.
-            if asked:
+            # ASGI allows an application to refuse lifespans by raising; then the events are answered here.
+            if received:
                 raise
-            await _alone(receive, telling)
+            await _confirm_events(receive, send_event)
         finally:
             await self.close()
 
 
-async def _alone(receive: Receive, send: Send) -> None:
-    """The protocol for an application that does not speak it."""
+async def _confirm_events(receive: Receive, send: Send) -> None:
+    """Confirm every lifespan event, for an application that does not support lifespans."""
     while True:
         kind = (await receive())["type"]
         await send({"type": f"{kind}.complete"})

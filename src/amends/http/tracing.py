@@ -1,8 +1,8 @@
 """
-One id for a failure: in the response, in the log line, in the span (P5).
+One trace id for a failure, in the response, the log line and the span (P5).
 
-The id of the current OpenTelemetry trace where there is one, else that of the incoming `traceparent`, else a fresh one.
-OpenTelemetry is not imported: an application that traces has loaded it already.
+The id is that of the current OpenTelemetry trace if there is one, else that of the incoming `traceparent`, else a new
+one. OpenTelemetry is not imported: an application that uses it has loaded it already.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )
 
+_NOT_GIVEN: Any = object()
 
-_UNSEEN: Any = object()
 
+def trace_id(traceparent: str | None = None, span: Any = _NOT_GIVEN) -> str:
+    """
+    Return the trace id of the current request as 32 hexadecimal digits.
 
-def trace_id(traceparent: str | None = None, span: Any = _UNSEEN) -> str:
-    """The id of what is going on now: 32 hexadecimal digits. `span` is the current one, where it is known already."""
-    if span is _UNSEEN:
+    Args:
+        traceparent: the request's `traceparent` header.
+        span: the current span, or None if there is none; looked up if it is not given.
+
+    """
+    if span is _NOT_GIVEN:
         span = current_span()
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
@@ -38,7 +44,7 @@ def trace_id(traceparent: str | None = None, span: Any = _UNSEEN) -> str:
 
 
 def current_span() -> Any:
-    """The current span of OpenTelemetry, or None when nobody traces."""
+    """Return the current OpenTelemetry span, or None if there is no valid one."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -46,8 +52,8 @@ def current_span() -> Any:
     return span if span.get_span_context().is_valid else None
 
 
-def mark(span: Any, fault: Fault, status: int, words: str) -> None:
-    """Say on the span what went wrong (T10). `words` are the code's own, never what a failure said."""
+def mark(span: Any, fault: Fault, status: int, message: str) -> None:
+    """Set the error attributes of a span (T10). `message` is the code's own; a fault's message may contain more."""
     if not span.is_recording():
         return
     code = outgoing(fault, "telemetry").code
@@ -56,10 +62,10 @@ def mark(span: Any, fault: Fault, status: int, words: str) -> None:
             "error": True,
             "error.type": code,
             "error.code": code,
-            "error.message": words,
+            "error.message": message,
             "error.recoverable": fault.recovery is not Recovery.TERMINAL,
         }
     )
     if status >= 500:
-        # Only a server's own failures count as errors of its span (OpenTelemetry's HTTP conventions).
+        # OpenTelemetry's HTTP conventions: only a server's own failures are errors of its span.
         span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)

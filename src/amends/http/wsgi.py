@@ -1,29 +1,29 @@
-"""Responses of synchronous frameworks, said better where they say little: the same rules as for ASGI, in one step."""
+"""Rewrite error responses of synchronous frameworks, by the same rules as the ASGI middleware."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from amends.http.application_errors import waiting
-from amends.http.bodies import LIMIT, improved, rewritable
-from amends.http.negotiation import wanted
-from amends.http.responses import Answer, Asked, Settings, answer
+from amends.http.application_errors import with_header_wait
+from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
+from amends.http.negotiation import preferred_form
+from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
-__all__ = ["better"]
+__all__ = ["rewrite"]
 
 
-def better(
-    status: int, headers: Iterable[tuple[str, str]], body: bytes, asked: Asked, settings: Settings
-) -> Answer | None:
-    """The answer to send instead of an error response that says little; None where it may stay as it is."""
+def rewrite(
+    status: int, headers: Iterable[tuple[str, str]], body: bytes, request: RequestInfo, settings: Settings
+) -> RawResponse | None:
+    """Return the problem document to send instead of an unstructured error response; None to keep the response."""
     given = list(headers)
     fields = {name.lower(): value for name, value in given}
-    kind = fields.get("content-type", "")
-    if len(body) > LIMIT and not kind.startswith("text/html"):
+    content_type = fields.get("content-type", "")
+    if len(body) > LIMIT and not content_type.startswith("text/html"):
         return None
-    if not rewritable(status, kind, wanted(asked.accept), fields.get("content-encoding")):
+    if not may_rewrite(status, content_type, preferred_form(request.accept), fields.get("content-encoding")):
         return None
-    fault = improved(status, kind, body)
+    fault = fault_from_body(status, content_type, body)
     if fault is None:
         return None
-    return answer(waiting(fault, fields), asked, settings, headers=given)
+    return error_response(with_header_wait(fault, fields), request, settings, headers=given)

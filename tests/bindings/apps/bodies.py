@@ -1,4 +1,4 @@
-"""What the sample applications do, whichever framework parses their arguments."""
+"""The commands of the sample applications, independent of the framework that parses the arguments."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def fail(kind):
     if kind == "unauthenticated":
         raise errors.UnauthenticatedError
     if kind == "value":
-        raise ValueError("secret-host.internal:5432 said password hunter2")
+        raise ValueError("secret-host.internal:5432 answered password hunter2")
     if kind == "timeout":
         raise TimeoutError("secret-host.internal")
     if kind == "exit-text":
@@ -66,7 +66,7 @@ def odd(kind):
 
 def slow(path):
     try:
-        # Within: the signal may come as soon as this is seen.
+        # Inside the try block, because the signal may arrive as soon as the file exists.
         Path(path).write_text("started")
         time.sleep(60)
     finally:
@@ -80,7 +80,7 @@ def big():
 
 @operation(read_only=True)
 def flaky(path, times):
-    """Fails so many times with a rate limit, counting its runs in a file."""
+    """Fail `times` times with a rate limit, and count the runs in a file."""
     from amends.errors import RateLimitedError
 
     file = Path(path)
@@ -123,7 +123,7 @@ def _own():
     from amends import FaultError
 
     class OutOfStock(FaultError):
-        """Nothing of it is left"""
+        """The item is out of stock"""
 
         code = "OUT_OF_STOCK"
         recovery = "correctable"

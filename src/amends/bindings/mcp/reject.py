@@ -32,8 +32,8 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.errors.base import FaultError
-from amends.http.asgi import App, Receive, Scope, Send, asked, reply
-from amends.http.responses import Answer, Settings, answer
+from amends.http.asgi import App, Receive, Scope, Send, request_info, send_response
+from amends.http.responses import RawResponse, Settings, error_response
 from amends.serving.adcp_error import error_object
 
 __all__ = ["Check", "Incoming", "Rejection", "reject"]
@@ -148,20 +148,20 @@ class Rejection:
             if fault is None:
                 await app(scope, receive, send)
                 return
-            found = answer(transfer(fault, "http"), asked(scope), self._settings)
+            found = error_response(transfer(fault, "http"), request_info(scope), self._settings)
             if body == "jsonrpc":
                 found = self._with_rpc_body(found, fault, headers.get("mcp-protocol-version"))
-            await reply(scope, send, found)
+            await send_response(scope, send, found)
 
         return rejecting
 
-    def _with_rpc_body(self, found: Answer, fault: Fault, protocol: str | None) -> Answer:
+    def _with_rpc_body(self, found: RawResponse, fault: Fault, protocol: str | None) -> RawResponse:
         # The id is not known: nothing was parsed. Official clients fill in that of their request.
         written = {"jsonrpc": "2.0", "id": None, "error": self._error(fault, protocol)}
         raw = msgspec.json.encode(written)
         kept = [each for each in found.headers if each[0] not in {"content-type", "content-length", "vary"}]
         kept += [("content-type", "application/json"), ("content-length", str(len(raw)))]
-        return Answer(found.status, kept, raw)
+        return RawResponse(found.status, kept, raw)
 
     def _error(self, fault: Fault, protocol: str | None) -> dict[str, Any]:
         if fault.code in jsonrpc.RESERVED:
