@@ -36,7 +36,7 @@ from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "encode", "milliseconds"]
+__all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode", "milliseconds"]
 
 NAME = "problem"
 SPEC = "RFC 9457 problem details with the agent extensions of S1"
@@ -248,10 +248,11 @@ def _executed(code: str, status: int | None, facts: Row) -> Executed:
 
 def encode(fault: Fault) -> dict[str, Any]:
     """Return the problem document. A fault that was received as a problem is passed on; any other is redacted."""
-    return _encode(outgoing(fault, NAME))
+    return document(outgoing(fault, NAME))
 
 
-def _encode(fault: Fault) -> dict[str, Any]:
+def document(fault: Fault) -> dict[str, Any]:
+    """Return the problem document of a fault that has passed `outgoing`."""
     row = source_row(fault)
     wait = milliseconds(fault.retry_after)
     written: dict[str, Any] = {
@@ -265,7 +266,7 @@ def _encode(fault: Fault) -> dict[str, Any]:
         "doc_uri": fault.doc_uri,
         "trace_id": fault.trace_id,
         "suggestions": list(fault.suggestions) or None,
-        "errors": [_encode(child) for child in fault.errors] or None,
+        "errors": [document(child) for child in fault.errors] or None,
         "intent": fault.intent,
         "code": fault.code,
         "recovery": fault.recovery.value,

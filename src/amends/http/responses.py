@@ -1,8 +1,8 @@
 """
 Build the response for a fault: the problem document with its headers, or a short page for people.
 
-Every error response takes the same path: the fault is completed with what the request adds (trace id, instance,
-documentation page), encoded as a problem document, which redacts it, and written in the form that the client accepts. A
+Every error response takes the same path: the fault is redacted, completed with what the request adds (trace id,
+instance, documentation page), encoded as a problem document, and written in the form that the client accepts. A
 binding describes its request as a `RequestInfo` and sends the `RawResponse` that it gets back.
 """
 
@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from amends.core.crosswalk import source_row
 from amends.core.fault import Fault
 from amends.core.wire import compact
-from amends.dialects.problem import MEDIA_TYPE, encode
+from amends.dialects.outgoing import outgoing
+from amends.dialects.problem import MEDIA_TYPE, document
 from amends.http import tracing
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, preferred_form
 from amends.http.pages import has_page, html_document, page, slug
@@ -94,18 +95,20 @@ def error_response(
         if found is not None:
             return found
     span = tracing.current_span()
-    fault = complete(fault, request, settings, tracing.trace_id(request.traceparent, span))
-    document = encode(fault)
-    status = document["status"]
+    trace_id = tracing.trace_id(request.traceparent, span)
+    # What `complete` adds comes from us and needs no redaction.
+    fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
+    problem = document(fault)
+    status = problem["status"]
     _log(fault, status, request, cause, span)
     form = preferred_form(request.accept)
-    body = _json(document) if form == JSON else _summary(document, form)
+    body = _json(problem) if form == JSON else _summary(problem, form)
     sent = [
         ("content-type", MEDIA_TYPE if form == JSON else CONTENT_TYPES[form]),
         ("content-length", str(len(body))),
         ("vary", _vary(headers)),
     ]
-    wait = document.get("retry_after_ms")
+    wait = problem.get("retry_after_ms")
     if wait is not None:
         # P3: whole seconds, rounded up, so that a client that obeys the header does not come too early.
         sent.append(("retry-after", str(ceil(wait / 1000))))
@@ -118,7 +121,7 @@ def error_response(
 
 
 def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: str) -> Fault:
-    """Add what the request contributes to a fault: trace id, type, documentation page and instance."""
+    """Add what the request contributes to a redacted fault: trace id, type, documentation page and instance."""
     changes: dict[str, Any] = {}
     if fault.trace_id is None or fault.origin is not None:
         # P5: our own id, even if an upstream sent one.
