@@ -136,12 +136,12 @@ def test_forced_calls_and_stragglers_keep_the_books_straight():
 def test_a_hint_holds_everything_until_its_time():
     """Nothing shortens it: not a success that was on its way, not a shorter hint."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     assert (health.state, health.held_until()) == (HELD, 110.0)
-    health.hinted(100.1, 99.9, 105.0)
+    health.hold(100.1, 99.9, 105.0)
     health.succeeded(100.2, 99.9, 0.5, waiting=True)
     assert (health.state, health.admit(109.9)) == (HELD, 110.0)
-    health.hinted(100.3, 99.9, 112.0)
+    health.hold(100.3, 99.9, 112.0)
     assert health.admit(111.9) == 112.0
     assert health.admit(112.0) == 0.0
     health.succeeded(112.05, 112.0, 0.5, waiting=True)
@@ -152,16 +152,16 @@ def test_a_hint_holds_everything_until_its_time():
 def test_a_hint_in_answer_to_the_probe_holds_again():
     """And the next probe can go out after it."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     assert health.admit(110.0) == 0.0
-    health.hinted(110.1, 110.0, 120.0)
+    health.hold(110.1, 110.0, 120.0)
     assert health.admit(120.0) == 0.0
 
 
 def test_a_failed_probe_after_a_hint_is_an_outage():
     """From then on it is probed like one."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     health.admit(110.0)
     health.failed(110.1, 110.0, 0.5, silent=False)
     assert health.state == DOWN
@@ -182,7 +182,7 @@ def test_a_first_answer_is_what_is_usual():
     now = health.resume_at
     health.admit(now)
     health.succeeded(now + 0.5, now, 0.5, waiting=True)
-    assert health.usual == 0.5
+    assert health.round_trip == 0.5
 
 
 reports = st.lists(
@@ -210,7 +210,7 @@ def test_it_never_gets_stuck(script):
         if kind == "ok":
             health.succeeded(now, sent, draw, waiting=True)
         elif kind == "hint":
-            health.hinted(now, sent, now + number)
+            health.hold(now, sent, now + number)
         elif kind == "abandon":
             health.abandoned(sent)
         else:

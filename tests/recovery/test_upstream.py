@@ -132,7 +132,7 @@ async def test_a_woken_waiter_does_not_sleep():
     waiter.wake()
     waiter.wake()
     await CLOCK.apark(waiter, 60.0)
-    waiter.rest()
+    waiter.clear()
     asyncio.get_running_loop().call_soon(waiter.wake)
     await CLOCK.apark(waiter, 12345.0)
     ahead = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
@@ -237,7 +237,7 @@ def test_the_next_in_line_keeps_the_time():
     upstream.look(two, 0.0)
     upstream.leave(one, 0.0)
     assert two.event.is_set()
-    two.rest()
+    two.clear()
     assert not two.event.is_set()
     assert upstream.look(two, 0.0) == pytest.approx(0.5)
 
@@ -361,7 +361,7 @@ def test_a_waiter_whose_loop_is_gone_is_not_woken():
     thread = threading.Thread(target=waiter.wake)
     thread.start()
     thread.join()
-    assert not waiter.future.done()
+    assert not waiter.event.is_set()
 
 
 # Credentials ---------------------------------------------------------------------------------------------------
