@@ -10,7 +10,7 @@ import pytest
 from amends.core.vocabularies.everyday import VOCABULARY
 from amends.foreign import codes
 from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
-from amends.foreign.exceptions import LOOKS
+from amends.foreign.exceptions import READERS
 from amends.foreign.outcomes import Meaning, fault_of
 
 MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
@@ -46,7 +46,7 @@ def test_rows_name_classes_that_exist(module: str) -> None:
 def test_every_row_can_be_told() -> None:
     """Codes of the everyday set, looks that exist."""
     for row in ROWS.values():
-        assert row.look is None or row.look == INSIDE or row.look in LOOKS
+        assert row.reader is None or row.reader == INSIDE or row.reader in READERS
         assert fault_of(row.meaning).message == VOCABULARY.rows[row.meaning.code].message
 
 
