@@ -211,7 +211,7 @@ ALL = (
         f"{_ENVELOPE}test_a_rate_limit_always_says_how_long",
         f"{_ENVELOPE}test_waits_are_kept_as_received",
         f"{_ANSWERS}test_an_upstreams_failure_is_told_in_our_words",
-        "tests/foreign/test_http_clients.py::test_an_answer_is_read_with_its_headers",
+        "tests/foreign/test_http_clients.py::test_a_response_is_read_with_its_headers",
     ),
     _(
         "C4",
@@ -591,7 +591,7 @@ ALL = (
         f"{_OUTGOING}*",
         "tests/core/test_redaction.py::*",
         f"{_LEAKS}*",
-        "tests/foreign/test_validation.py::test_pydantic_fields_and_steps",
+        "tests/foreign/test_validation.py::test_pydantic_fields_and_suggestions",
         f"{_FASTAPI}test_poisoned_exceptions_leak_nothing",
         "tests/bindings/test_limits.py::test_callers_are_counted_apart",
         f"{_A2A_GUARD}test_poisoned_exceptions_leak_nothing",
