@@ -366,7 +366,7 @@ ALL = (
     _(
         "T10",
         "Span attributes on errors",
-        "tests/bindings/test_otel.py::test_giving_up_carries_the_attributes_of_s3",
+        "tests/bindings/test_otel.py::test_giving_up_sets_the_error_attributes",
         f"{_ASGI}test_response_log_and_span_have_one_id",
         "tests/tasks/test_telemetry.py::test_spans_of_a_failed_task",
     ),
@@ -593,7 +593,7 @@ ALL = (
         f"{_LEAKS}*",
         "tests/foreign/test_validation.py::test_pydantic_fields_and_suggestions",
         f"{_FASTAPI}test_poisoned_exceptions_leak_nothing",
-        "tests/bindings/test_limits.py::test_callers_are_counted_apart",
+        "tests/bindings/test_limits.py::test_callers_are_counted_separately",
         f"{_A2A_GUARD}test_poisoned_exceptions_leak_nothing",
         f"{_A2A_GUARD}test_a_foreign_exception_shows_nothing_and_is_logged_with_its_trace",
         "tests/bindings/test_mcp_poison.py::*",
