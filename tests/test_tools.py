@@ -1,4 +1,4 @@
-"""What a model reads about a failed tool, in any framework."""
+"""Tests of `amends.tools`: the text that a model gets when a tool fails."""
 
 import asyncio
 import logging
@@ -6,14 +6,15 @@ import logging
 import pytest
 
 from amends import Fault, Operation, recover
+from amends.core.decision import REASONS
 from amends.errors import NotFoundError, RateLimitedError
 from amends.testing import FakeClock, Script
 from amends.tools import failure_text, reporting
 from tests.foreign.test_leaks import POISONS, poisoned
 
 
-def test_a_failure_says_what_to_do():
-    """The facts, and the author's words inside the fence."""
+def test_the_text_has_facts_and_message():
+    """The facts are outside the fence, the author's message is inside."""
     text = failure_text(RateLimitedError("Slow down", retry_after=5))
     assert 'code "RATE_LIMITED"' in text
     assert "wait 5 seconds" in text
@@ -21,21 +22,21 @@ def test_a_failure_says_what_to_do():
     assert text == failure_text(RateLimitedError("Slow down", retry_after=5).fault)
 
 
-def test_what_was_tried_is_said_so_that_nobody_tries_it_again():
-    """In our own words, before everything else."""
+def test_the_text_begins_with_the_attempts():
+    """The first line has the number of calls and the reason for giving up."""
     with FakeClock(), pytest.raises(RateLimitedError) as caught:
         recover(
             Script(Fault(code="RATE_LIMITED", vocabulary="adcp"), repeat=True),
             operation=Operation(read_only=True),
         )
     first, rest = failure_text(caught.value).split("\n", 1)
-    assert first == "The call was made 3 times and given up on: every allowed try was made."
+    assert first == f"The call was made 3 times and given up on: {REASONS['attempts']}."
     assert rest == failure_text(caught.value.fault)
     caught.value.history = caught.value.history[:1]
     assert failure_text(caught.value).startswith("The call was made 1 time and")
 
 
-def test_foreign_exceptions_show_nothing():
+def test_the_text_of_foreign_exceptions_is_not_shown():
     """Hosts, SQL, paths, tokens, prompts."""
     for number in range(200):
         poison = POISONS[number % len(POISONS)]
@@ -44,8 +45,8 @@ def test_foreign_exceptions_show_nothing():
         assert poison.encode("ascii", "ignore").decode()[:8] not in text
 
 
-def test_a_told_tool_answers_instead_of_raising(caplog):
-    """Plain and async; what nobody expected is logged, what its author raised is not worth an alarm."""
+def test_reporting_returns_the_text_instead_of_raising(caplog):
+    """Plain and async. A FaultError is logged at INFO, any other exception at ERROR with its traceback."""
     caplog.set_level(logging.INFO, "amends.tools")
 
     @reporting
@@ -73,7 +74,7 @@ def test_a_told_tool_answers_instead_of_raising(caplog):
 
 
 def test_cancellation_passes_through():
-    """It is nobody's answer."""
+    """CancelledError is no Exception, so it is raised."""
 
     @reporting
     async def tool():

@@ -1,1 +1,1 @@
-"""A deterministic simulator of failing services, and the libraries that have to get calls through them."""
+"""A deterministic simulator of failing services, and the libraries that are compared on it."""

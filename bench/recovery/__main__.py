@@ -1,12 +1,12 @@
-"""Run the table: `python -m bench.recovery`. A full run writes docs/recovery-results.md and its plots."""
+"""Run the comparison: `python -m bench.recovery`. A full run writes docs/recovery-results.md and its plots."""
 
 import argparse
 import time
 from pathlib import Path
 
 from bench.recovery.experiment import Kept, experiment
+from bench.recovery.registry import CONTENDERS, OURS
 from bench.recovery.report import against_published, details, document, goals, headline, versus_no_retry
-from bench.recovery.roster import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
 
 QUICK_SEEDS, SEEDS = 3, 20
@@ -71,7 +71,7 @@ def main() -> None:
         cells |= experiment(fleet, pair, min(seeds, FLEET_VARIATION_SEEDS), **again)
     print(f"Against no retry\n\n{versus_no_retry(cells)}", end="\n\n")
     print(f"Against the published rows\n\n{against_published(cells)}", end="\n\n")
-    print(f"What we want\n\n{goals(cells)}", end="\n\n")
+    print(f"Goals\n\n{goals(cells)}", end="\n\n")
     complete = not (options.quick or options.no_variations or options.scenarios or options.contenders)
     out = options.out or (DOCS if complete else None)
     if out is not None:

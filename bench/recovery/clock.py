@@ -1,9 +1,9 @@
 """
-Virtual time: an asyncio loop whose clock jumps to the next timer, and the standard clocks pointed at it.
+Virtual time: an asyncio loop whose clock jumps to the next timer, and the standard clocks patched to use it.
 
-Nothing here waits. When no callback is ready the loop moves its clock to the earliest timer, so an hour of
-sleeping costs as much as a millisecond. Libraries that read `time.monotonic`, `time.time` or call `time.sleep`
-see the same clock, which is what lets their own code run unmodified.
+Nothing here waits. When no callback is ready, the loop moves its clock to the earliest timer, so an hour of sleeping
+costs as much as a millisecond. Libraries that call `time.monotonic`, `time.time` or `time.sleep` use the same clock, so
+their own code runs unmodified.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from unittest import mock
 
-# Wall-clock reading at virtual second 0; any fixed date does, it only has to be the same in every run.
+# The wall-clock time at virtual second 0. Any date works, if it is the same in every run.
 EPOCH = 1_800_000_000.0
 
 
@@ -28,12 +28,12 @@ class _JumpingSelector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list:
         if timeout is None:
-            raise RuntimeError("deadlock: somebody waits for an event that nothing is scheduled to produce")
+            raise RuntimeError("deadlock: a task waits for an event that nothing is scheduled to produce")
         if timeout > 0:
             self.loop.jump()
         return []
 
-    # The loop registers its wake-up pipe; nobody ever writes to it.
+    # The loop registers its wake-up pipe. Nothing is ever written to it.
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = selectors.SelectorKey(fileobj, 0, events, data)
         self._keys[id(fileobj)] = key
@@ -65,13 +65,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return EPOCH + self.now
 
     def jump(self) -> None:
-        """Move to the earliest timer; exactly, so that no rounding accumulates."""
+        """Move the clock to the earliest timer, exactly, so that no rounding errors accumulate."""
         self.now = max(self.now, self._scheduled[0]._when)
 
 
 @contextlib.contextmanager
 def virtual_clocks(loop: VirtualLoop, sleep: Callable[[float], None]) -> Iterator[None]:
-    """Point the standard library's clocks at `loop`, and blocking sleeps at `sleep`."""
+    """Patch the standard library's clocks to use `loop`, and blocking sleeps to use `sleep`."""
     with (
         mock.patch.object(time, "monotonic", loop.time),
         mock.patch.object(time, "perf_counter", loop.time),
@@ -84,7 +84,7 @@ def virtual_clocks(loop: VirtualLoop, sleep: Callable[[float], None]) -> Iterato
 def run_virtual(
     main: Callable[[VirtualLoop], Awaitable[Any]], *, seed: str, sleep: Callable[[float], None]
 ) -> Any:
-    """Run `main(loop)` to its end in virtual time, with the libraries' global dice seeded by `seed`."""
+    """Run `main(loop)` to its end in virtual time, with the global random generator seeded by `seed`."""
     state = random.getstate()
     random.seed(seed)
     loop = VirtualLoop()

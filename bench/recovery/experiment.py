@@ -1,4 +1,4 @@
-"""Many runs: every chosen scenario with every chosen contender over a range of seeds, on a few processes."""
+"""Runs every chosen scenario with every chosen contender over a range of seeds, on a few processes."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.recovery.metrics import Estimate, estimate, measure, timeline
-from bench.recovery.roster import CONTENDERS
+from bench.recovery.registry import CONTENDERS
 from bench.recovery.run import run
 from bench.recovery.scenarios import SCENARIOS, Scenario, variations
 
@@ -23,7 +23,7 @@ Run = tuple[str, str, int, dict[str, float]]  # the same, and its numbers
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One scenario with one contender: every number of every seed."""
+    """One scenario with one contender: the metrics of every seed."""
 
     scenario: str
     contender: str
@@ -34,12 +34,12 @@ class Cell:
 
 
 def find(name: str) -> Scenario:
-    """A scenario or variation by its name."""
+    """Return a scenario or variation by its name."""
     return SCENARIOS.get(name) or next(scenario for scenario in variations() if scenario.name == name)
 
 
 def one(job: Job) -> Run:
-    """One run, named so that it can be sent to another process."""
+    """Run one job. It is a module-level function, so that it can be sent to another process."""
     scenario_name, contender_name, seed = job
     scenario = find(scenario_name)
     with warnings.catch_warnings():
@@ -49,16 +49,17 @@ def one(job: Job) -> Run:
 
 
 def goodput(scenario_name: str, contender_name: str, seed: int) -> list[int]:
-    """Successes in each second of one run."""
+    """Return the successes in each second of one run."""
     scenario = find(scenario_name)
     return timeline(run(scenario.build(seed), scenario.load(seed), CONTENDERS[contender_name], seed))[1]
 
 
 def seeds_for(scenario: str, contender: str, seeds: int, *, full: bool) -> int:
     """
-    A fleet run of a slow contender takes twenty seconds, so without `full` it gets a quarter of the seeds.
+    Return the number of seeds for one pair.
 
-    So does the variant with a hint, always: it differs from h only for those who fill the queue.
+    A fleet run of a slow contender takes twenty seconds, so without `full` it gets a quarter of the seeds. The variant
+    with a hint always gets a quarter: it differs from h only for contenders that fill the queue.
     """
     share = 1.0
     if scenario.startswith("h") and CONTENDERS[contender].heavy and not full:
@@ -69,7 +70,7 @@ def seeds_for(scenario: str, contender: str, seeds: int, *, full: bool) -> int:
 
 
 def counted(results: Iterable[Run], total: int) -> Iterator[Run]:
-    """Pass results on, and say now and then how far it is."""
+    """Yield the results, and print the progress."""
     for index, result in enumerate(results, 1):
         yield result
         if index % 50 == 0 or index == total:
@@ -78,9 +79,9 @@ def counted(results: Iterable[Run], total: int) -> Iterator[Run]:
 
 class Kept:
     """
-    Runs of an earlier time, in a file of one run per line.
+    Earlier runs, in a file with one run per line.
 
-    Peers do not change while ours does: with this, only what is new or named in `fresh` is run again.
+    The other libraries do not change while ours does, so only new runs and the contenders in `fresh` are run.
     """
 
     def __init__(self, path: Path | None, fresh: Iterable[str] = ()) -> None:
@@ -110,7 +111,7 @@ def experiment(
     full: bool = False,
     kept: Kept | None = None,
 ) -> dict[tuple[str, str], Cell]:
-    """Run the grid; the result does not depend on `jobs`."""
+    """Run all pairs and return their cells. The result does not depend on `jobs`."""
     kept = kept or Kept(None)
     work = [
         (scenario, contender, REPORT_SEEDS + seed)
@@ -118,7 +119,7 @@ def experiment(
         for contender in contenders
         for seed in range(seeds_for(scenario, contender, seeds, full=full))
     ]
-    # The long ones first, so that no process is left alone with them at the end.
+    # The longest runs first, so that they do not remain for one process at the end.
     missing = [job for job in work if job not in kept.runs]
     order = sorted(missing, key=lambda job: (not job[0].startswith("h"), not CONTENDERS[job[1]].heavy, job))
     if jobs > 1 and len(order) > 1:

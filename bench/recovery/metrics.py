@@ -1,4 +1,4 @@
-"""Numbers out of a run, and means with their intervals out of many."""
+"""The metrics of one run, and means with intervals over many runs."""
 
 import math
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from bench.recovery.overload import Overload
 from bench.recovery.run import Record
 
 BIN = 2.0  # seconds at least, and ...
-PER_BIN = 150  # ... arrivals at least, so that the noise of one bin does not look like a relapse
-BACK = 0.9  # share of the arrivals that has to come through for the fleet to count as recovered
+PER_BIN = 150  # ... arrivals at least, so that the noise of one bin is not taken for a relapse
+BACK = 0.9  # the share of the arrivals that has to succeed for the fleet to count as recovered
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Nearest rank; NaN of nothing."""
+    """Return the percentile by nearest rank; NaN for an empty list."""
     if not values:
         return math.nan
     ordered = sorted(values)
@@ -24,7 +24,7 @@ def mean(values: list[float]) -> float:
 
 
 def measure(record: Record) -> dict[str, float]:
-    """The numbers of one run, by name."""
+    """Return the metrics of one run, by name."""
     service, arrivals = record.service, record.arrivals
     spans = [end - at for end, (at, _) in zip(record.ends, arrivals, strict=True)]
     won = [span for span, ok in zip(spans, record.succeeded, strict=True) if ok]
@@ -51,7 +51,7 @@ def measure(record: Record) -> dict[str, float]:
 
 
 def timeline(record: Record, width: float = 1.0) -> tuple[list[int], list[int]]:
-    """Arrivals and successful ends in bins of `width` seconds, until the last arrival."""
+    """Count arrivals and successful ends in bins of `width` seconds, until the last arrival."""
     bins = math.ceil(record.arrivals[-1][0] / width)
     came, went = [0] * bins, [0] * bins
     for (at, _), end, ok in zip(record.arrivals, record.ends, record.succeeded, strict=True):
@@ -63,11 +63,11 @@ def timeline(record: Record, width: float = 1.0) -> tuple[list[int], list[int]]:
 
 def fleet(record: Record, service: Overload) -> dict[str, float]:
     """
-    How the fleet came back after the slow spell.
+    Return how the fleet recovered after the server was slow.
 
-    `recovery` is the time from its end until the start of the first bin from which on, for good, goodput is at
-    least 90 % of the arrivals; a run that never gets there counts with all the time that was left.
-    `goodput after` is successes per second over the last half of the load.
+    `recovery` is the time from the end of the slow phase until the first bin from which goodput stays at 90 % of the
+    arrivals or more. A run that never recovers counts with all the time that was left. `goodput after` is the number of
+    successes per second over the second half of the load.
     """
     width = max(BIN, PER_BIN * record.arrivals[-1][0] / len(record.arrivals))
     came, went = timeline(record, width)
@@ -84,7 +84,7 @@ def fleet(record: Record, service: Overload) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over seeds, its standard error, and how many seeds gave a number."""
+    """A mean over seeds, its standard error, and the number of seeds that have a value."""
 
     mean: float
     error: float
@@ -97,7 +97,7 @@ class Estimate:
 
 
 def estimate(values: list[float]) -> Estimate:
-    """Mean and standard error; runs without a number (nothing succeeded) are left out."""
+    """Return mean and standard error. Runs without a value (nothing succeeded) are left out."""
     values = [value for value in values if not math.isnan(value)]
     if not values:
         return Estimate(math.nan, math.nan, 0)

@@ -1,4 +1,4 @@
-"""h: one server with a queue, slow for a while, working also on requests whose client has given up."""
+"""h: one server with a queue that is slow for a while, and that also works on requests whose client has given up."""
 
 from collections import deque
 
@@ -10,8 +10,8 @@ class Overload(Service):
     """
     First in, first out; `rate` calls a second, `slow_rate` from `slow_from` to `slow_until`.
 
-    Because nothing overtakes, the moment a request will be finished is known when it arrives, so the queue is
-    just the departures that lie ahead. A full queue answers 503, with `hint` as Retry-After if it is not 0.
+    The order never changes, so the finishing time of a request is known when it arrives, and the queue is a list of
+    future departures. If the queue is full, the answer is 503, with `hint` as Retry-After if it is not 0.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Overload(Service):
         self.promised_until = 0.0
 
     def finish(self, start: float) -> float:
-        """When one call's work, begun at `start`, is done: the work left is carried across changes of speed."""
+        """Return when the work of one call that begins at `start` is done, across changes of speed."""
         work = 1.0
         for until, rate in ((self.slow_from, self.rate), (self.slow_until, self.slow_rate)):
             if start < until:
@@ -49,7 +49,7 @@ class Overload(Service):
         return start + work / self.rate
 
     def waiting(self, now: float) -> int:
-        """Requests queued or being worked on at `now`."""
+        """Return the number of requests that are queued or worked on at `now`."""
         while self.departures and self.departures[0] <= now:
             self.departures.popleft()
         return len(self.departures)
@@ -63,7 +63,7 @@ class Overload(Service):
         return self.busy_until + self.latency, OK
 
     def opportunity(self, now: float, operation: int) -> float | None:
-        """For the oracle: arrive exactly when the server gets round to it."""
+        """For the oracle: return the time at which the server can begin with the request."""
         start = max(now, self.promised_until)
         self.promised_until = self.finish(start)
         return start

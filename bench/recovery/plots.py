@@ -1,24 +1,24 @@
-"""Two pictures: success against amplification, and the fleet's goodput over time."""
+"""Two plots: success against calls per success, and the fleet's goodput over time."""
 
 from pathlib import Path
 
 import matplotlib as mpl
 
 from bench.recovery.experiment import Cell, goodput
-from bench.recovery.roster import OURS
+from bench.recovery.registry import OURS
 from bench.recovery.scenarios import SCENARIOS
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
-PANELS = ("a", "b", "c", "d", "e", "f", "h")  # nobody succeeds in g
+PANELS = ("a", "b", "c", "d", "e", "f", "h")  # no operation succeeds in g
 TICKS = (1, 2, 5, 10, 20, 50)
 GOODPUT = ("no retry", "stamina", "botocore", "redress", OURS, "oracle")
 
 
 def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Path) -> None:
-    """One panel for each scenario; up and to the left is better."""
+    """Plot one panel for each scenario; up and to the left is better."""
     figure, axes = plt.subplots(2, 4, figsize=(16, 8), layout="constrained")
     markers = dict(zip(contenders, "osD^v<>PXh*", strict=False))
     for scenario, axis in zip(PANELS, axes.flat, strict=False):
@@ -53,7 +53,7 @@ def success(cells: dict[tuple[str, str], Cell], contenders: list[str], path: Pat
 
 
 def fleet(path: Path, seed: int = 0) -> None:
-    """Successes per second of one run of h."""
+    """Plot the successes per second of one run of h."""
     figure, axis = plt.subplots(figsize=(11, 5), layout="constrained")
     for contender in GOODPUT:
         series = goodput("h", contender, seed)

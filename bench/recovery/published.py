@@ -1,11 +1,11 @@
-"""The table this simulator has to reproduce before anything else it says is believed, and what we want beside it."""
+"""The published figures that the simulator has to reproduce, and our own goals."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from bench.recovery.metrics import Estimate
 
-# Rows of the shared peers.md (November 2026): contender, then for each scenario the figures and their names.
+# Published rows (November 2026): the contender, then for each scenario the metrics and their figures.
 PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
     "no retry": {
         "a": {"success": 33, "calls/success": 3.0},
@@ -79,22 +79,22 @@ PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
     },
 }
 
-# Why a figure may differ although the simulator is right; shown where it does.
+# Reasons why a figure may differ although the simulator is right. The report shows them where figures differ.
 REASONS = {
     (
         "e",
         "success",
-    ): "the load has 20 of its 60 s before the token dies: 33.3 % expected; 36 fits a single draw of the arrivals",
+    ): "the token expires after 20 of 60 s, so 33.3 % are expected; 36 fits a single draw of the arrivals",
     (
         "f",
         "duplicates",
-    ): "0.12 (three attempts) or 0.143 (unbounded) per operation expected, of 500; published with 491",
-    ("b", "calls/success"): "rides on how many operations one draw puts into the outage",
+    ): "0.12 (three attempts) or 0.143 (unbounded) per operation are expected, of 500; published with 491",
+    ("b", "calls/success"): "depends on how many operations one draw puts into the outage",
 }
 
 
 def agrees(published: float, measured: Estimate) -> bool:
-    """Within 10 %, or two standard errors, or the published figure's own rounding."""
+    """Return whether they differ by at most 10 %, two standard errors, or the published figure's rounding."""
     difference = abs(measured.mean - published)
     rounding = 0.5 if published == int(published) and published >= 1 else 0.05
     return difference <= max(0.1 * abs(published), 2 * measured.error, rounding)
@@ -102,7 +102,7 @@ def agrees(published: float, measured: Estimate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One cell of the row "we want"."""
+    """One goal for our own row."""
 
     scenario: str
     metric: str

@@ -1,4 +1,4 @@
-"""The results as Markdown. Every figure comes out of the cells; nothing is typed in."""
+"""The results as Markdown. Every figure comes from the cells."""
 
 import math
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from bench.recovery.experiment import Cell
 from bench.recovery.metrics import Estimate, estimate
 from bench.recovery.published import GOALS, PUBLISHED, REASONS, agrees
-from bench.recovery.roster import CONTENDERS, OURS
+from bench.recovery.registry import CONTENDERS, OURS
 from bench.recovery.scenarios import SCENARIOS, variations
 
 Cells = dict[tuple[str, str], Cell]
 
-# What each scenario is judged by, in the shape of the published table.
+# The metrics of each scenario in the first table, as in the published table.
 HEADLINE = {
     "a": ("success", "calls/success"),
     "b": ("success", "calls/success"),
@@ -26,14 +26,14 @@ UNITS = {"success": " %", "p50": " s", "p99": " s", "to failure": " s", "blocked
 
 
 def number(value: float) -> str:
-    """Three significant digits at most, none after the point from 100 on."""
+    """Format a number with at most three significant digits."""
     if math.isnan(value):
         return "–"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def figure(measured: Estimate) -> str:
-    """Mean and half the 95 % interval; no interval where every seed gave the same."""
+    """Format the mean and half the 95 % interval; without the interval if all seeds have the same value."""
     if math.isnan(measured.mean):
         return "–"
     if measured.half < 0.005 or math.isnan(measured.half):
@@ -48,7 +48,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def headline(cells: Cells, contenders: list[str]) -> str:
-    """The published table's shape: one row for each contender."""
+    """Return the first table, in the shape of the published one: one row for each contender."""
     present = [name for name in HEADLINE if any(key[0] == name for key in cells)]
     head = ["", *(f"{name} {SCENARIOS[name].title}: {' / '.join(HEADLINE[name])}" for name in present)]
     rows = [
@@ -67,7 +67,7 @@ def headline(cells: Cells, contenders: list[str]) -> str:
 
 
 def details(cells: Cells, scenario: str, contenders: list[str]) -> str:
-    """Every number of one scenario."""
+    """Return the table of all metrics of one scenario."""
     shown = [*SCENARIOS[scenario].shown]
     shown += [metric for metric in ("to failure", "doomed") if metric not in shown]
     head = ["", *(f"{metric}{UNITS.get(metric, '')}" for metric in shown), "seeds"]
@@ -84,7 +84,7 @@ def details(cells: Cells, scenario: str, contenders: list[str]) -> str:
 
 
 def goals(cells: Cells) -> str:
-    """The row "we want", figure by figure."""
+    """Return the table of our goals."""
     rows = []
     for goal in GOALS:
         if (goal.scenario, OURS) in cells:
@@ -103,7 +103,7 @@ def goals(cells: Cells) -> str:
 
 
 def against_published(cells: Cells) -> str:
-    """Our rows for the peers beside the published ones, with the reason where they differ."""
+    """Return the table of measured and published figures, with the reason where they differ."""
     rows = []
     for contender, scenarios in PUBLISHED.items():
         for scenario, figures in scenarios.items():
@@ -131,7 +131,7 @@ def against_published(cells: Cells) -> str:
 
 
 def versus_no_retry(cells: Cells) -> str:
-    """Ours and no retry, in every scenario and variation: never less success, never more duplicates."""
+    """Return the table of ours and no retry in every scenario and variation."""
     rows = []
     for name in [*SCENARIOS, *(scenario.name for scenario in variations())]:
         if (name, OURS) not in cells or (name, "no retry") not in cells:
@@ -149,7 +149,11 @@ def versus_no_retry(cells: Cells) -> str:
 
 
 def not_worse(ours: Cell, plain: Cell) -> bool:
-    """Seed by seed, because both met the same arrivals and dice: no loss beyond the interval of the differences."""
+    """
+    Return whether ours has no less success and no more duplicates, beyond the interval of the differences.
+
+    The comparison is seed by seed, because both had the same arrivals and random numbers.
+    """
     pairs = list(zip(ours.runs, plain.runs, strict=True))
     success = estimate([mine["success"] - theirs["success"] for mine, theirs in pairs])
     duplicates = estimate([mine["duplicates"] - theirs["duplicates"] for mine, theirs in pairs])
@@ -161,20 +165,20 @@ def configurations(contenders: list[str]) -> str:
 
 
 def document(cells: Cells, contenders: list[str], seeds: int) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [
         "# Recovery: results",
-        "Written by `python -m bench.recovery`; how it is measured is in [recovery-simulator.md](recovery-simulator.md).",
+        "Written by `python -m bench.recovery`; [recovery-simulator.md](recovery-simulator.md) describes the measurement.",
         f"Means over up to {seeds} seeds ± half a 95 % interval; the seeds used for tuning are not among them.",
         headline(cells, contenders),
-        "## What we want",
+        "## Goals",
         goals(cells),
-        "## How they are configured",
+        "## Configuration",
         configurations(contenders),
         "## Plots",
         "![Success against calls per success](images/recovery-success.png)",
         "![Goodput of the fleet over time](images/recovery-goodput.png)",
-        "## Every scenario",
+        "## Scenarios",
     ]
     for scenario in SCENARIOS:
         if any(key[0] == scenario for key in cells):

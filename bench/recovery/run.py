@@ -1,11 +1,11 @@
-"""One run: a scenario, a contender, a seed; what the clients saw and what the server knows."""
+"""One run of a scenario with a contender and a seed, and its record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from bench.recovery.baton import Strands, block_on
+from bench.recovery.blocking import BlockingThreads, block_on
 from bench.recovery.clock import VirtualLoop, run_virtual
 from bench.recovery.load import Arrival
 from bench.recovery.services import Service
@@ -15,12 +15,14 @@ CLIENT_TIMEOUT = 2.0
 
 
 class Process:
-    """What the operations of one client process share: a clock, a credential, the way to the service."""
+    """One client process. Its operations share the clock, the credential and the service."""
 
-    def __init__(self, loop: VirtualLoop, service: Service, strands: Strands, index: int, seed: int) -> None:
+    def __init__(
+        self, loop: VirtualLoop, service: Service, threads: BlockingThreads, index: int, seed: int
+    ) -> None:
         self.loop = loop
         self.service = service
-        self.strands = strands
+        self.threads = threads
         self.index = index
         self.seed = seed
         self.token = 0
@@ -29,13 +31,13 @@ class Process:
         return self.loop.now
 
     async def refresh(self) -> None:
-        """Fetch a new credential; every later call carries it."""
+        """Fetch a new credential. Every later call is sent with it."""
         await asyncio.sleep(self.service.refresh_seconds)
         self.token = self.service.refresh(self.loop.now)
 
 
 class Call:
-    """One logical operation, as the contender gets to see it."""
+    """One logical operation, as the contender gets it."""
 
     def __init__(self, process: Process, operation: int) -> None:
         self.process = process
@@ -45,7 +47,7 @@ class Call:
         self.sent = 0
 
     async def send(self, key: str | None = None) -> Response:
-        """Make one call. Raises LostError when no answer came within the client's time-out."""
+        """Make one call. Raises LostError if there is no answer within the client's time-out."""
         process = self.process
         now = process.loop.now
         self.sent += 1
@@ -57,7 +59,7 @@ class Call:
         return answer[1]
 
     def send_blocking(self, key: str | None = None) -> Response:
-        """The same, for blocking code."""
+        """Make one call from blocking code."""
         return block_on(lambda: self.send(key))
 
     async def refresh(self) -> None:
@@ -70,24 +72,22 @@ Perform = Callable[[Call], Awaitable[Response]]
 @dataclass(slots=True)
 class Contender:
     """
-    A way of getting operations through.
+    A library, or a way of retrying, that takes part in the comparison.
 
-    `client(process)` is called once for each client process and returns the coroutine function that carries out
-    one operation: it returns the last response, or raises.
+    `client(process)` is called once for each client process and returns the coroutine function that performs one
+    operation: it returns the last response, or raises.
     """
 
     name: str
-    note: str  # how it is configured, for the table of contenders
+    note: str  # the configuration, for the table of contenders
     client: Callable[[Process], Perform]
-    clocks: Callable[[VirtualLoop], AbstractContextManager[object]] = (
-        nullcontext  # what else has to show the time
-    )
-    heavy: bool = False  # milliseconds of Python per call: run on fewer seeds in the fleet scenario
+    clocks: Callable[[VirtualLoop], AbstractContextManager[object]] = nullcontext  # patches further clocks
+    heavy: bool = False  # takes milliseconds of CPU per call, so it gets fewer seeds in the fleet scenario
 
 
 @dataclass(slots=True)
 class Record:
-    """Everything a run left behind."""
+    """The record of one run."""
 
     service: Service
     arrivals: list[Arrival]
@@ -96,8 +96,8 @@ class Record:
 
 
 def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: int) -> Record:
-    """Let `contender` carry out an operation at every arrival, until the last one has ended."""
-    strands = Strands()
+    """Have `contender` perform an operation at every arrival, and return when the last one has ended."""
+    threads = BlockingThreads()
     record = Record(service, arrivals, [0.0] * len(arrivals), [False] * len(arrivals))
 
     async def operation(perform: Perform, call: Call) -> None:
@@ -110,7 +110,7 @@ def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: i
 
     async def main(loop: VirtualLoop) -> None:
         count = 1 + max((client for _, client in arrivals), default=0)
-        processes = [Process(loop, service, strands, index, seed) for index in range(count)]
+        processes = [Process(loop, service, threads, index, seed) for index in range(count)]
         performs = [contender.client(process) for process in processes]
         tasks = []
         for index, (at, client) in enumerate(arrivals):
@@ -128,5 +128,5 @@ def run(service: Service, arrivals: list[Arrival], contender: Contender, seed: i
             timed, seed=f"{contender.name}:{seed}", sleep=lambda s: block_on(lambda: asyncio.sleep(s))
         )
     finally:
-        strands.close()
+        threads.close()
     return record

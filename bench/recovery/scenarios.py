@@ -1,4 +1,4 @@
-"""The eight scenarios and their variations, as data."""
+"""The eight scenarios and their variations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from bench.recovery.services import Brownout, Expiry, Hostile, Invalid, Lossy, O
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A service and the load it gets."""
+    """A service and its load."""
 
     name: str
     title: str
@@ -91,7 +91,7 @@ def _vary(
 
 
 def variations() -> list[Scenario]:
-    """What scenarios.md asks for; nothing here was used for tuning except where NOTES.md says so."""
+    """Return the variations. NOTES.md lists those that were used for tuning."""
     found = [_vary("a", f"window {window} s", window=float(window)) for window in (5, 20, 60)]
     found += [_vary("b", f"outage {length} s", length=float(length)) for length in (5, 15, 60, 120)]
     found += [_vary("b", f"{share} % of calls take 1.5 s", long_share=share / 100) for share in (20, 50)]

@@ -1,14 +1,14 @@
 """
-The services a to g, and the truth they keep.
+The services a to g. They count what clients cannot see.
 
-A service answers at once with (when, response): the virtual time at which the answer reaches the client, or
-None for a request or answer that is lost. Waiting, and giving up waiting, is the client's business.
+A service returns (when, response) at once, where `when` is the virtual time at which the answer reaches the client, or
+None if the request or the answer is lost. The client waits, or gives up waiting.
 """
 
 import math
 from collections import Counter
 
-from bench.recovery.dice import draw
+from bench.recovery.draws import draw
 from bench.recovery.wire import Request, Response
 
 OK = Response(200)
@@ -20,7 +20,7 @@ Answer = tuple[float, Response] | None
 
 
 class Service:
-    """Counts every call, and answers 200 after `latency` unless a subclass knows better."""
+    """Counts every call, and answers 200 after `latency`; subclasses answer differently."""
 
     method = "GET"
     keyed = False  # whether the service honours idempotency keys
@@ -30,14 +30,14 @@ class Service:
         self.seed = seed
         self.latency = latency
         self.calls = 0  # calls that reached the server
-        self.doomed = 0  # of these, calls that could not have succeeded whatever happened
-        self.wasted = 0  # of these, repeats of an operation that had already been answered for good
-        self.commits: Counter[int] = Counter()  # times each operation took effect
-        self.token = 0  # generation of the credential that is valid now
+        self.doomed = 0  # of these, calls that could not succeed
+        self.wasted = 0  # of these, repeats of an operation that already had a final answer
+        self.commits: Counter[int] = Counter()  # how often each operation had its effect
+        self.token = 0  # the generation of the valid credential
         self.refreshes = 0
 
     def receive(self, now: float, request: Request) -> Answer:
-        """Take one call at `now`."""
+        """Handle one call at `now`."""
         self.calls += 1
         return self.answer(now, request)
 
@@ -48,17 +48,17 @@ class Service:
         return draw(self.seed, request.operation, request.number)
 
     def opportunity(self, now: float, operation: int) -> float | None:
-        """For the oracle: the earliest time at which a call is not doomed; None if it always is."""
+        """For the oracle: return the earliest time at which a call can succeed; None if it never can."""
         return now
 
     def refresh(self, now: float) -> int:
-        """Hand out a valid credential."""
+        """Return a valid credential."""
         self.refreshes += 1
         return self.token
 
     @property
     def duplicates(self) -> int:
-        """Commits beyond the first of one operation."""
+        """The number of commits beyond the first of each operation."""
         return sum(count - 1 for count in self.commits.values())
 
 
@@ -105,7 +105,7 @@ class Outage(Service):
         super().__init__(seed, **options)
         self.start = start
         self.end = start + length
-        self.long_share = long_share  # in a variation some calls take longer by nature
+        self.long_share = long_share  # in a variation, some calls take longer
         self.long_latency = long_latency
 
     def answer(self, now: float, request: Request) -> Answer:
@@ -130,7 +130,7 @@ class Brownout(Service):
 
 
 class Invalid(Service):
-    """d: a share of the operations is invalid for ever (422); the others fail now and then (503)."""
+    """d: a share of the operations is always invalid (422); the others fail with a probability (503)."""
 
     def __init__(self, seed: int = 0, *, invalid: float = 0.2, share: float = 0.05, **options: float) -> None:
         super().__init__(seed, **options)
@@ -152,7 +152,7 @@ class Invalid(Service):
 
 
 class Expiry(Service):
-    """e: the credential dies at `death`; 401 until somebody fetches a new one, which takes `refresh_seconds`."""
+    """e: the credential expires at `death`; 401 until the client fetches a new one, which takes `refresh_seconds`."""
 
     refresh_seconds = 0.2
 
@@ -185,7 +185,7 @@ class Lossy(Service):
 
     def answer(self, now: float, request: Request) -> Answer:
         chance = self.chance(request)
-        if chance < self.loss:  # lost on the way in: nothing happened
+        if chance < self.loss:  # the request is lost: there is no effect
             return None
         if chance < 2 * self.loss:
             return now + self.latency, UNAVAILABLE
@@ -197,7 +197,7 @@ class Lossy(Service):
 
 
 class Hostile(Service):
-    """g: 429 with an hour of Retry-After, for ever."""
+    """g: always 429 with a Retry-After of one hour."""
 
     def __init__(self, seed: int = 0, *, hint: int = 3600, **options: float) -> None:
         super().__init__(seed, **options)

@@ -1,21 +1,21 @@
-"""What travels between a simulated client and a simulated service."""
+"""The requests and responses between a simulated client and a simulated service."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call as the server sees it."""
+    """One call, as the server receives it."""
 
-    operation: int  # which logical operation it belongs to
-    number: int  # the how-manieth call of that operation, from 1
+    operation: int  # the logical operation it belongs to
+    number: int  # the number of the call within that operation, from 1
     key: str | None = None  # idempotency key, if the client sent one
     token: int = 0  # generation of the credential it was sent with
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer. Everything below 400 is a success."""
+    """An answer. Every status below 400 is a success."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class LostError(TimeoutError):
 
 
 class RefusedError(Exception):
-    """What a client that turns bad answers into exceptions raises; `status` and `headers` as received."""
+    """Raised by clients that turn failed responses into exceptions; with the received `status` and `headers`."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(f"HTTP {response.status}")

@@ -108,7 +108,7 @@ class FakeClock:
         await self._pass(self._begin(seconds), lambda: False)
 
     async def _apark(self, waiter: TaskWaiter, seconds: float) -> None:
-        await self._pass(self._begin(seconds), waiter.future.done)
+        await self._pass(self._begin(seconds), waiter.event.is_set)
 
     async def _pass(self, target: float, woken: Callable[[], bool]) -> None:
         """Let the other tasks act; then, if nobody waits for an earlier moment, it is that moment."""

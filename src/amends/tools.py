@@ -1,13 +1,14 @@
 """
-A tool's failure as a model should read it, for any agent framework.
+The text that a model gets when a tool fails, for any agent framework.
 
     from amends.tools import failure_text, reporting
 
     @reporting
     def book(day: str) -> str: ...
 
-`failure_text` gives the text of one failure; `reporting` is a tool that answers with it instead of raising. Both say what
-`amends.for_llm` says: our facts outside the fence, the failing side's words inside, nothing of a foreign exception.
+`failure_text` returns the text of one failure. `reporting` decorates a tool so that it returns this text instead of
+raising. The text is that of `amends.for_llm`: facts outside the fence, the failing side's message inside it, and no text
+of exceptions of other libraries.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ P = ParamSpec("P")
 
 def failure_text(failure: BaseException | Fault) -> str:
     """
-    What a model may read about a failure: what to do, whether it may have happened, and what was tried already.
+    Return what a model may read about a failure: what to do, whether the call may have had its effect, what was tried.
 
     >>> print(failure_text(ConnectionRefusedError("db.internal:5432")).splitlines()[0][:60])
     The call failed with code "SERVICE_UNAVAILABLE". Recovery: t
@@ -41,12 +42,12 @@ def failure_text(failure: BaseException | Fault) -> str:
     if isinstance(failure, Fault):
         return for_llm(failure)
     text = for_llm(from_exception(failure))
-    tried = _tried(failure)
+    tried = _attempts_text(failure)
     return f"{tried}\n{text}" if tried else text
 
 
-def _tried(failure: BaseException) -> str:
-    """What recovery did already, so that a model does not do it again; in our words alone."""
+def _attempts_text(failure: BaseException) -> str:
+    """Return a sentence about the calls that recovery made, so that the model does not repeat them; "" without any."""
     if not isinstance(failure, FaultError) or failure.decision is None or not failure.history:
         return ""
     times = len(failure.history)
@@ -56,9 +57,10 @@ def _tried(failure: BaseException) -> str:
 
 def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
     """
-    The same tool, plain or async; a failure is its answer. What nobody expected goes to the log.
+    Decorate a tool, plain or async, so that it returns the text of a failure instead of raising it.
 
-    Cancellation and its like pass through.
+    Exceptions that are no FaultError are logged with their traceback. Cancellation and other exceptions that are no
+    Exception pass through.
     """
     if inspect.iscoroutinefunction(function):
 
@@ -66,8 +68,8 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
         async def tool(*args: P.args, **kwargs: P.kwargs) -> Any:
             try:
                 return await function(*args, **kwargs)
-            except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
-                return answered(exc, function.__name__)
+            except Exception as exc:  # noqa: BLE001 - the model gets a text for every kind of failure
+                return log_and_describe(exc, function.__name__)
 
         return tool
 
@@ -76,13 +78,13 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
         try:
             return function(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001
-            return answered(exc, function.__name__)
+            return log_and_describe(exc, function.__name__)
 
     return plain
 
 
-def answered(exc: Exception, name: str) -> str:
-    """The text, after the log has what the model does not."""
+def log_and_describe(exc: Exception, name: str) -> str:
+    """Log the failure of the tool `name`, and return its text. The log has details that the model does not get."""
     if isinstance(exc, FaultError):
         LOG.info("tool %s failed with %s", name, exc.fault.code)
     else:

@@ -5,7 +5,7 @@ import random
 import time
 
 import pytest
-from bench.recovery.baton import Strands, block_on
+from bench.recovery.blocking import BlockingThreads, block_on
 from bench.recovery.clock import EPOCH, run_virtual
 
 
@@ -47,7 +47,7 @@ def test_blocking_code_sleeps_in_virtual_time_side_by_side():
     """Threads interleave by virtual time, one at a time, with results and exceptions passed on."""
 
     async def main(loop):
-        strands, seen = Strands(), []
+        threads, seen = BlockingThreads(), []
 
         def job(name, seconds):
             for _ in range(2):
@@ -58,9 +58,9 @@ def test_blocking_code_sleeps_in_virtual_time_side_by_side():
             return name
 
         results = await asyncio.gather(
-            strands.run(lambda: job("a", 3)), strands.run(lambda: job("b", 2)), return_exceptions=True
+            threads.run(lambda: job("a", 3)), threads.run(lambda: job("b", 2)), return_exceptions=True
         )
-        strands.close()
+        threads.close()
         return seen, results
 
     seen, (a, b) = virtually(main)

@@ -1,7 +1,7 @@
 """Each service's arithmetic, against cases computed by hand."""
 
 import pytest
-from bench.recovery.dice import draw
+from bench.recovery.draws import draw
 from bench.recovery.overload import Overload
 from bench.recovery.services import Brownout, Expiry, Hostile, Invalid, Lossy, Outage, Window
 from bench.recovery.wire import Request

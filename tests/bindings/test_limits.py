@@ -1,4 +1,4 @@
-"""Rate limits: the fields on every response, and a refusal that says how long."""
+"""Tests of the rate limits: the fields on every response, and the wait of a refusal."""
 
 import httpx2
 import pytest
@@ -23,8 +23,8 @@ def client(limited, **options):
     return httpx2.AsyncClient(transport=transport, base_url="http://shop.example")
 
 
-async def test_every_response_says_what_is_left():
-    """Current field names; successes, failures and refusals alike; only limited routes."""
+async def test_every_response_has_the_fields():
+    """Successes, failures and refusals have them, and only on limited routes."""
     limited = Limited(Problems(app), "2/minute", name="orders", route=lambda scope: scope["path"] != "/free")
     async with client(limited) as session:
         first, second, third = [await session.get(path) for path in ("/", "/fails", "/")]
@@ -39,8 +39,8 @@ async def test_every_response_says_what_is_left():
         assert "ratelimit" not in (await session.get("/free")).headers
 
 
-async def test_callers_are_counted_apart():
-    """Other credentials, another count."""
+async def test_callers_are_counted_separately():
+    """Other credentials have a count of their own."""
     limited = Limited(Problems(app), "1/minute")
     async with client(limited) as session:
         assert (await session.get("/", headers={"authorization": "a"})).status_code == 200
@@ -48,20 +48,20 @@ async def test_callers_are_counted_apart():
         assert (await session.get("/", headers={"authorization": "a"})).status_code == 429
 
 
-async def test_a_client_that_listens_is_never_refused_twice():
-    """P3, P9: the wait that is told is enough."""
+async def test_the_wait_is_long_enough():
+    """P3, P9: a client that waits as it is asked is not refused again."""
     limited = Limited(Problems(app), "2/second")
     statuses = []
 
-    async def counted(scope, receive, send):
-        async def sent(message):
+    async def counting(scope, receive, send):
+        async def count_status(message):
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
             await send(message)
 
-        await limited(scope, receive, sent)
+        await limited(scope, receive, count_status)
 
-    async with client(counted, keys=True) as session:
+    async with client(counting, keys=True) as session:
         for _ in range(5):
             assert (await session.get("/")).status_code == 200
     assert statuses.count(200) == 5

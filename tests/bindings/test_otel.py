@@ -1,4 +1,4 @@
-"""Recovery seen through a real OpenTelemetry SDK."""
+"""Tests of the OpenTelemetry binding with the real SDK."""
 
 import runpy
 import sys
@@ -21,7 +21,7 @@ READ = Operation(name="read", read_only=True)
 
 @pytest.fixture
 def telemetry(monkeypatch):
-    """Providers of this test alone, set after `instrument` as an application may do."""
+    """Set providers for this test only, after `instrument`, as an application may do."""
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     otel._instruments.cache_clear()
     otel.instrument()
@@ -37,8 +37,8 @@ def telemetry(monkeypatch):
     otel._instruments.cache_clear()
 
 
-def numbers(reader):
-    """Metric data points by name."""
+def data_points(reader):
+    """Return the metric data points by name."""
     found = {}
     for resource in reader.get_metrics_data().resource_metrics:
         for scope in resource.scope_metrics:
@@ -48,7 +48,7 @@ def numbers(reader):
 
 
 def test_a_recovered_operation_has_its_spans(telemetry):
-    """One for the wait, one for the whole, in names and codes."""
+    """One span covers the wait, one the whole operation; both have names and codes only."""
     exporter, reader = telemetry
     recover(Script(RateLimitedError("s3cret", retry_after=1.5), "x"), "s3cret", operation=READ)
     wait, whole = exporter.get_finished_spans()
@@ -57,15 +57,15 @@ def test_a_recovered_operation_has_its_spans(telemetry):
     assert whole.attributes["amends.outcome"] == "recovered"
     assert whole.end_time - whole.start_time >= 1.5e9
     assert "error" not in whole.attributes
-    found = numbers(reader)
+    found = data_points(reader)
     assert sum(point.value for point in found["amends.recovery.attempts"]) == 2
     assert found["amends.recovery.waits"][0].sum == 1.5
     assert "s3cret" not in wait.to_json() + whole.to_json()
 
 
 @pytest.mark.parametrize(("code", "recoverable"), [("PERMISSION_DENIED", False), ("NOT_FOUND", True)])
-def test_giving_up_carries_the_attributes_of_s3(telemetry, code, recoverable):
-    """T10: error, error.code, error.message, error.recoverable; on our span and on the one around it."""
+def test_giving_up_sets_the_error_attributes(telemetry, code, recoverable):
+    """T10: error, error.code, error.message, error.recoverable; on our span and on the current one."""
     exporter, reader = telemetry
     with trace.get_tracer("test").start_as_current_span("request"), pytest.raises(FaultError):
         recover(Script(Fault(code=code, message="s3cret")), operation=READ)
@@ -76,19 +76,19 @@ def test_giving_up_carries_the_attributes_of_s3(telemetry, code, recoverable):
         assert span.attributes["error.recoverable"] is recoverable
         assert "s3cret" not in span.attributes["error.message"]
     assert not whole.status.is_ok
-    (point,) = numbers(reader)["amends.recovery.give_ups"]
+    (point,) = data_points(reader)["amends.recovery.give_ups"]
     assert point.attributes["amends.reason"] in {"terminal", "correctable"}
 
 
 def test_other_events_make_no_spans(telemetry):
-    """Hooks in between are part of the operation's span."""
+    """Hooks that run between calls are part of the operation's span."""
     exporter, _ = telemetry
     recover(Script(Fault(code="UNAUTHENTICATED"), "x"), refresh=lambda: None)
     assert [span.name for span in exporter.get_finished_spans()] == ["amends.wait", "amends.recover"]
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    """With the line that installs it."""
+    """The error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ImportError, match=r"amends\[otel\]"):
         runpy.run_path(otel.__file__)

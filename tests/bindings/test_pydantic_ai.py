@@ -1,4 +1,6 @@
-"""Failed tools in pydantic-ai, with its own test models: the model reads what it can act on, and the run goes on."""
+"""
+Tests of the pydantic-ai binding with its own test models: the model gets a text it can act on, and the run goes on.
+"""
 
 import pytest
 from pydantic_ai import Agent, ModelRetry, RunContext
@@ -21,7 +23,7 @@ from tests.foreign.test_leaks import POISONS, poisoned
 
 
 def agent_with(work, *, model=None, **options):
-    """An agent with one tool that does `work`."""
+    """Return an agent with one tool that calls `work`."""
     agent = Agent(model or TestModel(), capabilities=[Failures()], **options)
 
     @agent.tool_plain
@@ -38,8 +40,8 @@ def raises(error):
     return work
 
 
-def returns(result):
-    """The tool results of a run, as (outcome, what the model reads)."""
+def tool_returns(result):
+    """Return the tool results of a run as (outcome, text for the model)."""
     return [
         (part.outcome, part.content)
         for message in result.all_messages()
@@ -48,8 +50,8 @@ def returns(result):
     ]
 
 
-async def test_a_bare_exception_ends_the_run_without_us():
-    """What this is against: one broken tool, and the whole run is gone."""
+async def test_without_the_capability_an_exception_ends_the_run():
+    """This is the behaviour that the binding replaces."""
     agent = Agent(TestModel())
     agent.tool_plain(raises(ValueError("hunter2")), name="book")
     with pytest.raises(ValueError, match="hunter2"):
@@ -57,17 +59,17 @@ async def test_a_bare_exception_ends_the_run_without_us():
 
 
 async def test_a_typed_error_reaches_the_model_as_text():
-    """A tool result that failed; the run goes on to its answer."""
+    """The tool result is a failed one, and the run goes on to its output."""
     error = RateLimitedError("Slow down", retry_after=5)
     result = await agent_with(raises(error)).run("hi")
-    assert returns(result) == [("failed", failure_text(error))]
+    assert tool_returns(result) == [("failed", failure_text(error))]
     assert result.output
 
 
-async def test_a_foreign_exception_shows_nothing_of_itself(caplog):
-    """It is in the log, with its tool."""
+async def test_the_text_of_a_foreign_exception_is_not_shown(caplog):
+    """It is logged, with the name of the tool."""
     result = await agent_with(raises(OSError("db-7.acme.internal"))).run("hi")
-    ((outcome, text),) = returns(result)
+    ((outcome, text),) = tool_returns(result)
     assert outcome == "failed"
     assert "acme" not in text
     (record,) = [each for each in caplog.records if each.name == "amends.tools"]
@@ -75,8 +77,8 @@ async def test_a_foreign_exception_shows_nothing_of_itself(caplog):
     assert "book" in record.getMessage()
 
 
-async def test_poisoned_exceptions_show_nothing():
-    """Whatever a text can be in."""
+async def test_poisoned_exceptions_are_not_shown():
+    """No attribute of them reaches the model."""
     current = []
     agent = agent_with(lambda day: raises(current[-1])(day))
     for number in range(60):
@@ -85,8 +87,8 @@ async def test_poisoned_exceptions_show_nothing():
         assert "acme" not in str((await agent.run("hi")).all_messages())
 
 
-async def test_a_request_that_has_to_change_is_a_retry_the_model_can_win():
-    """Correctable is pydantic-ai's own retry: the model reads where and what, and sends another day."""
+async def test_a_correctable_failure_is_a_retry():
+    """The model gets the field and the suggestion, and sends another request."""
     seen = []
 
     def model(messages, info):
@@ -110,18 +112,20 @@ async def test_a_request_that_has_to_change_is_a_retry_the_model_can_win():
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-async def test_retries_that_are_spent_do_not_end_the_run(retries):
-    """One too many would raise UnexpectedModelBehavior: the last is a failed result instead."""
+async def test_spent_retries_do_not_end_the_run(retries):
+    """The last failure is a failed result; a ModelRetry would raise UnexpectedModelBehavior."""
     agent = agent_with(raises(ValidationError("No such day")), retries=retries)
-    assert [outcome for outcome, _ in returns(await agent.run("hi"))] == ["retried"] * retries + ["failed"]
+    assert [outcome for outcome, _ in tool_returns(await agent.run("hi"))] == ["retried"] * retries + [
+        "failed"
+    ]
     with pytest.raises(UnexpectedModelBehavior):
         bare = Agent(TestModel(), retries=retries)
         bare.tool_plain(raises(ModelRetry("No such day")), name="book")
         await bare.run("hi")
 
 
-async def test_tools_of_toolsets_and_async_tools_too():
-    """Whatever kind of tool: they all go the same way."""
+async def test_tools_of_toolsets_and_async_tools():
+    """All kinds of tools are covered."""
     toolset = FunctionToolset()
 
     @toolset.tool
@@ -129,7 +133,7 @@ async def test_tools_of_toolsets_and_async_tools_too():
         raise ServiceUnavailableError("Closed")
 
     agent = Agent(TestModel(), toolsets=[toolset], capabilities=[Failures()])
-    ((outcome, text),) = returns(await agent.run("hi"))
+    ((outcome, text),) = tool_returns(await agent.run("hi"))
     assert (outcome, "SERVICE_UNAVAILABLE" in text) == ("failed", True)
     async with agent.run_stream("hi") as streamed:
         await streamed.get_output()
@@ -137,16 +141,16 @@ async def test_tools_of_toolsets_and_async_tools_too():
 
 
 async def test_an_agent_as_a_tool_fails_like_any_other():
-    """The model inside was rate limited: the one outside reads so, and not the provider's body."""
+    """The inner model was rate limited; the outer one does not get the provider's body."""
     error = ModelHTTPError(429, "inner", {"error": "acme is over quota"})
-    ((outcome, text),) = returns(await agent_with(raises(error)).run("hi"))
+    ((outcome, text),) = tool_returns(await agent_with(raises(error)).run("hi"))
     assert outcome == "failed"
     assert "acme" not in text
 
 
 @pytest.mark.parametrize("error", [UserError("wrong"), UsageLimitExceeded("enough")])
-async def test_what_is_for_whoever_runs_the_agent_is_not_for_its_model(error):
-    """The framework's own limits and mistakes end the run, as ever."""
+async def test_exceptions_of_the_framework_end_the_run(error):
+    """Usage limits and user errors are for the program that runs the agent."""
     with pytest.raises(type(error)):
         await agent_with(raises(error)).run("hi")
 
@@ -154,8 +158,8 @@ async def test_what_is_for_whoever_runs_the_agent_is_not_for_its_model(error):
 @pytest.mark.parametrize(
     ("error", "outcome"), [(ModelRetry("again"), "retried"), (ToolFailed("no"), "failed")]
 )
-async def test_what_a_tool_says_in_the_frameworks_own_words_stays(error, outcome):
-    """Its author meant the model to read it."""
+async def test_exceptions_of_the_framework_for_the_model_are_kept(error, outcome):
+    """The tool's author meant ModelRetry and ToolFailed for the model."""
     current = [error]
 
     def work(day):
@@ -163,6 +167,6 @@ async def test_what_a_tool_says_in_the_frameworks_own_words_stays(error, outcome
             raise current.pop()
         return "fine"
 
-    said = returns(await agent_with(work).run("hi"))
-    assert said[0][0] == outcome
-    assert error.message in said[0][1]
+    results = tool_returns(await agent_with(work).run("hi"))
+    assert results[0][0] == outcome
+    assert error.message in results[0][1]

@@ -1,4 +1,4 @@
-"""Recovery in structlog, with its own capture."""
+"""Tests of the structlog binding."""
 
 import runpy
 import sys
@@ -14,7 +14,7 @@ from amends.testing import FakeClock, Script
 
 @pytest.fixture
 def records():
-    """What structlog got, whatever somebody else has configured in this process."""
+    """Capture structlog's records with its default configuration, and restore the configuration afterwards."""
     before = structlog.get_config()
     structlog.reset_defaults()
     binding.install()
@@ -25,7 +25,7 @@ def records():
 
 
 def test_one_record_per_event(records):
-    """T11: level and error {code, message}, the message being what the code means."""
+    """T11: level and error {code, message}; the message is the meaning of the code."""
     recover(Script(RateLimitedError("s3cret", retry_after=1.5), 1), operation=Operation(name="read"))
     assert [record["event"] for record in records] == ["retry", "recovered"]
     first = records[0]
@@ -34,7 +34,7 @@ def test_one_record_per_event(records):
 
 
 def test_giving_up_is_a_warning(records):
-    """And has no delay."""
+    """The record has no delay."""
     with pytest.raises(FaultError):
         recover(Script(Fault(code="NOT_FOUND")))
     assert records[-1]["log_level"] == "warning"
@@ -42,7 +42,7 @@ def test_giving_up_is_a_warning(records):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    """It has no extra, so it is named itself."""
+    """structlog has no extra, so the error names the package."""
     monkeypatch.setitem(sys.modules, "structlog", None)
     with pytest.raises(ImportError, match="pip install structlog"):
         runpy.run_path(binding.__file__)

@@ -1,4 +1,4 @@
-"""Failures passed on and translated (A18)."""
+"""Tests of `relay`, `gather` and `relaying` (A18)."""
 
 import pytest
 
@@ -31,17 +31,17 @@ def problem(code, **more):
 
 
 @pytest.mark.parametrize("recovery", ["correctable", "transient", "terminal", "someday"])
-def test_a_conformant_error_passes_byte_for_byte_in_meaning(recovery):
-    """Nothing is stripped and nothing added: recovery, wait, details, and members nobody here knows."""
-    said = {**SELLER, "recovery": recovery}
-    error = relay(extract(result(said)))
-    assert encode(error.fault, "adcp") == said
+def test_a_conformant_error_passes_unchanged(recovery):
+    """Recovery, wait, details and unknown members are kept, and nothing is added."""
+    document = {**SELLER, "recovery": recovery}
+    error = relay(extract(result(document)))
+    assert encode(error.fault, "adcp") == document
     again = relay(error)
-    assert encode(again.fault, "adcp") == said
+    assert encode(again.fault, "adcp") == document
 
 
-def test_rules_are_data_and_yours_come_first():
-    """A creative that an upstream's review refused is our caller's to mend, if we say so."""
+def test_own_rules_come_before_the_defaults():
+    """A creative that an upstream's review refused can be corrected by our caller, with `caller_can_fix`."""
     mine = Rule(
         code="CREATIVE_REJECTED",
         codes=frozenset({"AD_REFUSED"}),
@@ -50,14 +50,14 @@ def test_rules_are_data_and_yours_come_first():
         message="The creative was not accepted",
     )
     refused = problem("AD_REFUSED", suggestions=["Use another picture"])
-    told = relay(refused, rules=(mine, *RULES), caller_can_fix=True).fault
-    assert (told.code, told.recovery, told.message) == (
+    fault = relay(refused, rules=(mine, *RULES), caller_can_fix=True).fault
+    assert (fault.code, fault.recovery, fault.message) == (
         "CREATIVE_REJECTED",
         Recovery.CORRECTABLE,
         "The creative was not accepted",
     )
-    assert told.suggestions == ("Use another picture",)
-    # Without the caller's part in it, and for anything else, the rules of S4 hold.
+    assert fault.suggestions == ("Use another picture",)
+    # Without `caller_can_fix`, and for other codes, AdCP's rules apply.
     assert relay(refused, rules=(mine, *RULES)).code == "SERVICE_UNAVAILABLE"
     other = Fault(code="AD_REFUSED", vocabulary="cli", recovery="correctable")
     assert relay(other, rules=(mine, *RULES), caller_can_fix=True).code == "VALIDATION_ERROR"
@@ -65,8 +65,8 @@ def test_rules_are_data_and_yours_come_first():
     assert relay({"status": 429, "headers": {}}, rules=(mine, *RULES)).fault.retry_after == 10
 
 
-def test_what_a_rule_can_ask_for_and_say():
-    """Statuses, everyday words, recovery classes; another recovery, another wait."""
+def test_conditions_and_results_of_a_rule():
+    """Statuses, everyday codes and recovery classes; another recovery, another wait."""
     closed = Rule(code="SERVICE_UNAVAILABLE", statuses=frozenset({410}), recovery=Recovery.TERMINAL)
     slow = Rule(code="SERVICE_UNAVAILABLE", everyday=frozenset({"TIMEOUT"}), wait=60)
     nothing = Rule(
@@ -77,33 +77,33 @@ def test_what_a_rule_can_ask_for_and_say():
     assert (gone.recovery, gone.actor.value) == (Recovery.TERMINAL, "operator")
     assert relay(TimeoutError(), rules=rules).fault.retry_after == 60
     assert relay(Fault(code="PERMISSION_DENIED"), rules=rules).code == "CONFLICT"
-    # A table without a last row still has an answer.
+    # A failure that no rule fits is SERVICE_UNAVAILABLE.
     assert relay(ValueError(), rules=rules).code == "SERVICE_UNAVAILABLE"
     with pytest.raises(ValueError, match="NOT_A_CODE"):
         Rule(code="NOT_A_CODE")
 
 
-def test_a_trace_is_kept_and_nothing_that_only_looks_like_one():
-    """Of what is translated only the id goes along, where it is one."""
+def test_a_valid_trace_id_is_kept():
+    """An invalid one is left out of a translated error."""
     trace = "0af7651916cd43dd8448eb211c80319c"
     assert relay({"status": 503, "headers": {}, "body": {"trace_id": trace}}).fault.trace_id == trace
     for odd in ("acme", "0" * 32, 7, trace + "\n"):
         assert relay({"status": 503, "headers": {}, "body": {"trace_id": odd}}).fault.trace_id is None
 
 
-def test_several_upstreams_are_one_failure_with_all_of_them_in_it():
-    """Each with its own code and recovery; what is correctable only if none is for a human."""
-    told = gather([TimeoutError("acme"), result(SELLER), {"status": 429, "headers": {}}]).fault
-    assert [part.code for part in told.errors] == ["SERVICE_UNAVAILABLE", "X_ACME_FLOOR", "RATE_LIMITED"]
-    assert encode(told.errors[1], "adcp") == SELLER
-    assert told.executed is Executed.MAYBE
+def test_gather_combines_several_failures():
+    """Each part has its own code and recovery."""
+    fault = gather([TimeoutError("acme"), result(SELLER), {"status": 429, "headers": {}}]).fault
+    assert [part.code for part in fault.errors] == ["SERVICE_UNAVAILABLE", "X_ACME_FLOOR", "RATE_LIMITED"]
+    assert encode(fault.errors[1], "adcp") == SELLER
+    assert fault.executed is Executed.MAYBE
     assert gather([{"status": 429, "headers": {}}]).fault.errors == ()
     with pytest.raises(ValueError, match="at least one"):
         gather([])
 
 
 def test_the_exception_is_kept_as_the_cause():
-    """For the log of whoever passes it on."""
+    """The log of the relaying server needs it."""
     cause = ConnectionResetError("acme")
     error = relay(cause)
     assert isinstance(error, FaultError)
@@ -111,12 +111,12 @@ def test_the_exception_is_kept_as_the_cause():
     assert "acme" not in str(error)
 
 
-def test_what_a_guarded_server_says():
-    """Errors raised on purpose are said as they are; everything else goes by the rules."""
+def test_relaying_translates_foreign_exceptions_only():
+    """A FaultError that a handler raised keeps its fault; the rules decide about everything else."""
     busy = relaying(rules=(Rule(code="CONFLICT", everyday=frozenset({"TIMEOUT"})), *RULES))
     assert busy(RateLimitedError(retry_after=3)).retry_after == 3
     assert busy(NotFoundError("No such order")).code == "REFERENCE_NOT_FOUND"
     assert busy(TimeoutError("acme")).code == "CONFLICT"
     assert busy(relay(extract(result(SELLER)))).code == "X_ACME_FLOOR"
-    heard = FaultError.from_fault(extract({"status": 422, "headers": {}, "body": {"title": "acme"}}))
-    assert busy(heard).code == "SERVICE_UNAVAILABLE"
+    received = FaultError.from_fault(extract({"status": 422, "headers": {}, "body": {"title": "acme"}}))
+    assert busy(received).code == "SERVICE_UNAVAILABLE"

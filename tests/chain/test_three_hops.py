@@ -1,4 +1,6 @@
-"""Buyer, orchestrator, seller: real servers on the loopback, MCP and A2A mixed, plain SDKs at the far ends."""
+"""
+Tests with buyer, orchestrator and seller: real servers on the loopback, MCP and A2A mixed, plain SDKs at both ends.
+"""
 
 import asyncio
 import json
@@ -41,7 +43,7 @@ def quiet():
 
 
 def sell(kind):
-    """What a seller does about an order."""
+    """Handle an order as a seller: raise, or return "sold"."""
     if kind == "budget":
         raise BudgetTooLowError(
             "Raise it", field="budget", suggestions=["Ask for more"], details=BUDGET["details"]
@@ -74,7 +76,7 @@ def a2a_seller(seen):
 
 
 def mcp_orchestrator(order):
-    """An orchestrator that buyers reach by MCP; `order(kind, hop)` reaches the seller."""
+    """Return an orchestrator that buyers call by MCP; `order(kind, hop)` calls the seller."""
     server = MCPServer("orchestrator")
 
     @server.tool()
@@ -100,7 +102,7 @@ async def by_mcp(url, kind, hop):
 
 
 async def test_mcp_then_a2a():
-    """Buyer → MCP → orchestrator → A2A → seller: the seller's error arrives as the seller said it."""
+    """Buyer → MCP → orchestrator → A2A → seller: the seller's error arrives unchanged."""
     seen = []
     with agent_server(a2a_seller(seen), wrap=a2a.guard) as seller:
         orchestrator = mcp_orchestrator(lambda kind, hop: by_a2a(seller, kind, hop))
@@ -118,7 +120,7 @@ async def test_mcp_then_a2a():
 
 
 async def test_a2a_then_mcp():
-    """Buyer → A2A → orchestrator → MCP → seller; one trace id at both ends of what crashed."""
+    """Buyer → A2A → orchestrator → MCP → seller; a crash has the same trace id at both ends."""
     seen = []
 
     with serve(mcp_seller(seen).streamable_http_app(), lifespan="on") as seller:
@@ -153,8 +155,8 @@ async def test_a2a_then_mcp():
     assert [meta[HOPS] for meta in seen] == [1, 1, 1]
 
 
-async def test_sellers_that_are_not_there_and_several_at_once():
-    """A dead seller is unavailable to the buyer, not an unknown tool; two failures are told as one with both in it."""
+async def test_an_unreachable_seller_and_several_sellers():
+    """An unreachable seller is unavailable, not an unknown tool; two failures arrive as one with both parts."""
     seen = []
     with serve(mcp_seller(seen).streamable_http_app(), lifespan="on") as alive:
         pass
@@ -187,8 +189,8 @@ async def test_sellers_that_are_not_there_and_several_at_once():
                 assert caught.value.fault.errors[0].details == BUDGET["details"]
 
 
-async def test_agents_that_call_each_other_stop():
-    """A circle ends after a bounded number of hops, and the caller hears that no waiting helps."""
+async def test_a_loop_of_agents_ends():
+    """It ends after MAX_HOPS, and the caller's error is terminal."""
     calls = []
 
     async def order(kind, hop):

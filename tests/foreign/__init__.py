@@ -1,1 +1,1 @@
-"""Other libraries' failures, really failing wherever the library is installed."""
+"""Tests of the faults of other libraries' failures. Installed libraries really fail."""

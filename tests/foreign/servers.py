@@ -1,4 +1,4 @@
-"""Servers on the loopback that fail in exactly one way each."""
+"""Servers on the loopback, each of which fails in one way."""
 
 import socket
 import ssl
@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 @contextmanager
 def serving(behave: Behaviour) -> Iterator[int]:
-    """A port whose every connection behaves in the given way, each in a thread of its own."""
+    """Yield a port. Each connection to it is handled by `behave` in a thread of its own."""
     listener = socket.create_server((HOST, 0))
     threads: list[threading.Thread] = []
     held: list[socket.socket] = []
@@ -38,7 +38,7 @@ def serving(behave: Behaviour) -> Iterator[int]:
     try:
         yield listener.getsockname()[1]
     finally:
-        # Closing alone does not wake an accept.
+        # Closing the socket does not end a blocked accept.
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -51,15 +51,15 @@ def serving(behave: Behaviour) -> Iterator[int]:
 
 @contextmanager
 def refused() -> Iterator[int]:
-    """A port that nobody listens on, and that nobody else is given meanwhile."""
+    """Yield a port on which nothing listens, and which no other process gets meanwhile."""
     with socket.socket() as holder:
         holder.bind((HOST, 0))
         yield holder.getsockname()[1]
 
 
 @contextmanager
-def deaf() -> Iterator[int]:
-    """A port whose queue of connections is full: the handshake of a further one is never answered."""
+def unresponsive() -> Iterator[int]:
+    """Yield a port with a full backlog: the handshake of a further connection is never answered."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind((HOST, 0))
@@ -71,8 +71,8 @@ def deaf() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def request_of(connection: socket.socket) -> bytes:
-    """What a client sends, up to the end of its headers."""
+def read_request(connection: socket.socket) -> bytes:
+    """Return what a client sends, up to the end of its headers."""
     read = b""
     while b"\r\n\r\n" not in read:
         more = connection.recv(65536)
@@ -83,48 +83,48 @@ def request_of(connection: socket.socket) -> bytes:
 
 
 def answering(status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> Behaviour:
-    """A whole HTTP answer."""
+    """Return a behaviour that sends a complete HTTP response."""
     lines = {"Content-Length": str(len(body)), "Connection": "close", **(headers or {})}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
 
     def behave(connection: socket.socket) -> None:
-        request_of(connection)
+        read_request(connection)
         connection.sendall(f"HTTP/1.1 {status} Status\r\n{head}\r\n".encode() + body)
 
     return behave
 
 
 def hanging(connection: socket.socket) -> None:
-    """Reads the request, and never answers."""
+    """Read the request and never answer."""
     while connection.recv(65536):
         pass
 
 
 def closing(connection: socket.socket) -> None:
-    """Reads the request, and hangs up politely."""
-    request_of(connection)
+    """Read the request and close the connection."""
+    read_request(connection)
 
 
 def resetting(connection: socket.socket) -> None:
-    """Reads the request, and breaks the connection."""
-    request_of(connection)
+    """Read the request and reset the connection."""
+    read_request(connection)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def babbling(connection: socket.socket) -> None:
-    """Answers something that is not HTTP, and no TLS either."""
+def not_speaking_http(connection: socket.socket) -> None:
+    """Answer with bytes that are neither HTTP nor TLS."""
     connection.recv(65536)
     connection.sendall(b"220 mail.acme.internal ESMTP ready\r\n\r\n")
 
 
 def truncating(connection: socket.socket) -> None:
-    """Announces more than it sends."""
-    request_of(connection)
+    """Send less than the announced length."""
+    read_request(connection)
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
 
 
 def certificate(folder: Path) -> ssl.SSLContext:
-    """A server's side of TLS, with a certificate that only it believes in."""
+    """Return a server's TLS context with a self-signed certificate."""
     key, cert = folder / "key.pem", folder / "cert.pem"
     subprocess.run(
         [
@@ -149,7 +149,7 @@ def certificate(folder: Path) -> ssl.SSLContext:
 
 
 def encrypted(context: ssl.SSLContext) -> Behaviour:
-    """TLS, and then a good answer to whoever trusts it."""
+    """Return a behaviour that uses TLS and sends a response with status 200."""
 
     def behave(connection: socket.socket) -> None:
         with context.wrap_socket(connection, server_side=True) as secure:
@@ -160,9 +160,9 @@ def encrypted(context: ssl.SSLContext) -> Behaviour:
 
 def postgres(*answers: bytes | None) -> Behaviour:
     """
-    As much of PostgreSQL as a client needs to log in, and then one scripted error for every query.
+    Return a behaviour that accepts a PostgreSQL login and sends one scripted error for every query.
 
-    An answer is a SQLSTATE, or None to break the connection instead.
+    An answer is a SQLSTATE, or None to close the connection instead.
     """
 
     def behave(connection: socket.socket) -> None:
@@ -191,7 +191,7 @@ def _packet(kind: bytes, body: bytes) -> bytes:
 
 
 def _message(connection: socket.socket, *, typed: bool = True) -> bytes:
-    """One message of a client; empty at the end. A request for encryption is declined."""
+    """Return one message of a client; empty at the end. A request for encryption is declined."""
     kind = connection.recv(1) if typed else b"!"
     if not kind or kind == b"X":
         return b""

@@ -1,4 +1,4 @@
-"""The table at the end of docs/foreign.md, from the rows themselves: `python -m tests.foreign.table` writes it."""
+"""Writes the table at the end of docs/foreign.md from the rows: `python -m tests.foreign.table`."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ MARK = "<!-- table: written by `python -m tests.foreign.table`, checked by tests
 
 
 def table() -> str:
-    """One line for the classes of a library that mean the same; modules that share their rows stand together."""
+    """Return the table: one line for the classes of a library with the same meaning."""
     lines = ["", "| module | classes | code | recovery | executed | |", "|---|---|---|---|---|---|"]
     for modules, rows in LIBRARIES:
         where = ", ".join(f"`{module}`" for module in modules)
         same: dict[str, list[str]] = {}
         # A later row of the same name replaces an earlier one.
-        for name, (meaning, *look) in {name: rest for name, *rest in rows}.items():
+        for name, (meaning, *reader) in {name: rest for name, *rest in rows}.items():
             recovery = meaning.recovery or VOCABULARY.rows[meaning.code].recovery
-            more = ("*inside*" if look[0] == INSIDE else "more exact") if look else ""
+            more = ("*inside*" if reader[0] == INSIDE else "more exact") if reader else ""
             same.setdefault(f"{meaning.code} | {recovery} | {meaning.executed} | {more}", []).append(name)
         lines += [f"| {where} | {', '.join(names)} | {facts} |" for facts, names in same.items()]
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""docs/foreign.md runs as it stands, and its table is the code's."""
+"""docs/foreign.md: its examples run, and its table matches the code."""
 
 import re
 
@@ -6,7 +6,7 @@ from tests.foreign.table import MARK, PAGE, table
 
 
 def test_the_page_runs() -> None:
-    """Every python block, one after the other in one namespace, as a reader would type them."""
+    """Every Python block runs, in order, in one namespace."""
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 6
     scope: dict[str, object] = {"__name__": "page"}
@@ -14,6 +14,6 @@ def test_the_page_runs() -> None:
         exec(compile(block, PAGE.name, "exec"), scope)
 
 
-def test_the_table_is_the_codes() -> None:
-    """Written from the rows; `python -m tests.foreign.table` writes it anew."""
+def test_the_table_matches_the_rows() -> None:
+    """`python -m tests.foreign.table` writes the table."""
     assert PAGE.read_text().partition(MARK)[2] == table()

@@ -1,4 +1,4 @@
-"""Builtins, processes, groups, faults, and exceptions that fight back."""
+"""Tests of builtin exceptions, processes, groups, FaultErrors, and exceptions whose attributes raise."""
 
 import asyncio
 import concurrent.futures
@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 from amends import Fault, FaultError, Recovery, extract, from_exception
 from amends.errors import RateLimitedError
 from amends.foreign.exceptions import MAX_PARTS
-from tests.foreign.reading import of, told
+from tests.foreign.faults import facts, raised_fault
 from tests.foreign.standins import standin
 
 UNKNOWN = ("INTERNAL_ERROR", "uncertain", "maybe")
 
 
-def test_a_fault_is_handed_out_as_it_is() -> None:
-    """What is typed already needs no reading."""
+def test_the_fault_of_a_fault_error_is_returned_unchanged() -> None:
+    """A FaultError needs no classification."""
     error = RateLimitedError("busy", retry_after=5)
     assert from_exception(error) is error.fault
     error.fault = "acme"  # type: ignore[assignment]
-    assert told(from_exception(error)) == UNKNOWN
+    assert facts(from_exception(error)) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_a_fault_is_handed_out_as_it_is() -> None:
         StopIteration(),
     ],
 )
-def test_our_own_mistakes_are_internal(exc: BaseException) -> None:
-    """Nobody knows what they mean, nor what happened before."""
+def test_unlisted_exceptions_are_internal_errors(exc: BaseException) -> None:
+    """Nothing is known about their effect."""
     fault = from_exception(exc)
-    assert told(fault) == UNKNOWN
+    assert facts(fault) == UNKNOWN
     assert fault == Fault(code="INTERNAL_ERROR", message=fault.message)
 
 
@@ -83,35 +83,35 @@ def test_our_own_mistakes_are_internal(exc: BaseException) -> None:
     ],
 )
 def test_builtins(exc: BaseException, expected: tuple[str, str, str]) -> None:
-    """M3, by class and errno. A resolver's number and a TLS library's are no errnos, though they look like some."""
-    assert told(from_exception(exc)) == expected
+    """M3, by class and errno. Numbers of the resolver and of TLS libraries are not taken for errnos."""
+    assert facts(from_exception(exc)) == expected
 
 
-def test_the_name_of_an_errno_is_a_fact() -> None:
+def test_details_have_the_name_of_the_errno() -> None:
     """Real failures of the file system; the path is not shown."""
-    fault = of(lambda: Path("acme" * 100).mkdir())
+    fault = raised_fault(lambda: Path("acme" * 100).mkdir())
     assert (fault.code, fault.details) == ("VALIDATION_ERROR", {"errno": "ENAMETOOLONG"})
-    assert told(of(lambda: Path("/acme/nowhere").read_text()))[0] == "NOT_FOUND"
+    assert facts(raised_fault(lambda: Path("/acme/nowhere").read_text()))[0] == "NOT_FOUND"
 
 
-def test_tls_reasons_of_a_connection_in_use() -> None:
-    """OpenSSL's reason tells a broken record from a broken handshake."""
+def test_tls_reasons_of_an_established_connection() -> None:
+    """OpenSSL's reason distinguishes a broken record from a failed handshake."""
     error = ssl.SSLError(1, "x")
     error.reason = "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"
-    assert told(from_exception(error)) == ("SERVICE_UNAVAILABLE", "transient", "maybe")
+    assert facts(from_exception(error)) == ("SERVICE_UNAVAILABLE", "transient", "maybe")
 
 
 async def test_time_outs_of_asyncio() -> None:
-    """wait_for and timeout raise the builtin."""
+    """`wait_for` raises the builtin TimeoutError."""
     with pytest.raises(TimeoutError) as caught:
         await asyncio.wait_for(asyncio.sleep(5), 0.01)
-    assert told(from_exception(caught.value)) == ("TIMEOUT", "transient", "maybe")
+    assert facts(from_exception(caught.value)) == ("TIMEOUT", "transient", "maybe")
 
 
 def test_the_nearest_class_decides() -> None:
-    """A subclass of one's own means what its base means."""
+    """A subclass has the meaning of its nearest listed base."""
     own = type("Own", (ValueError, ConnectionRefusedError), {})
-    assert told(from_exception(own("x"))) == ("SERVICE_UNAVAILABLE", "transient", "no")
+    assert facts(from_exception(own("x"))) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
 # ------------------------------------------------------------------------------------------------------ processes
@@ -122,45 +122,45 @@ def run(code: str, **more: object) -> Callable[[], object]:
 
 
 def test_a_command_that_fails() -> None:
-    """Its exit code is a fact; command, output and error output are not shown."""
-    fault = of(run("import sys; print('acme'); print('acme', file=sys.stderr); sys.exit(3)"))
-    assert told(fault) == UNKNOWN
+    """The details have the exit code; command, output and error output are not shown."""
+    fault = raised_fault(run("import sys; print('acme'); print('acme', file=sys.stderr); sys.exit(3)"))
+    assert facts(fault) == UNKNOWN
     assert fault.details == {"exit": 3}
     assert b"acme" not in msgspec.json.encode(fault)
-    assert told(of(run("import os; os.kill(os.getpid(), 9)"))) == UNKNOWN
+    assert facts(raised_fault(run("import os; os.kill(os.getpid(), 9)"))) == UNKNOWN
 
 
-def test_a_command_that_speaks_the_envelope() -> None:
-    """S2: an answer to the caller, read as `extract` reads it."""
-    said = {
+def test_a_command_that_prints_the_envelope() -> None:
+    """The CLI envelope on stdout is read as `extract` reads it."""
+    envelope = {
         "ok": False,
         "error": {"code": "RATE_LIMITED", "message": "m", "retryable": True, "retry_after_ms": 1500},
     }
-    fault = of(run(f"import sys; print({json.dumps(said)!r}); sys.exit(9)", text=True))
-    assert (*told(fault), fault.retry_after) == ("RATE_LIMITED", "transient", "no", 1.5)
+    fault = raised_fault(run(f"import sys; print({json.dumps(envelope)!r}); sys.exit(9)", text=True))
+    assert (*facts(fault), fault.retry_after) == ("RATE_LIMITED", "transient", "no", 1.5)
     assert fault.origin is not None
 
 
-def test_commands_that_do_not_begin_or_do_not_end() -> None:
-    """Not found: nothing ran. Killed by the clock: nobody knows. Exit 0 is no failure of the command."""
-    assert told(of(lambda: subprocess.run(["acme-nothing"], check=False))) == (
+def test_commands_that_do_not_start_or_do_not_end() -> None:
+    """Not found: no effect. Timed out: unknown. Exit code 0: unknown, because the command did not fail."""
+    assert facts(raised_fault(lambda: subprocess.run(["acme-nothing"], check=False))) == (
         "NOT_FOUND",
         "correctable",
         "no",
     )
-    late = of(run("import time; time.sleep(5)", timeout=0.05))
-    assert told(late) == ("TIMEOUT", "transient", "maybe")
-    assert told(from_exception(subprocess.CalledProcessError(0, "acme"))) == UNKNOWN
+    late = raised_fault(run("import time; time.sleep(5)", timeout=0.05))
+    assert facts(late) == ("TIMEOUT", "transient", "maybe")
+    assert facts(from_exception(subprocess.CalledProcessError(0, "acme"))) == UNKNOWN
 
 
 # --------------------------------------------------------------------------------------------------------- groups
 
 
-def test_a_group_has_a_part_for_each() -> None:
-    """Transient only if all are; the effect is the worst, the wait the longest."""
+def test_a_group_has_a_part_for_each_exception() -> None:
+    """It is transient only if all are; `executed` is the worst, the wait the longest."""
     parts = [ConnectionRefusedError(), RateLimitedError(retry_after=7), ExceptionGroup("", [TimeoutError()])]
     fault = from_exception(ExceptionGroup("acme", parts))
-    assert (*told(fault), fault.retry_after) == ("SERVICE_UNAVAILABLE", "transient", "maybe", 7)
+    assert (*facts(fault), fault.retry_after) == ("SERVICE_UNAVAILABLE", "transient", "maybe", 7)
     assert [part.code for part in fault.errors] == ["SERVICE_UNAVAILABLE", "RATE_LIMITED", "TIMEOUT"]
     assert [part.code for part in fault.errors[2].errors] == ["TIMEOUT"]
 
@@ -171,9 +171,9 @@ def test_a_group_has_a_part_for_each() -> None:
         ([TimeoutError(), PermissionError()], ("PERMISSION_DENIED", "terminal", "maybe")),
         ([TimeoutError(), FileNotFoundError()], ("NOT_FOUND", "correctable", "maybe")),
         ([FileNotFoundError(), FileExistsError()], ("NOT_FOUND", "correctable", "no")),
-        # M1's rule, though there is nothing to correct: the whole is not repeated.
+        # M1's rule, although nothing can be corrected: the group is not repeated.
         ([TimeoutError(), ValueError()], ("INTERNAL_ERROR", "correctable", "maybe")),
-        # All agree that nobody knows.
+        # All are uncertain.
         ([ValueError(), KeyError()], UNKNOWN),
         (
             [FaultError(executed="yes", recovery="transient"), TimeoutError()],
@@ -181,13 +181,13 @@ def test_a_group_has_a_part_for_each() -> None:
         ),
     ],
 )
-def test_what_the_parts_say_about_the_whole(parts: list[Exception], expected: tuple[str, str, str]) -> None:
-    """M1, nested: terminal if any is, correctable if not all agree."""
-    assert told(from_exception(ExceptionGroup("", parts))) == expected
+def test_the_recovery_of_a_group(parts: list[Exception], expected: tuple[str, str, str]) -> None:
+    """M1, nested: terminal if any part is, correctable if not all agree."""
+    assert facts(from_exception(ExceptionGroup("", parts))) == expected
 
 
-async def test_a_task_group_is_looked_into() -> None:
-    """What a single failing task says, its group says."""
+async def test_a_task_group_with_one_failure() -> None:
+    """It has the meaning of the single exception."""
 
     async def refuse() -> None:
         raise ConnectionRefusedError
@@ -195,16 +195,16 @@ async def test_a_task_group_is_looked_into() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.TaskGroup() as group:
             group.create_task(refuse())
-    assert told(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
+    assert facts(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
 def test_groups_are_bounded() -> None:
-    """Neither width nor depth runs away."""
+    """Width and depth of groups are limited."""
     assert len(from_exception(ExceptionGroup("", [ValueError()] * 5000)).errors) == MAX_PARTS
     deep: Exception = ConnectionRefusedError()
     for _ in range(200):
         deep = ExceptionGroup("", [deep])
-    assert told(from_exception(deep)) == UNKNOWN
+    assert facts(from_exception(deep)) == UNKNOWN
     wide = ExceptionGroup("", [ExceptionGroup("", [ValueError()] * 100)] * 100)
     assert sum(1 + len(part.errors) for part in from_exception(wide).errors) == MAX_PARTS
 
@@ -212,30 +212,30 @@ def test_groups_are_bounded() -> None:
 # -------------------------------------------------------------------------------------------------------- wrappers
 
 
-def test_wrappers_are_looked_through() -> None:
-    """tenacity raises its own error from the last one; a wrapper of nothing known says nothing."""
+def test_the_inner_exception_of_a_wrapper_decides() -> None:
+    """tenacity raises its own error from the last one. An unlisted inner exception changes nothing."""
     retry_error = standin("tenacity.RetryError")
     around = retry_error("acme")
     around.__cause__ = ConnectionRefusedError()
-    assert told(from_exception(around)) == ("SERVICE_UNAVAILABLE", "transient", "no")
+    assert facts(from_exception(around)) == ("SERVICE_UNAVAILABLE", "transient", "no")
     around.__cause__ = ValueError()
-    assert told(from_exception(around)) == UNKNOWN
+    assert facts(from_exception(around)) == UNKNOWN
     around.__cause__ = RateLimitedError(retry_after=3)
     assert from_exception(around).retry_after == 3
 
 
 def test_wrappers_that_wrap_themselves() -> None:
-    """A circle of causes ends."""
+    """A cycle of causes ends."""
     one, other = standin("tenacity.RetryError")(), standin("tenacity.RetryError")()
     one.__cause__, other.__cause__, one.reason = other, one, one
-    assert told(from_exception(one)) == UNKNOWN
+    assert facts(from_exception(one)) == UNKNOWN
 
 
 # --------------------------------------------------------------------------------------------------------- hostile
 
 
 class Trap(Exception):
-    """Answers every question with an exception."""
+    """Raises an exception for every attribute."""
 
     def __getattribute__(self, name: str) -> object:
         raise RuntimeError("acme")
@@ -254,8 +254,8 @@ class TrapMeta(type):
 @pytest.mark.parametrize(
     "base", [Exception, OSError, ssl.SSLError, ExceptionGroup, FaultError, subprocess.CalledProcessError]
 )
-def test_an_exception_that_fights_back_is_still_one(base: type) -> None:
-    """Whatever its attributes raise, it has failed and the table speaks."""
+def test_an_exception_whose_attributes_raise(base: type) -> None:
+    """The class still decides."""
     trap = type("Caught", (Trap, base), {})
     args = {ExceptionGroup: ("x", [ValueError()]), subprocess.CalledProcessError: (1, "x")}.get(base, ())
     fault = from_exception(trap.__new__(trap, *args))
@@ -263,10 +263,10 @@ def test_an_exception_that_fights_back_is_still_one(base: type) -> None:
     assert b"acme" not in msgspec.json.encode(fault)
 
 
-def test_a_class_that_fights_back() -> None:
-    """Its name cannot even be read."""
+def test_a_class_whose_attributes_raise() -> None:
+    """Its name cannot be read, so it is an internal error."""
     trap = TrapMeta("Trapped", (Exception,), {})
-    assert told(from_exception(BaseException.__new__(trap))) == UNKNOWN
+    assert facts(from_exception(BaseException.__new__(trap))) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -286,14 +286,14 @@ def test_a_class_that_fights_back() -> None:
         {"request": SimpleNamespace(headers=7)},
     ],
 )
-def test_what_only_looks_like_an_answer_is_none(members: dict[str, object]) -> None:
-    """Odd attributes of an unknown class change nothing."""
-    assert told(from_exception(standin("acme.Own", **members)())) == UNKNOWN
+def test_odd_attributes_are_no_response(members: dict[str, object]) -> None:
+    """Odd attributes of an unlisted class change nothing."""
+    assert facts(from_exception(standin("acme.Own", **members)())) == UNKNOWN
 
 
 def test_a_wrapper_with_odd_arguments() -> None:
-    """What should be a tuple is not."""
-    assert told(from_exception(standin("tenacity.RetryError", args=7)())) == UNKNOWN
+    """`args` is no tuple."""
+    assert facts(from_exception(standin("tenacity.RetryError", args=7)())) == UNKNOWN
 
 
 JUNK = st.recursive(
@@ -337,14 +337,14 @@ CLASSES = st.sampled_from(
 
 @settings(max_examples=60)
 @given(name=CLASSES, members=st.dictionaries(ATTRIBUTES, JUNK, max_size=8), args=st.lists(JUNK, max_size=3))
-def test_nothing_raises(name: str, members: dict[str, object], args: list[object]) -> None:
-    """Any attributes of any class give a fault that can be written."""
+def test_any_attributes_give_a_fault(name: str, members: dict[str, object], args: list[object]) -> None:
+    """Any attributes of any class give a fault that can be encoded."""
     fault = from_exception(standin(name, **members)(*args))
     assert isinstance(fault.recovery, Recovery)
     msgspec.json.encode(fault)
 
 
-def test_a_carried_answer_is_what_extract_reads() -> None:
-    """One reading of a response, wherever it was found."""
+def test_a_response_is_read_as_by_extract() -> None:
+    """The fault of an exception's response equals `extract(response)`."""
     response = SimpleNamespace(status_code=503, headers={"Retry-After": "4"}, content=b'{"title": "t"}')
     assert from_exception(standin("acme.Own", response=response)()) == extract(response)

@@ -1,6 +1,8 @@
 """
-HTTP clients that really fail: httpx, httpx2, requests, urllib3, aiohttp, urllib and http.client against servers on the
-loopback that refuse, hang, reset, babble or answer.
+Tests with HTTP clients that really fail: httpx, httpx2, requests, urllib3, aiohttp, urllib and http.client against
+servers on the loopback.
+
+The servers refuse, hang, reset, send something else than HTTP, or answer.
 """
 
 import asyncio
@@ -24,12 +26,12 @@ import urllib3
 from amends import Fault, from_exception
 from amends.core.enums import Recovery
 from tests.foreign import servers
-from tests.foreign.reading import told
+from tests.foreign.faults import facts
 from tests.foreign.servers import HOST, serving
 
 Call = Callable[[str, float], None]
 
-# One for all: making one takes longer than most of these tests.
+# Shared by all tests: making a context takes longer than most of them.
 TLS = ssl.create_default_context()
 
 
@@ -62,7 +64,7 @@ def _urllib3(url: str, timeout: float) -> None:
     with urllib3.PoolManager(ssl_context=TLS) as pool:
         response = pool.request("POST", url, body=b"x", timeout=timeout, retries=urllib3.Retry(0))
         if response.status >= 400:
-            # urllib3 raises for no status; as its users do it:
+            # urllib3 raises for no status, so this does it as its users do:
             raise requests.HTTPError(response=response)
 
 
@@ -118,8 +120,10 @@ def secure_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
-def failed(client: str, port: int, *, timeout: float = 5, scheme: str = "http", host: str = HOST) -> Fault:
-    """The fault of a call that fails; nothing of its address or of what the server said is in it."""
+def failed_fault(
+    client: str, port: int, *, timeout: float = 5, scheme: str = "http", host: str = HOST
+) -> Fault:
+    """Return the fault of a call that fails, and assert that it shows neither the address nor the server's text."""
     with pytest.raises(BaseException) as caught:
         CLIENTS[client](f"{scheme}://{host}:{port}/acme/secret-path", timeout)
     fault = from_exception(caught.value)
@@ -129,88 +133,90 @@ def failed(client: str, port: int, *, timeout: float = 5, scheme: str = "http", 
     return fault
 
 
-def test_nothing_was_sent_to_a_port_that_refuses(client: str) -> None:
+def test_a_refused_connection_sent_nothing(client: str) -> None:
     """M3: connection refused."""
     with servers.refused() as port:
-        assert told(failed(client, port)) == ("SERVICE_UNAVAILABLE", "transient", "no")
+        assert facts(failed_fault(client, port)) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
-def test_nothing_was_sent_to_a_name_that_does_not_resolve(client: str) -> None:
-    """M3: name resolution; names below `.invalid` never exist (RFC 2606)."""
-    fault = failed(client, 80, host="billing.invalid")
-    assert told(fault) == ("SERVICE_UNAVAILABLE", "transient", "no")
+def test_a_failed_name_resolution_sent_nothing(client: str) -> None:
+    """M3: name resolution. Names below `.invalid` never exist (RFC 2606)."""
+    fault = failed_fault(client, 80, host="billing.invalid")
+    assert facts(fault) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
-def test_a_certificate_that_is_not_trusted_needs_a_person(client: str, secure_port: int) -> None:
-    """M3: TLS failure, nothing sent. Waiting does not make a certificate good."""
-    fault = failed(client, secure_port, scheme="https")
-    assert told(fault) == ("SERVICE_UNAVAILABLE", "terminal", "no")
+def test_an_untrusted_certificate_is_terminal(client: str, secure_port: int) -> None:
+    """M3: TLS failure, nothing was sent. Waiting does not make a certificate valid."""
+    fault = failed_fault(client, secure_port, scheme="https")
+    assert facts(fault) == ("SERVICE_UNAVAILABLE", "terminal", "no")
     assert fault.actor.value == "operator"
 
 
-def test_nothing_was_sent_where_the_other_side_does_not_speak_tls(client: str) -> None:
-    """M3: TLS failure; a handshake that fails otherwise may succeed later."""
-    with serving(servers.babbling) as port:
-        assert told(failed(client, port, scheme="https")) == ("SERVICE_UNAVAILABLE", "transient", "no")
+def test_a_failed_tls_handshake_sent_nothing(client: str) -> None:
+    """M3: TLS failure. A handshake that failed for another reason may succeed later."""
+    with serving(servers.not_speaking_http) as port:
+        assert facts(failed_fault(client, port, scheme="https")) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
-def test_a_read_that_takes_too_long_may_have_happened(client: str) -> None:
+def test_a_read_time_out_may_have_had_its_effect(client: str) -> None:
     """M3: read time-out."""
     with serving(servers.hanging) as port:
-        assert told(failed(client, port, timeout=0.25)) == ("TIMEOUT", "transient", "maybe")
+        assert facts(failed_fault(client, port, timeout=0.25)) == ("TIMEOUT", "transient", "maybe")
 
 
-def test_a_connection_that_takes_too_long_sent_nothing(client: str) -> None:
-    """M3: connect time-out. The two clients of the standard library cannot tell it from a read."""
+def test_a_connect_time_out_sent_nothing(client: str) -> None:
+    """M3: connect time-out. urllib and http.client cannot distinguish it from a read time-out."""
     effect = "maybe" if client in {"urllib", "http.client"} else "no"
-    with servers.deaf() as port:
-        assert told(failed(client, port, timeout=0.15)) == ("TIMEOUT", "transient", effect)
+    with servers.unresponsive() as port:
+        assert facts(failed_fault(client, port, timeout=0.15)) == ("TIMEOUT", "transient", effect)
 
 
-@pytest.mark.parametrize("behave", [servers.resetting, servers.closing, servers.truncating, servers.babbling])
-def test_what_was_sent_and_not_answered_may_have_happened(client: str, behave: servers.Behaviour) -> None:
-    """M3: reset; and hanging up, an answer cut off, an answer that is none are no better."""
+@pytest.mark.parametrize(
+    "behave", [servers.resetting, servers.closing, servers.truncating, servers.not_speaking_http]
+)
+def test_a_request_without_an_answer_may_have_had_its_effect(client: str, behave: servers.Behaviour) -> None:
+    """M3: reset, a closed connection, a truncated response, a response that is not HTTP."""
     with serving(behave) as port:
-        assert told(failed(client, port)) == ("SERVICE_UNAVAILABLE", "transient", "maybe")
+        assert facts(failed_fault(client, port)) == ("SERVICE_UNAVAILABLE", "transient", "maybe")
 
 
 ANSWERING = sorted(set(CLIENTS) - {"http.client"})
 
 
 @pytest.mark.parametrize("client", ANSWERING)
-def test_an_answer_is_read_with_its_headers(client: str) -> None:
+def test_a_response_is_read_with_its_headers(client: str) -> None:
     """C3: the wait comes from the upstream's Retry-After."""
     with serving(servers.answering(429, {"Retry-After": "7"}, b"slow down, acme")) as port:
-        fault = failed(client, port)
-    assert told(fault) == ("RATE_LIMITED", "transient", "no")
+        fault = failed_fault(client, port)
+    assert facts(fault) == ("RATE_LIMITED", "transient", "no")
     assert (fault.status, fault.retry_after) == (429, 7.0)
 
 
 @pytest.mark.parametrize("client", ANSWERING)
-def test_the_text_of_a_plain_answer_is_not_shown(client: str) -> None:
-    """A body that is no structured error says nothing, whatever it says."""
+def test_the_text_of_a_plain_response_is_not_shown(client: str) -> None:
+    """A body that is no structured error is ignored."""
     with serving(servers.answering(500, body=b'{"error": "psycopg at db.acme.internal"}')) as port:
-        fault = failed(client, port)
-    assert told(fault) == ("INTERNAL_ERROR", "uncertain", "maybe")
+        fault = failed_fault(client, port)
+    assert facts(fault) == ("INTERNAL_ERROR", "uncertain", "maybe")
 
 
 @pytest.mark.parametrize("client", ["httpx", "httpx2", "requests", "urllib3"])
-def test_a_problem_document_is_an_answer_to_the_caller(client: str) -> None:
-    """What the upstream said in a structured way is read as `extract` reads it, with its origin."""
+def test_a_problem_document_is_read(client: str) -> None:
+    """It is read as `extract` reads it, with its origin."""
     body = msgspec.json.encode({"title": "Bad", "field": "/date", "suggestions": ["Send a date"]})
     with serving(servers.answering(422, {"Content-Type": "application/problem+json"}, body)) as port:
-        fault = failed(client, port)
-    assert told(fault) == ("VALIDATION_ERROR", "correctable", "no")
+        fault = failed_fault(client, port)
+    assert facts(fault) == ("VALIDATION_ERROR", "correctable", "no")
     assert (fault.field, fault.suggestions) == ("/date", ("Send a date",))
     assert fault.origin is not None
     assert fault.origin.path == "body"
 
 
-def test_a_body_still_on_the_wire_is_not_waited_for() -> None:
-    """A streamed answer whose body never comes: its status speaks at once."""
+def test_an_unread_body_is_not_waited_for() -> None:
+    """The body of a streamed response never arrives; its status decides at once."""
 
     def behave(connection: servers.socket.socket) -> None:
-        servers.request_of(connection)
+        servers.read_request(connection)
         connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 100\r\nRetry-After: 3\r\n\r\n")
         servers.hanging(connection)
 
@@ -222,8 +228,8 @@ def test_a_body_still_on_the_wire_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("module", [httpx, httpx2])
-def test_no_place_in_the_pool_means_that_nothing_was_sent(module: ModuleType) -> None:
-    """M3: pool time-out, with the only connection taken by an answer that is still being read."""
+def test_a_pool_time_out_sent_nothing(module: ModuleType) -> None:
+    """M3: pool time-out. A response that is still being read holds the only connection."""
     limits = module.Limits(max_connections=1)
     with (
         serving(servers.truncating) as port,
@@ -232,10 +238,10 @@ def test_no_place_in_the_pool_means_that_nothing_was_sent(module: ModuleType) ->
         pytest.raises(module.PoolTimeout) as caught,
     ):
         client.get(f"http://{HOST}:{port}/")
-    assert told(from_exception(caught.value)) == ("TIMEOUT", "transient", "no")
+    assert facts(from_exception(caught.value)) == ("TIMEOUT", "transient", "no")
 
 
-def test_no_place_in_the_pool_of_urllib3() -> None:
+def test_a_pool_time_out_of_urllib3_sent_nothing() -> None:
     """M3: pool time-out."""
     with (
         serving(servers.hanging) as port,
@@ -245,11 +251,11 @@ def test_no_place_in_the_pool_of_urllib3() -> None:
         with pytest.raises(urllib3.exceptions.EmptyPoolError) as caught:
             pool.request("GET", "/", pool_timeout=0.1)
         taken.close()
-    assert told(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
+    assert facts(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
 
 def test_a_proxy_that_does_not_open_the_tunnel_sent_nothing() -> None:
-    """The proxy's own answer: the request itself was never sent, whatever its status."""
+    """The response is the proxy's: the request itself was never sent, whatever the status."""
     with serving(servers.answering(503)) as proxy:
         for module in (httpx, httpx2):
             with (
@@ -257,7 +263,7 @@ def test_a_proxy_that_does_not_open_the_tunnel_sent_nothing() -> None:
                 pytest.raises(module.ProxyError) as caught,
             ):
                 client.post("https://billing.invalid/")
-            assert told(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
+            assert facts(from_exception(caught.value)) == ("SERVICE_UNAVAILABLE", "transient", "no")
 
         async def post() -> None:
             async with aiohttp.ClientSession() as session:
@@ -266,7 +272,7 @@ def test_a_proxy_that_does_not_open_the_tunnel_sent_nothing() -> None:
         with pytest.raises(aiohttp.ClientHttpProxyError) as refused:
             asyncio.run(post())
     fault = from_exception(refused.value)
-    assert (*told(fault), fault.status) == ("SERVICE_UNAVAILABLE", "transient", "no", 503)
+    assert (*facts(fault), fault.status) == ("SERVICE_UNAVAILABLE", "transient", "no", 503)
 
 
 BAD_REQUESTS: dict[str, Callable[[], object]] = {
@@ -283,22 +289,22 @@ BAD_REQUESTS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("call", BAD_REQUESTS.values(), ids=BAD_REQUESTS)
-def test_a_request_that_cannot_be_sent_is_the_callers_to_correct(call: Callable[[], object]) -> None:
-    """An impossible address or header was refused before anything was sent."""
+def test_an_invalid_request_is_correctable(call: Callable[[], object]) -> None:
+    """An invalid address or header is refused before anything is sent."""
     with pytest.raises(Exception) as caught:
         call()
-    assert told(from_exception(caught.value)) == ("VALIDATION_ERROR", "correctable", "no")
+    assert facts(from_exception(caught.value)) == ("VALIDATION_ERROR", "correctable", "no")
 
 
 def test_aiohttp_status_without_headers() -> None:
-    """aiohttp lets headers be None; the status still speaks."""
+    """aiohttp allows headers to be None; the status is read all the same."""
     info = aiohttp.RequestInfo(None, "GET", None, None)  # type: ignore[arg-type]
     fault = from_exception(aiohttp.ClientResponseError(info, (), status=404))
-    assert told(fault) == ("NOT_FOUND", "correctable", "no")
+    assert facts(fault) == ("NOT_FOUND", "correctable", "no")
 
 
-def test_an_answer_that_is_no_failure_leaves_it_to_the_class() -> None:
-    """A redirect loop carries a 302, and nobody knows what it did."""
+def test_the_class_decides_if_the_response_is_no_failure() -> None:
+    """A redirect loop has a response with status 302, and its effect is unknown."""
     with serving(servers.answering(302, {"Location": "/again"})) as port:
         for client in ("httpx", "requests"):
             get = httpx.Client(follow_redirects=True).get if client == "httpx" else requests.get

@@ -1,4 +1,4 @@
-"""Poisoned exceptions: whatever their texts, arguments and attributes hold, none of it is in the fault (A19)."""
+"""Tests with poisoned exceptions: nothing of their texts, arguments and attributes is in the fault (A19)."""
 
 import errno
 import json
@@ -38,7 +38,7 @@ POISONS = [
 
 
 def poisoned(name: str, poison: str) -> BaseException:
-    """An exception of a known or unknown class with the poison in every place a text can be."""
+    """Return an exception of a listed or unlisted class with the poison in every text attribute."""
     texts = ("message", "msg", "reason", "strerror", "filename", "url", "cmd", "sqlstate", "pgcode", "code")
     more = (
         "doc",
@@ -61,7 +61,7 @@ def poisoned(name: str, poison: str) -> BaseException:
     members["kwargs"] = {"error": poison}
     members["request"] = SimpleNamespace(url=poison, headers={"x-stainless-retry-count": poison})
     if random.Random(name).random() < 0.7:
-        # An answer speaks before the class does; most of these are to be told by their class.
+        # A response has priority over the class. Most of these exceptions are to be classified by their class.
         del members["response"], members["headers"]
     exc = standin(name, **members)(poison, {"acme": poison})
     exc.__cause__ = RuntimeError(poison)
@@ -70,7 +70,7 @@ def poisoned(name: str, poison: str) -> BaseException:
 
 
 def leaks(exc: BaseException, poison: str) -> bool:
-    """Whether a fault shows a part of the poison: any piece of eight characters of it."""
+    """Return whether a fault shows any eight characters of the poison."""
     visible = poison.encode("ascii", "ignore").decode()
     pieces = {visible[at : at + 8] for at in range(len(visible) - 7)}
     for fault in (from_exception(exc), from_upstream(exc), from_upstream(exc, caller_can_fix=True)):
@@ -80,8 +80,8 @@ def leaks(exc: BaseException, poison: str) -> bool:
     return False
 
 
-def test_poisoned_exceptions_of_every_known_class() -> None:
-    """More than 500: every row of the tables, and classes nobody knows."""
+def test_poisoned_exceptions_of_every_listed_class() -> None:
+    """More than 500: every row of the tables, and unlisted classes."""
     names = [*ROWS, *(f"acme_{number}.Own" for number in range(300))]
     assert len(names) > 500
     for number, name in enumerate(names):
@@ -90,7 +90,7 @@ def test_poisoned_exceptions_of_every_known_class() -> None:
 
 
 def real(poison: str) -> list[BaseException]:
-    """Exceptions of real libraries that quote what they were given."""
+    """Return exceptions of real libraries that quote their arguments."""
     found: list[BaseException] = [
         OSError(errno.ENOSPC, poison, poison),
         FileNotFoundError(errno.ENOENT, poison, poison),
@@ -121,13 +121,13 @@ def real(poison: str) -> list[BaseException]:
 
 @pytest.mark.parametrize("poison", POISONS, ids=range(len(POISONS)))
 def test_poisoned_exceptions_of_real_libraries(poison: str) -> None:
-    """Constructed as the libraries construct them, with what they like to quote."""
+    """They are constructed as the libraries construct them."""
     for exc in real(poison):
         assert not leaks(exc, poison), type(exc)
 
 
-def test_structured_errors_are_answers_and_only_ours_to_read() -> None:
-    """The one text that is shown: what an upstream told its caller in a structured way; and it is not told on."""
+def test_structured_errors_are_shown_but_not_passed_on() -> None:
+    """`from_exception` shows the text of a structured error; `from_upstream` does not pass it on."""
     response = SimpleNamespace(
         status_code=409, headers={}, content=b'{"detail": "acme", "suggestions": ["acme"]}'
     )

@@ -1,4 +1,4 @@
-"""The tables themselves: complete, true to the libraries that are installed, and free of what they describe."""
+"""Tests of the tables: they are complete, match the installed libraries, and import none of them."""
 
 import importlib
 import subprocess
@@ -10,13 +10,13 @@ import pytest
 from amends.core.vocabularies.everyday import VOCABULARY
 from amends.foreign import codes
 from amends.foreign.classes import INSIDE, LIBRARIES, ROWS
-from amends.foreign.exceptions import LOOKS
+from amends.foreign.exceptions import READERS
 from amends.foreign.outcomes import Meaning, fault_of
 
 MODULES = sorted({module for modules, _ in LIBRARIES for module in modules})
 
 ABSENT = {
-    # Former names: no version has these and their successors.
+    # Former names: no version has both these and their successors.
     *("mcp.shared.exceptions.McpError", "pydantic.error_wrappers.ValidationError"),
 }
 
@@ -28,13 +28,13 @@ def installed(module: str) -> bool:
         return False
 
 
-# anyio's classes differ by version, and these modules' classes call themselves by their package's name.
+# anyio's classes differ by version, and `__module__` of the others' classes is their package.
 LOOSE = {"anyio", "openai._exceptions", "anthropic._exceptions"}
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name not in LOOSE and installed(name)])
 def test_rows_name_classes_that_exist(module: str) -> None:
-    """A library that renames its exceptions is noticed."""
+    """The test fails if a library renames its exceptions."""
     home = importlib.import_module(module)
     for name in ROWS:
         if name.rpartition(".")[0] == module and name not in ABSENT:
@@ -43,10 +43,10 @@ def test_rows_name_classes_that_exist(module: str) -> None:
             assert issubclass(cls, BaseException)
 
 
-def test_every_row_can_be_told() -> None:
-    """Codes of the everyday set, looks that exist."""
+def test_every_row_has_a_code_and_a_known_reader() -> None:
+    """Codes are everyday codes, readers are keys of READERS."""
     for row in ROWS.values():
-        assert row.look is None or row.look == INSIDE or row.look in LOOKS
+        assert row.reader is None or row.reader == INSIDE or row.reader in READERS
         assert fault_of(row.meaning).message == VOCABULARY.rows[row.meaning.code].message
 
 
@@ -54,19 +54,19 @@ def test_every_row_can_be_told() -> None:
     "table",
     [codes.ERRNO, codes.TLS, codes.SQLSTATE, codes.SQLITE, codes.GRPC, codes.JSONRPC, codes.MCP, codes.AWS],
 )
-def test_every_code_can_be_told(table: dict[object, Meaning]) -> None:
-    """Codes of the everyday set."""
+def test_every_code_has_an_everyday_code(table: dict[object, Meaning]) -> None:
+    """All tables refer to everyday codes."""
     for meaning in table.values():
         assert fault_of(meaning).code in VOCABULARY.rows
 
 
-def test_codes_are_the_publishers_own() -> None:
+def test_codes_are_those_of_the_publishers() -> None:
     """errno's names, SQLite's result codes, gRPC's sixteen."""
     import errno
     import sqlite3
 
     assert all(hasattr(errno, name) for name in codes.ERRNO)
-    # The standard library does not name the newest of them.
+    # The standard library does not have names for the newest ones.
     assert {name for name in codes.SQLITE if not hasattr(sqlite3, f"SQLITE_{name}")} <= {
         "CONSTRAINT_DATATYPE"
     }
@@ -74,8 +74,8 @@ def test_codes_are_the_publishers_own() -> None:
     assert {len(state) for state in codes.SQLSTATE} == {2, 5}
 
 
-def test_every_sqlstate_of_psycopg_has_a_meaning_or_none_at_all() -> None:
-    """Left out are the warnings, and what code in the database or beyond it did: nobody knows."""
+def test_the_classes_of_sqlstates_without_a_meaning() -> None:
+    """They are the warnings, and errors of code that runs in the database or outside it."""
     from psycopg.errors import _sqlcodes
 
     states = {cls.sqlstate for cls in _sqlcodes.values()}
@@ -85,8 +85,8 @@ def test_every_sqlstate_of_psycopg_has_a_meaning_or_none_at_all() -> None:
     }
 
 
-def test_importing_loads_none_of_what_it_knows() -> None:
-    """No library, and no socket, ssl or asyncio either."""
+def test_importing_loads_no_listed_library() -> None:
+    """It loads no socket, ssl or asyncio either."""
     names = {module.partition(".")[0] for module in MODULES} - {"builtins", "msgspec"}
     banned = (names - {"json", "http", "urllib"}) | {
         "asyncio",
@@ -100,8 +100,8 @@ def test_importing_loads_none_of_what_it_knows() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_telling_loads_none_of_it_either() -> None:
-    """Also not when something is classified."""
+def test_classifying_loads_no_listed_library() -> None:
+    """The same holds when an exception is classified."""
     code = (
         "import sys; from amends.foreign import from_exception, from_upstream\n"
         "class ConnectError(Exception): pass\n"

@@ -1,4 +1,4 @@
-"""S4's rules for chains (A18): what our caller hears of a failure of something we called."""
+"""Tests of AdCP's rules for chains (A18): the fault our caller gets when a service that we called failed."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ ADCP = {
 RESULT = {"isError": True, "structuredContent": {"adcp_error": ADCP}, "content": []}
 
 
-def told(fault: Fault) -> tuple[str, str, str, str]:
+def facts(fault: Fault) -> tuple[str, str, str, str]:
     return fault.vocabulary, fault.code, fault.recovery.value, fault.executed.value
 
 
@@ -32,8 +32,8 @@ def http(status: int, headers: dict[str, str] | None = None, body: object = None
 # ------------------------------------------------------------------------------------------------ passing through
 
 
-def test_a_conformant_error_passes_untouched() -> None:
-    """Rule 3: nothing stripped, nothing added, its origin kept."""
+def test_a_conformant_error_passes_unchanged() -> None:
+    """Rule 3: nothing is removed or added, and its origin is kept."""
     fault = extract(RESULT)
     assert fault is not None
     assert from_upstream(fault) is fault
@@ -41,31 +41,31 @@ def test_a_conformant_error_passes_untouched() -> None:
     assert encode(from_upstream(RESULT), "adcp") == ADCP
 
 
-def test_a_vendors_code_is_conformant_and_any_other_is_not() -> None:
-    """A bare object that happens to have a code is somebody's text in disguise."""
+def test_a_vendor_code_is_conformant() -> None:
+    """An object with any other code is not: the code may be the upstream's text."""
     assert from_upstream({"code": "X_ACME_FLOOR", "message": "m"}).code == "X_ACME_FLOOR"
-    said = from_upstream({"code": "ECONNREFUSED", "message": "10.0.0.5:5432"})
-    assert told(said) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
-    assert "10.0.0.5" not in repr(said)
+    fault = from_upstream({"code": "ECONNREFUSED", "message": "10.0.0.5:5432"})
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
+    assert "10.0.0.5" not in repr(fault)
 
 
-def test_what_speaks_adcp_already_is_not_told_twice() -> None:
-    """Our own typed errors, and what this function has told before."""
+def test_from_upstream_is_idempotent() -> None:
+    """Our own AdCP errors and results of this function pass unchanged."""
     own = BudgetTooLowError("Raise it")
     assert from_upstream(own) is own.fault
     once = from_upstream(http(503, {"Retry-After": "5"}))
     assert from_upstream(once) is once
 
 
-def test_adcp_words_from_another_dialect_are_not_conformant() -> None:
-    """A problem document that was translated still carries the upstream's text."""
+def test_adcp_codes_from_another_dialect_are_not_conformant() -> None:
+    """A problem document that was translated still has the upstream's text."""
     from amends import translate
 
     problem = extract(http(404, body={"detail": "no /srv/acme"}))
     assert problem is not None
-    said = from_upstream(translate(problem, to="adcp")[0])
-    assert told(said)[1] == "SERVICE_UNAVAILABLE"
-    assert "acme" not in repr(said)
+    fault = from_upstream(translate(problem, to="adcp")[0])
+    assert facts(fault)[1] == "SERVICE_UNAVAILABLE"
+    assert "acme" not in repr(fault)
 
 
 # ---------------------------------------------------------------------------------------------------- translating
@@ -75,23 +75,23 @@ def test_adcp_words_from_another_dialect_are_not_conformant() -> None:
     ("headers", "wait"),
     [({}, 10), ({"Retry-After": "30"}, 30), ({"Retry-After": "acme"}, 10), ({"retry-after-ms": "1500"}, 1.5)],
 )
-def test_a_rate_limit_is_told_with_its_wait(headers: dict[str, str], wait: float) -> None:
-    """A18: 10 s where the upstream names none."""
-    said = from_upstream(http(429, headers, "acme has used 40 of 40"))
-    assert told(said) == ("adcp", "RATE_LIMITED", "transient", "no")
-    assert said.retry_after == wait
-    assert "acme" not in repr(said)
+def test_a_rate_limit_has_a_wait(headers: dict[str, str], wait: float) -> None:
+    """A18: 10 s if the upstream names none."""
+    fault = from_upstream(http(429, headers, "acme has used 40 of 40"))
+    assert facts(fault) == ("adcp", "RATE_LIMITED", "transient", "no")
+    assert fault.retry_after == wait
+    assert "acme" not in repr(fault)
 
 
-def test_other_kinds_of_rate_limits() -> None:
-    """By the word or the status, whatever dialect it came in."""
+def test_rate_limits_of_other_dialects() -> None:
+    """The code or the status decides, whatever the dialect."""
     envelope = {"ok": False, "error": {"code": "RATE_LIMITED", "message": "acme", "retryable": True}}
     grpc = standin("grpc.RpcError", code=lambda self: SimpleNamespace(name="RESOURCE_EXHAUSTED"))()
     odd = http(429, body={"code": "ACME_QUOTA", "title": "acme"})
     for failure in (envelope, grpc, odd):
-        said = from_upstream(failure)
-        assert (said.code, said.retry_after) == ("RATE_LIMITED", 10)
-        assert "acme" not in repr(said).lower()
+        fault = from_upstream(failure)
+        assert (fault.code, fault.retry_after) == ("RATE_LIMITED", 10)
+        assert "acme" not in repr(fault).lower()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_other_kinds_of_rate_limits() -> None:
         (ValueError("acme"), "maybe"),
         (NotFoundError("acme"), "no"),
         ({"exit": 127, "stdout": "", "stderr": "acme"}, "no"),
-        # Nothing can be found in these, and they failed all the same.
+        # No error can be found in these, and they count as failures all the same.
         (http(200), "maybe"),
         ("acme", "maybe"),
         (b"\xff", "maybe"),
@@ -117,33 +117,33 @@ def test_other_kinds_of_rate_limits() -> None:
     ],
 )
 def test_everything_else_is_unavailable(failure: object, executed: str) -> None:
-    """Rules 1 and 2: our caller can only wait; whether it may have happened is carried over."""
-    said = from_upstream(failure)
-    assert told(said) == ("adcp", "SERVICE_UNAVAILABLE", "transient", executed)
-    assert said.origin is None
-    assert "acme" not in repr(said)
+    """Rules 1 and 2: our caller can only wait. `executed` is passed on."""
+    fault = from_upstream(failure)
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "transient", executed)
+    assert fault.origin is None
+    assert "acme" not in repr(fault)
 
 
-def test_waits_and_tries_are_carried_over() -> None:
-    """What was tried below counts, so that layers do not multiply."""
+def test_waits_and_attempts_are_passed_on() -> None:
+    """Inner attempts count, so that layers do not multiply them."""
     assert from_upstream(http(503, {"Retry-After": "12"})).retry_after == 12
     below = Fault(
         code="TIMEOUT", attempt=3, retry_after=-5, trace_id="acme", details={"acme": 1}, user_message="acme"
     )
-    said = from_upstream(below)
-    assert (said.attempt, said.retry_after) == (3, None)
-    assert "acme" not in repr(said)
+    fault = from_upstream(below)
+    assert (fault.attempt, fault.retry_after) == (3, None)
+    assert "acme" not in repr(fault)
 
 
-def test_an_object_that_fights_back_is_unavailable() -> None:
-    """Neither reading nor not reading it raises."""
+def test_an_object_whose_attributes_raise_is_unavailable() -> None:
+    """Reading it raises nothing."""
 
     class Trap:
         @property
         def __class__(self) -> type:  # type: ignore[override]
             raise RuntimeError("acme")
 
-    assert told(from_upstream(Trap())) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
+    assert facts(from_upstream(Trap())) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
 
 
 # -------------------------------------------------------------------------------------- what the caller can mend
@@ -164,29 +164,29 @@ PROBLEM = http(
 )
 
 
-def test_what_the_caller_can_mend_is_correctable_only_if_we_say_so() -> None:
-    """Rule 2: fields and redacted steps are kept, nothing else of the upstream's."""
+def test_an_error_is_correctable_only_with_caller_can_fix() -> None:
+    """Rule 2: fields and redacted suggestions are kept, and nothing else of the upstream's."""
     assert from_upstream(PROBLEM).recovery is Recovery.TRANSIENT
-    said = from_upstream(PROBLEM, caller_can_fix=True)
-    assert told(said) == ("adcp", "VALIDATION_ERROR", "correctable", "no")
-    assert said.field == "/packages/0/budget"
-    assert said.suggestions == ("Ask acme at [redacted]", "Send a larger number")
-    assert [(part.code, part.field, part.suggestions) for part in said.errors] == [
+    fault = from_upstream(PROBLEM, caller_can_fix=True)
+    assert facts(fault) == ("adcp", "VALIDATION_ERROR", "correctable", "no")
+    assert fault.field == "/packages/0/budget"
+    assert fault.suggestions == ("Ask acme at [redacted]", "Send a larger number")
+    assert [(part.code, part.field, part.suggestions) for part in fault.errors] == [
         ("VALIDATION_ERROR", "/a", ("Send a date",)),
         ("VALIDATION_ERROR", None, ()),
     ]
-    shown = msgspec.json.encode(said)
+    shown = msgspec.json.encode(fault)
     assert not any(leak in shown for leak in (b"10.0.0.7", b"internal", b"rm -rf", b"details"))
 
 
 @pytest.mark.parametrize("failure", [http(401), http(500), http(403), TimeoutError()])
-def test_what_no_caller_can_mend(failure: object) -> None:
-    """Our own credentials, a broken upstream, a refusal: also where the caller wrote the request."""
-    assert told(from_upstream(failure, caller_can_fix=True))[1:3] == ("SERVICE_UNAVAILABLE", "transient")
+def test_failures_that_no_caller_can_correct(failure: object) -> None:
+    """Our own credentials, a broken upstream, a refusal: also if the caller wrote the request."""
+    assert facts(from_upstream(failure, caller_can_fix=True))[1:3] == ("SERVICE_UNAVAILABLE", "transient")
 
 
-def test_validation_errors_of_our_callers_input() -> None:
-    """The fields that from_exception found come through."""
+def test_validation_errors_of_the_callers_input() -> None:
+    """The fields that `from_exception` finds are passed on."""
     import pydantic
 
     class Order(pydantic.BaseModel):
@@ -194,50 +194,50 @@ def test_validation_errors_of_our_callers_input() -> None:
 
     with pytest.raises(pydantic.ValidationError) as caught:
         Order.model_validate({"count": "acme"})
-    said = from_upstream(caught.value, caller_can_fix=True)
-    assert (said.code, said.field, said.suggestions) == (
+    fault = from_upstream(caught.value, caller_can_fix=True)
+    assert (fault.code, fault.field, fault.suggestions) == (
         "VALIDATION_ERROR",
         "/count",
         ("Send a whole number",),
     )
-    assert len(said.errors) == 1
+    assert len(fault.errors) == 1
 
 
 # -------------------------------------------------------------------------------------------------------- several
 
 
-def test_several_upstreams_are_told_together() -> None:
-    """A18: each with its own code and recovery; the conformant one untouched."""
-    said = from_upstreams([RESULT, http(429, {"Retry-After": "4"}), ConnectionRefusedError()])
-    assert [part.code for part in said.errors] == ["BUDGET_TOO_LOW", "RATE_LIMITED", "SERVICE_UNAVAILABLE"]
-    assert [part.recovery.value for part in said.errors] == ["correctable", "transient", "transient"]
-    assert said.errors[0] == extract(RESULT)
-    assert told(said) == ("adcp", "BUDGET_TOO_LOW", "correctable", "no")
-    # The whole is in the code's own words.
-    assert said.message != "Raise it"
-    assert said.retry_after is None
+def test_several_upstreams_give_one_fault() -> None:
+    """A18: each has its own code and recovery; a conformant one is unchanged."""
+    fault = from_upstreams([RESULT, http(429, {"Retry-After": "4"}), ConnectionRefusedError()])
+    assert [part.code for part in fault.errors] == ["BUDGET_TOO_LOW", "RATE_LIMITED", "SERVICE_UNAVAILABLE"]
+    assert [part.recovery.value for part in fault.errors] == ["correctable", "transient", "transient"]
+    assert fault.errors[0] == extract(RESULT)
+    assert facts(fault) == ("adcp", "BUDGET_TOO_LOW", "correctable", "no")
+    # The combined fault has the code's own message.
+    assert fault.message != "Raise it"
+    assert fault.retry_after is None
 
 
-def test_several_that_are_all_transient() -> None:
+def test_several_transient_failures() -> None:
     """The longest wait, the worst effect."""
-    said = from_upstreams(iter([http(429), TimeoutError(), http(503, {"Retry-After": "60"})]))
-    assert told(said) == ("adcp", "RATE_LIMITED", "transient", "maybe")
-    assert said.retry_after == 60
+    fault = from_upstreams(iter([http(429), TimeoutError(), http(503, {"Retry-After": "60"})]))
+    assert facts(fault) == ("adcp", "RATE_LIMITED", "transient", "maybe")
+    assert fault.retry_after == 60
 
 
-def test_one_of_several_is_itself_and_none_is_a_mistake() -> None:
-    """A single conformant one passes untouched; nothing to tell is our user's mistake."""
+def test_a_single_failure_and_none() -> None:
+    """A single conformant one passes unchanged; an empty list raises ValueError."""
     fault = extract(RESULT)
     assert from_upstreams([fault]) is fault
     with pytest.raises(ValueError, match="at least one"):
         from_upstreams([])
 
 
-def test_a_whole_whose_parts_know_nothing() -> None:
-    """Received faults may say what AdCP has no word for; the whole stays in its vocabulary."""
+def test_the_combined_fault_stays_in_adcp() -> None:
+    """Received faults may have a recovery that AdCP does not define."""
     odd = Fault(
         code="PRODUCT_NOT_FOUND", vocabulary="adcp", recovery=Recovery.UNCERTAIN, executed=Executed.YES
     )
-    said = from_upstreams([odd, TimeoutError()])
-    assert told(said) == ("adcp", "SERVICE_UNAVAILABLE", "correctable", "yes")
+    fault = from_upstreams([odd, TimeoutError()])
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "correctable", "yes")
     assert from_exception(TimeoutError()).vocabulary == "everyday"

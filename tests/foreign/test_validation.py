@@ -1,7 +1,8 @@
 """
-Validation errors of pydantic (2 and 1), msgspec, jsonschema and json: fields and steps, never values.
+Tests of validation errors of pydantic (2 and 1), msgspec, jsonschema and json: fields and suggestions, never
+values.
 
-FastAPI is not installed: a stand-in of the same class names takes its place.
+FastAPI is not installed: a stand-in with the same class names is used.
 """
 
 import json
@@ -17,13 +18,13 @@ from pydantic_core.core_schema import ErrorType
 
 from amends import Fault, from_exception
 from amends.foreign.validation import MAX_FIELDS, SUGGESTIONS, pointer, suggestion
-from tests.foreign import reading
+from tests.foreign import faults
 from tests.foreign.standins import standin
 
 
-def of(call: Callable[[], object]) -> Fault:
-    """And nothing of what was sent."""
-    fault = reading.of(call)
+def raised_fault(call: Callable[[], object]) -> Fault:
+    """Return the fault of the exception that a call raises, and assert that it shows nothing of the input."""
+    fault = faults.raised_fault(call)
     assert b"s3cret" not in msgspec.json.encode(fault)
     return fault
 
@@ -39,14 +40,14 @@ class Order(pydantic.BaseModel, extra="forbid"):
     name: str = ""
 
 
-def test_pydantic_fields_and_steps() -> None:
-    """One part for each field, as a JSON Pointer, with what to do in our own words and without the limit (A19)."""
+def test_pydantic_fields_and_suggestions() -> None:
+    """One part for each field, as a JSON Pointer, with our own suggestion and without the limit (A19)."""
     sent = {
         "items": [{"count": "s3cret"}, {"count": 7, "kind": "s3cret"}, {}],
         "prices": {"s3cret": 1, "s3cret2": 1},
         "a/b~c": "s3cret",
     }
-    fault = of(lambda: Order.model_validate(sent))
+    fault = raised_fault(lambda: Order.model_validate(sent))
     assert (fault.code, fault.recovery.value, fault.executed.value) == (
         "VALIDATION_ERROR",
         "correctable",
@@ -66,38 +67,38 @@ def test_pydantic_fields_and_steps() -> None:
     assert {part.code for part in fault.errors} == {"VALIDATION_ERROR"}
 
 
-def test_a_mistake_of_the_whole_has_no_field() -> None:
-    """A model's own check names no field, and its text is the application's."""
+def test_an_error_of_the_whole_model_has_no_field() -> None:
+    """A model's own validator names no field, and its text is the application's."""
 
     class Pair(pydantic.BaseModel):
         @pydantic.model_validator(mode="after")
         def check(self) -> "Pair":
             raise ValueError("s3cret")
 
-    fault = of(Pair)
+    fault = raised_fault(Pair)
     assert (fault.field, fault.suggestions) == (None, ("Correct this value",))
     assert len(fault.errors) == 1
 
 
-def test_pydantic_keys_are_the_senders_own() -> None:
-    """Long, invisible and secret-looking keys are cut, stripped and redacted."""
+def test_pydantic_keys_are_cleaned() -> None:
+    """Keys come from the sender: long, invisible and secret-looking ones are cut, stripped and redacted."""
     keys = ["k" * 500, "a\u202eb", "postgres://u:s3cret@db.acme.internal/x"]
-    fault = of(lambda: Order.model_validate({"items": [], **dict.fromkeys(keys, 1)}))
+    fault = raised_fault(lambda: Order.model_validate({"items": [], **dict.fromkeys(keys, 1)}))
     fields = [part.field for part in fault.errors]
     assert fields[:2] == ["/" + "k" * 64, "/ab"]
     assert "acme" not in (fields[2] or "")
 
 
-def test_no_more_fields_than_anybody_corrects() -> None:
-    """A document with a mistake in every place is told up to a bound."""
-    fault = of(lambda: Order.model_validate({"items": [{}] * 1000}))
+def test_the_number_of_fields_is_limited() -> None:
+    """A document with many errors gives at most MAX_FIELDS parts."""
+    fault = raised_fault(lambda: Order.model_validate({"items": [{}] * 1000}))
     assert len(fault.errors) == MAX_FIELDS
 
 
-def test_every_word_of_pydantic_has_a_row() -> None:
-    """Nothing is unmapped: every kind of mistake is known, and few get the general answer."""
+def test_every_error_type_of_pydantic_has_a_suggestion() -> None:
+    """Only a few error types get the general suggestion."""
     general = {kind for kind in get_args(ErrorType) if suggestion(kind) == "Correct this value"}
-    # Later releases add words: the general answer may be theirs only where nothing more exact can be said.
+    # Later releases may add error types. They may get the general suggestion only if there is no better one.
     assert general - {"recursion_depth_exceeded"} == {
         *("needs_python_object", "recursion_loop", "default_factory_not_called", "value_error"),
         *("assertion_error", "is_instance_of", "is_subclass_of", "callable_type"),
@@ -110,7 +111,7 @@ def test_every_word_of_pydantic_has_a_row() -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="pydantic 1 ends with Python 3.13")
 def test_pydantic_1() -> None:
-    """The older library, as the newer one still carries it."""
+    """pydantic 1, as pydantic 2 contains it."""
     from pydantic import v1
 
     class Old(v1.BaseModel):
@@ -119,7 +120,7 @@ def test_pydantic_1() -> None:
         name: v1.constr(min_length=3)  # type: ignore[valid-type]
         missing: str
 
-    fault = of(lambda: Old(count="s3cret", other=1, name=""))
+    fault = raised_fault(lambda: Old(count="s3cret", other=1, name=""))
     assert {part.field: part.suggestions[0] for part in fault.errors} == {
         "/count": "Send a whole number",
         "/other": "Send a larger number",
@@ -129,7 +130,7 @@ def test_pydantic_1() -> None:
 
 
 def test_fastapi() -> None:
-    """Its request error lists what pydantic found; its response error is the application's own fault."""
+    """The request error lists what pydantic found; the response error is the application's own failure."""
     base = standin("fastapi.exceptions.ValidationException")
     base.errors = lambda self: [{"loc": ("body", "n"), "type": "missing", "input": "s3cret", "msg": "s3cret"}]
     fault = from_exception(standin("fastapi.exceptions.RequestValidationError", base)())
@@ -139,8 +140,8 @@ def test_fastapi() -> None:
 
 
 @pytest.mark.parametrize("errors", [None, lambda: [{}], lambda: 7, lambda: [{"loc": 5, "type": "missing"}]])
-def test_an_odd_validation_error_is_still_one(errors: object) -> None:
-    """What cannot be read leaves it to the class."""
+def test_the_class_decides_if_errors_cannot_be_read(errors: object) -> None:
+    """An odd `errors` gives a fault without parts."""
     fault = from_exception(standin("pydantic.error_wrappers.ValidationError", errors=errors)())
     assert (fault.code, fault.errors) == ("VALIDATION_ERROR", ())
 
@@ -164,35 +165,41 @@ class Outer(msgspec.Struct):
     ],
 )
 def test_msgspec_fields(sent: object, field: str | None) -> None:
-    """The path is the schema's own; keys of mappings are left open."""
-    fault = of(lambda: msgspec.json.decode(msgspec.json.encode(sent), type=Outer))
+    """The path consists of the schema's names; keys of mappings become `*`."""
+    fault = raised_fault(lambda: msgspec.json.decode(msgspec.json.encode(sent), type=Outer))
     assert (fault.code, fault.field) == ("VALIDATION_ERROR", field)
     assert fault.executed.value == "no"
 
 
 def test_msgspec_keys() -> None:
     """A key of the wrong type, in a mapping at the top and below."""
-    fault = of(lambda: msgspec.convert({"items": {"s3cret": {1: 2}}}, dict[str, dict[str, dict[str, int]]]))
+    fault = raised_fault(
+        lambda: msgspec.convert({"items": {"s3cret": {1: 2}}}, dict[str, dict[str, dict[str, int]]])
+    )
     assert fault.field == "/*/*"
     assert from_exception(msgspec.ValidationError()).field is None
     assert from_exception(msgspec.ValidationError(7)).code == "VALIDATION_ERROR"
 
 
 def test_jsonschema() -> None:
-    """Path and keyword of what was missed."""
+    """The path, and the suggestion for the keyword that was violated."""
     schema = {"properties": {"a": {"items": {"minimum": 41999}}}}
-    fault = of(lambda: jsonschema.validate({"a": [99999, 1]}, schema))
+    fault = raised_fault(lambda: jsonschema.validate({"a": [99999, 1]}, schema))
     assert (fault.field, fault.suggestions) == ("/a/1", ("Send a larger number",))
     assert b"41999" not in msgspec.json.encode(fault)
 
 
 def test_documents_that_cannot_be_read() -> None:
-    """A place, nothing of what stood there. It may have been the answer of a call that worked (M3: maybe)."""
-    fault = of(lambda: json.loads('{\n "a": s3cret}'))
+    """
+    The details have the position and no text.
+
+    It may have been the response to a call that had its effect (M3: maybe).
+    """
+    fault = raised_fault(lambda: json.loads('{\n "a": s3cret}'))
     assert (fault.code, fault.executed.value) == ("VALIDATION_ERROR", "maybe")
     assert fault.details == {"line": 2, "column": 7}
     for call in (lambda: b"s3cret\xff".decode(), lambda: msgspec.json.decode(b"s3cret")):
-        fault = of(call)
+        fault = raised_fault(call)
         assert (fault.code, fault.executed.value, fault.details) == ("VALIDATION_ERROR", "maybe", None)
     odd = json.JSONDecodeError("s3cret", "s3cret", 0)
     odd.lineno = "s3cret"  # type: ignore[assignment]

@@ -8,21 +8,21 @@ from amends.testing import FakeClock, recorded_events
 
 @pytest.fixture
 def clock():
-    """Time that passes at once."""
+    """A clock on which time passes without sleeping."""
     with FakeClock() as fake:
         yield fake
 
 
 @pytest.fixture
 def seen():
-    """The events of one test."""
+    """The events that recovery sends during one test."""
     with recorded_events() as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
-def same_hooks():
-    """No test leaves hooks behind."""
+def restore_hooks():
+    """Restore the hooks after each test."""
     before = events._hooks
     yield
     events._hooks = before

@@ -1,4 +1,4 @@
-"""Functions that recover whenever they are called."""
+"""Tests of the decorator `recovering`."""
 
 import asyncio
 import inspect
@@ -24,15 +24,15 @@ OPTIONS = {
 
 @pytest.fixture(params=OPTIONS.values(), ids=OPTIONS.keys())
 def options(request):
-    """Everything that leads to a path of its own."""
+    """Options that make the first call direct, and options that need a flow."""
     chosen = dict(request.param)
     if chosen.get("upstream"):
         chosen["upstream"] = Upstream()
     return chosen
 
 
-def test_a_function_recovers(options, clock):
-    """With its arguments, its name and its signature."""
+def test_a_plain_function_is_retried(options, clock):
+    """The call gets its arguments; the function keeps its name, docstring and signature."""
     script = Script(LIMITED, "page", "again")
 
     @recovering(**options)
@@ -48,8 +48,8 @@ def test_a_function_recovers(options, clock):
     assert list(inspect.signature(fetch).parameters) == ["url", "fresh"]
 
 
-def test_an_async_function_recovers(options, clock):
-    """And stays a coroutine function."""
+def test_an_async_function_is_retried(options, clock):
+    """The decorated function stays a coroutine function."""
     script = Script(LIMITED, "page", "again")
 
     @recovering(**options)
@@ -63,8 +63,8 @@ def test_an_async_function_recovers(options, clock):
     assert asyncio.run(main()) == ("page", "again")
 
 
-def test_it_works_without_brackets(clock):
-    """`@recovering` alone is the default policy."""
+def test_the_decorator_works_without_parentheses(clock):
+    """`@recovering` alone uses the default policy."""
 
     @recovering
     def fetch():
@@ -73,8 +73,8 @@ def test_it_works_without_brackets(clock):
     assert fetch() == 1
 
 
-def test_telemetry_knows_the_function_by_its_name(clock, seen):
-    """Where the operation has none of its own."""
+def test_events_have_the_name_of_the_function(clock, seen):
+    """The function's name is used if the operation has none."""
     recovering(Script(LIMITED, 1, repeat=True))()
 
     @recovering(operation=READ)
@@ -94,7 +94,7 @@ def test_telemetry_knows_the_function_by_its_name(clock, seen):
 
 
 def test_each_call_has_a_key_of_its_own(clock):
-    """The operation in the decorator is a template."""
+    """`keyed=True` in the decorator makes a new key for each call."""
     keys = []
 
     @recovering(operation=Operation(keyed=True))
@@ -106,8 +106,8 @@ def test_each_call_has_a_key_of_its_own(clock):
     assert len(set(keys)) == 2
 
 
-def test_objects_whose_call_is_async_are_seen(clock):
-    """And partial functions."""
+def test_objects_with_an_async_call_are_awaited(clock):
+    """Objects with an async `__call__` and partials of async functions are async."""
 
     class Client:
         async def __call__(self):
@@ -121,7 +121,7 @@ def test_objects_whose_call_is_async_are_seen(clock):
 
 
 def test_a_generator_cannot_be_decorated():
-    """Its body runs when the call is long over."""
+    """The decorator raises TypeError, because a generator's body runs after the call."""
 
     def pages():
         yield 1
@@ -135,8 +135,8 @@ def test_a_generator_cannot_be_decorated():
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_interrupts_and_failures_pass(clock, shared):
-    """A KeyboardInterrupt at once; a failure as FaultError."""
+def test_interrupts_pass_and_failures_are_fault_errors(clock, shared):
+    """KeyboardInterrupt and cancellation pass unchanged; other failures are raised as FaultError."""
     options = {"upstream": Upstream()} if shared else {}
     with pytest.raises(KeyboardInterrupt):
         recovering(**options)(lambda: Script(KeyboardInterrupt())())()
@@ -144,12 +144,14 @@ def test_interrupts_and_failures_pass(clock, shared):
         recovering(**options)(lambda: Script(Fault(code="NOT_FOUND"))())()
 
     @recovering(**options)
-    async def hang():
+    async def hang(called):
+        called.set()
         await asyncio.sleep(60)
 
     async def main():
-        task = asyncio.create_task(hang())
-        await asyncio.sleep(0.01)
+        called = asyncio.Event()
+        task = asyncio.create_task(hang(called))
+        await called.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -157,8 +159,8 @@ def test_interrupts_and_failures_pass(clock, shared):
     asyncio.run(main())
 
 
-def test_a_hidden_coroutine_is_no_result(clock):
-    """A plain function that returns one is decorated wrongly, and told so."""
+def test_a_plain_function_that_returns_a_coroutine_is_refused(clock):
+    """The error asks for the async function to be decorated."""
 
     async def fetch():
         return 1
@@ -167,8 +169,8 @@ def test_a_hidden_coroutine_is_no_result(clock):
         recovering(lambda: fetch())()
 
 
-def test_a_call_is_parked_like_any_other(clock):
-    """When its upstream is held, plain and async alike."""
+def test_a_decorated_call_waits_for_its_upstream(clock):
+    """A decorated call, plain or async, waits while its upstream is held."""
     for is_async in (False, True):
         upstream = Upstream()
         upstream.failed(LIMITED, clock.now(), clock.now(), 0.0)

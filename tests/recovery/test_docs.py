@@ -1,4 +1,4 @@
-"""The page about recovery: every Python block runs, in order, as one program, without sleeping."""
+"""docs/recovery.md: every Python block runs, in order, as one program, without sleeping."""
 
 import re
 from pathlib import Path
@@ -9,8 +9,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "recovery.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_recipes_run():
-    """What people copy works."""
+def test_the_examples_run():
+    """The examples work as a reader would copy them."""
     assert len(BLOCKS) > 10
     names = {"__name__": "recipes"}
     with FakeClock():

@@ -1,4 +1,4 @@
-"""What recovery tells those who watch: names and numbers, never values."""
+"""Tests of the events of recovery: they contain names and numbers, never values."""
 
 import logging
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from amends.testing import Script
 READ = Operation(name="read", read_only=True)
 
 
-def test_every_step_is_told(clock, seen):
-    """With operation, code, class, attempt, delay, reason and time."""
+def test_every_step_sends_an_event(clock, seen):
+    """An event has operation, code, recovery, attempt, delay, reason and elapsed time."""
     recover(Script(RateLimitedError("secret", retry_after=1.5), "x"), "argument", operation=READ)
     assert [event.kind for event in seen] == ["retry", "recovered"]
     assert seen[0] == Event(
@@ -38,14 +38,14 @@ def test_every_step_is_told(clock, seen):
 
 
 def test_no_values_in_events(clock, seen):
-    """Neither arguments nor messages, results or details."""
+    """Events contain no arguments, messages, results or details."""
     fault = Fault(code="RATE_LIMITED", message="s3cret", details={"s3cret": 1}, suggestions=("s3cret",))
     recover(Script(fault, "s3cret"), "s3cret", token="s3cret")
     assert b"s3cret" not in msgspec.json.encode(seen)
 
 
-def test_the_default_is_the_log(clock, caplog):
-    """INFO on the logger amends.recovery, fields on the record."""
+def test_the_default_hook_logs(clock, caplog):
+    """Events are logged at INFO to amends.recovery, with their fields on the record."""
     caplog.set_level(logging.INFO, "amends.recovery")
     recover(Script(RateLimitedError(retry_after=1.5), "x"), operation=READ)
     record = caplog.records[0]
@@ -56,15 +56,15 @@ def test_the_default_is_the_log(clock, caplog):
     assert caplog.records[-1].getMessage() == "gave-up operation: NOT_FOUND after attempt 1 (correctable)"
 
 
-def test_a_log_that_nobody_reads_costs_nothing(clock, caplog):
-    """Below INFO nothing is formatted."""
+def test_nothing_is_formatted_below_info(clock, caplog):
+    """If INFO is disabled, no log message is formatted."""
     caplog.set_level(logging.WARNING, "amends.recovery")
     recover(Script(RateLimitedError(retry_after=1.5), "x"))
     assert caplog.records == []
 
 
-def test_hooks_can_be_chosen(clock):
-    """Exactly these; one more; one less; none."""
+def test_hooks_can_be_set_added_and_removed(clock):
+    """`set_hooks` replaces all hooks; without arguments no event is sent."""
     one, two = [], []
     set_hooks(one.append)
     add_hook(two.append)
@@ -81,7 +81,7 @@ def test_hooks_can_be_chosen(clock):
 
 
 def test_a_hook_may_cover_the_wait(clock):
-    """What it returns is open while the wait lasts."""
+    """A context manager that a hook returns is open during the wait."""
     order = []
 
     @contextmanager
@@ -96,7 +96,7 @@ def test_a_hook_may_cover_the_wait(clock):
 
 
 def test_a_hook_that_fails_changes_nothing(clock, caplog):
-    """Watching must not change what is watched."""
+    """An exception of a hook is logged, and the operation goes on."""
 
     def broken(event):
         raise RuntimeError

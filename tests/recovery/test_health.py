@@ -1,4 +1,4 @@
-"""How a service is seen to be doing: the pure state machine and the budget, moment by moment."""
+"""Tests of the pure state machine of a service's health, and of the budget of repeats."""
 
 from math import inf
 
@@ -16,7 +16,7 @@ TUNING = Tuning()
 
 
 def healthy(round_trip=0.05, calls=20):
-    """A service that answered some calls well."""
+    """Return a service that has answered some calls."""
     health = Health(TUNING)
     for number in range(calls):
         assert health.admit(number) == 0.0
@@ -25,7 +25,7 @@ def healthy(round_trip=0.05, calls=20):
 
 
 def down(at=100.0, **kind):
-    """A service that has just been found to be down."""
+    """Return a service in the state DOWN."""
     health = healthy()
     for _ in range(5):
         health.failed(at, at - 0.05, 0.5, **(kind or {"silent": False}))
@@ -34,7 +34,7 @@ def down(at=100.0, **kind):
 
 
 def test_five_plain_failures_in_a_row_are_an_outage():
-    """Four are bad luck."""
+    """After four failures the state is still FLOWING."""
     health = healthy()
     for _ in range(4):
         health.failed(100.0, 99.9, 0.5, silent=False)
@@ -43,8 +43,8 @@ def test_five_plain_failures_in_a_row_are_an_outage():
     assert health.state == DOWN
 
 
-def test_where_most_calls_fail_a_run_of_failures_says_nothing():
-    """Two of three calls fail always: no outage is seen where there is none."""
+def test_a_constant_share_of_failures_is_no_outage():
+    """A service that always fails two of three calls does not become DOWN."""
     health = healthy()
     for number in range(300):
         if number % 3:
@@ -54,8 +54,8 @@ def test_where_most_calls_fail_a_run_of_failures_says_nothing():
     assert health.state == FLOWING
 
 
-def test_one_silence_is_an_outage_unless_a_later_call_was_answered():
-    """Then a message was lost, and the service is well."""
+def test_one_time_out_is_an_outage_unless_a_later_call_was_answered():
+    """If a later call was answered, a message was lost and the service works."""
     lost = healthy()
     lost.succeeded(101.0, 100.9, 0.5, waiting=False)
     lost.failed(102.0, 100.0, 0.5, silent=True)
@@ -66,7 +66,7 @@ def test_one_silence_is_an_outage_unless_a_later_call_was_answered():
 
 
 def test_an_outage_is_probed_with_one_call_at_a_time():
-    """Each failed probe waits longer, up to the cap."""
+    """The wait grows with each failed probe, up to the cap."""
     health = down()
     gaps, now = [], 100.0
     for _ in range(9):
@@ -81,14 +81,14 @@ def test_an_outage_is_probed_with_one_call_at_a_time():
     assert gaps[-1] == pytest.approx(5.0)
 
 
-def test_silence_is_probed_more_rarely():
-    """A time-out costs the server work."""
+def test_time_outs_are_probed_more_rarely():
+    """The first probe after a time-out waits longer, because it costs the server work."""
     health = down(silent=True)
     assert health.resume_at - 100.0 == pytest.approx(3.0)
 
 
-def test_a_good_probe_lets_the_others_out_a_few_at_a_time():
-    """The window opens with calm answers, and all flows again when nobody waits."""
+def test_a_good_probe_opens_the_window_step_by_step():
+    """The window grows with calm answers. The state is FLOWING when no call waits."""
     health = down()
     now = health.resume_at
     health.admit(now)
@@ -104,8 +104,8 @@ def test_a_good_probe_lets_the_others_out_a_few_at_a_time():
     assert health.state == FLOWING
 
 
-def test_rising_round_trips_slow_the_draining_down():
-    """Before time-outs come: half the window, and a rest as long as four times the excess."""
+def test_rising_round_trips_slow_draining_down():
+    """A slow answer halves the window and stops sending for four times its excess."""
     health = down()
     now = health.resume_at
     health.admit(now)
@@ -118,8 +118,8 @@ def test_rising_round_trips_slow_the_draining_down():
     assert health.admit(now + 1.05) == pytest.approx(now + 1.05 + 4.0, abs=0.1)
 
 
-def test_forced_calls_and_stragglers_keep_the_books_straight():
-    """Calls of an earlier state are not counted in the window."""
+def test_late_answers_of_an_earlier_state_are_not_counted_in_the_window():
+    """Forced calls count in DRAINING; calls of an earlier state do not."""
     health = down()
     now = health.resume_at
     health.force()
@@ -133,15 +133,15 @@ def test_forced_calls_and_stragglers_keep_the_books_straight():
     assert health.inflight == 0
 
 
-def test_a_hint_holds_everything_until_its_time():
-    """Nothing shortens it: not a success that was on its way, not a shorter hint."""
+def test_a_hint_holds_all_calls_until_its_time():
+    """Neither a late success nor a shorter hint ends it earlier."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     assert (health.state, health.held_until()) == (HELD, 110.0)
-    health.hinted(100.1, 99.9, 105.0)
+    health.hold(100.1, 99.9, 105.0)
     health.succeeded(100.2, 99.9, 0.5, waiting=True)
     assert (health.state, health.admit(109.9)) == (HELD, 110.0)
-    health.hinted(100.3, 99.9, 112.0)
+    health.hold(100.3, 99.9, 112.0)
     assert health.admit(111.9) == 112.0
     assert health.admit(112.0) == 0.0
     health.succeeded(112.05, 112.0, 0.5, waiting=True)
@@ -149,40 +149,40 @@ def test_a_hint_holds_everything_until_its_time():
     assert health.held_until() == 0.0
 
 
-def test_a_hint_in_answer_to_the_probe_holds_again():
-    """And the next probe can go out after it."""
+def test_a_hint_as_answer_to_the_probe_holds_again():
+    """The next probe can be sent after the new hint."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     assert health.admit(110.0) == 0.0
-    health.hinted(110.1, 110.0, 120.0)
+    health.hold(110.1, 110.0, 120.0)
     assert health.admit(120.0) == 0.0
 
 
 def test_a_failed_probe_after_a_hint_is_an_outage():
-    """From then on it is probed like one."""
+    """The state becomes DOWN."""
     health = healthy()
-    health.hinted(100.0, 99.9, 110.0)
+    health.hold(100.0, 99.9, 110.0)
     health.admit(110.0)
     health.failed(110.1, 110.0, 0.5, silent=False)
     assert health.state == DOWN
 
 
-def test_failures_of_others_change_nothing_while_it_is_down():
-    """Only the probe speaks."""
+def test_only_the_probe_counts_while_the_service_is_down():
+    """A late failure of an earlier call does not change `resume_at`."""
     health = down()
     before = health.resume_at
     health.failed(100.2, 99.0, 0.5, silent=False)
     assert health.resume_at == before
 
 
-def test_a_first_answer_is_what_is_usual():
-    """Also when it comes from a probe."""
+def test_the_first_answer_sets_the_usual_round_trip():
+    """This holds also if a probe got that answer."""
     health = Health(TUNING)
     health.failed(1.0, 0.0, 0.5, silent=True)
     now = health.resume_at
     health.admit(now)
     health.succeeded(now + 0.5, now, 0.5, waiting=True)
-    assert health.usual == 0.5
+    assert health.round_trip == 0.5
 
 
 reports = st.lists(
@@ -197,8 +197,8 @@ reports = st.lists(
 
 
 @given(reports)
-def test_it_never_gets_stuck(script):
-    """Whatever is reported, a call can go out again after the time it names and the reports that are due."""
+def test_a_call_can_always_be_sent_again(script):
+    """After any reports, a call is admitted once the named time has passed and due reports have arrived."""
     health, now, out = Health(TUNING), 0.0, []
     for passed, kind, number, draw in script:
         now += passed
@@ -210,7 +210,7 @@ def test_it_never_gets_stuck(script):
         if kind == "ok":
             health.succeeded(now, sent, draw, waiting=True)
         elif kind == "hint":
-            health.hinted(now, sent, now + number)
+            health.hold(now, sent, now + number)
         elif kind == "abandon":
             health.abandoned(sent)
         else:
@@ -228,7 +228,7 @@ def test_it_never_gets_stuck(script):
     st.floats(0, 20),
 )
 def test_the_budget_is_never_overdrawn(steps, saved):
-    """Repeats taken never exceed what was saved at first plus what calls and time have earned, however greedy."""
+    """Repeats never exceed the initial savings plus what calls and time have added."""
     tuning = Tuning(repeats_saved=saved)
     budget, now, calls = Budget(tuning), 50.0, 0
     for passed, more in steps:
@@ -257,6 +257,6 @@ def test_the_budget_is_never_overdrawn(steps, saved):
         (Fault(code="INTERNAL_ERROR", recovery=Recovery.TRANSIENT), Signal.PLAIN),
     ],
 )
-def test_what_a_failure_says_about_the_service(fault, signal):
-    """A wait on one thing is no wait for everybody; a bug of our own is no outage of theirs."""
+def test_the_signal_of_each_failure(fault, signal):
+    """A wait on one thing is no HINT for all calls, and an unclassified exception is NOTHING."""
     assert signal_of(fault) is signal

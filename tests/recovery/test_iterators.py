@@ -1,4 +1,4 @@
-"""`for attempt in attempts(…): with attempt: …`, plain and async."""
+"""Tests of `for attempt in attempts(…): with attempt: …`, plain and async."""
 
 import asyncio
 
@@ -7,14 +7,15 @@ import pytest
 from amends import Fault, FaultError, Operation, Policy, Upstream, recover
 from amends.errors import RateLimitedError, UnauthenticatedError, ValidationError
 from amends.recovery import attempts, current_operation, time_left
+from amends.recovery.clock import CLOCK
 from amends.testing import Script
 
 READ = Operation(name="read", read_only=True)
 LIMITED = Fault(code="RATE_LIMITED", retry_after=1.5)
 
 
-def test_the_block_runs_until_it_works(clock):
-    """Attempts are numbered from 1; the history is there."""
+def test_the_block_runs_until_it_succeeds(clock):
+    """Attempts are numbered from 1, and each has the history so far."""
     script, numbers = Script(LIMITED, LIMITED, "page"), []
     for attempt in attempts():
         with attempt:
@@ -26,8 +27,8 @@ def test_the_block_runs_until_it_works(clock):
     assert len(attempt.history) == 3
 
 
-async def test_the_async_block_runs_until_it_works(clock):
-    """The same with `async for`."""
+async def test_the_async_block_runs_until_it_succeeds(clock):
+    """`async for` does the same."""
     script = Script(LIMITED, "page")
     async for attempt in attempts():
         with attempt:
@@ -37,7 +38,7 @@ async def test_the_async_block_runs_until_it_works(clock):
 
 
 def test_giving_up_raises_from_the_block(clock):
-    """Typed, with its history."""
+    """The error is typed and has its history."""
     script = Script(LIMITED, repeat=True)
     with pytest.raises(RateLimitedError) as caught:
         for attempt in attempts(policy=Policy(attempts=2)):
@@ -47,7 +48,7 @@ def test_giving_up_raises_from_the_block(clock):
 
 
 async def test_giving_up_raises_from_the_async_block(clock):
-    """Also after a hook ran in between."""
+    """This holds also if a hook ran between two runs."""
     with pytest.raises(UnauthenticatedError):
         async for attempt in attempts(refresh=lambda: False):
             with attempt:
@@ -55,7 +56,7 @@ async def test_giving_up_raises_from_the_async_block(clock):
 
 
 def test_hooks_run_between_the_runs(clock):
-    """Credentials are renewed, then the block runs again; a hook that does not work ends it."""
+    """The block runs again after `refresh` worked; if it failed, the error is raised."""
     renewed, script = [], Script(UnauthenticatedError(), "in")
     for attempt in attempts(refresh=lambda: renewed.append(1)):
         with attempt:
@@ -68,7 +69,7 @@ def test_hooks_run_between_the_runs(clock):
 
 
 def test_leaving_the_loop_from_a_good_block_is_a_success(clock):
-    """`return` and `break` are reported to the upstream."""
+    """`return` and `break` are reported to the upstream as successes."""
     upstream = Upstream()
 
     def fetch():
@@ -86,7 +87,7 @@ def test_leaving_the_loop_from_a_good_block_is_a_success(clock):
 
 
 def test_interrupts_pass_through(clock):
-    """And leave the upstream's books straight."""
+    """The upstream stays open."""
     upstream = Upstream()
     with pytest.raises(KeyboardInterrupt):
         for attempt in attempts(upstream=upstream):
@@ -96,26 +97,32 @@ def test_interrupts_pass_through(clock):
 
 
 async def test_cancelling_passes_through():
-    """While the block runs, and while it waits."""
-    for hint in (None, 60):
+    """Cancelling works while the block runs and while the loop waits."""
+    reached = asyncio.Event()
 
-        async def work(hint=hint):
-            async for attempt in attempts():
-                with attempt:
-                    if hint:
-                        raise RateLimitedError(retry_after=hint)
-                    await asyncio.sleep(60)
+    async def wait(seconds):
+        reached.set()
+        await asyncio.sleep(seconds)
 
-        task = asyncio.create_task(work())
-        await asyncio.sleep(0.02)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    async def work(hint):
+        async for attempt in attempts():
+            with attempt:
+                if hint:
+                    raise RateLimitedError(retry_after=hint)
+                await wait(60)
+
+    with CLOCK.using(asleep=wait):
+        for hint in (None, 60):
+            reached.clear()
+            task = asyncio.create_task(work(hint))
+            await reached.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
 
 
 def test_an_interrupt_ends_a_wait(clock):
-    """Between the runs, too."""
-    from amends.recovery.clock import CLOCK
+    """An interrupt between two runs is raised at once."""
 
     def interrupted(seconds):
         raise KeyboardInterrupt
@@ -127,7 +134,7 @@ def test_an_interrupt_ends_a_wait(clock):
 
 
 async def test_an_attempt_has_to_be_entered(clock):
-    """A loop without `with` would run once and mean nothing."""
+    """A loop without `with` raises RuntimeError."""
     with pytest.raises(RuntimeError, match="with attempt"):
         for _ in attempts():
             pass
@@ -136,16 +143,16 @@ async def test_an_attempt_has_to_be_entered(clock):
             pass
 
 
-def test_a_correctable_failure_ends_it_at_once(clock):
-    """The block cannot change itself."""
+def test_a_correctable_failure_is_raised_at_once(clock):
+    """The block cannot change its request, so it is not repeated."""
     with pytest.raises(ValidationError):
         for attempt in attempts():
             with attempt:
                 raise ValidationError
 
 
-def test_key_and_deadline_are_known_inside_and_gone_outside(clock):
-    """All runs share the key; a recovery inside does not outlive the deadline."""
+def test_key_and_deadline_are_set_inside_the_block_only(clock):
+    """All runs share the key, and a recovery inside the block ends by the deadline."""
     keys = []
     with pytest.raises(FaultError) as caught:
         for attempt in attempts(policy=Policy(deadline=10), operation=Operation(keyed=True)):
@@ -160,7 +167,7 @@ def test_key_and_deadline_are_known_inside_and_gone_outside(clock):
 
 
 def test_a_generator_may_yield_from_the_block(clock):
-    """Left in the middle it closes cleanly."""
+    """Closing the generator inside the block resets the scope."""
 
     def stream():
         for attempt in attempts(policy=Policy(deadline=5)):
@@ -175,8 +182,8 @@ def test_a_generator_may_yield_from_the_block(clock):
     assert list(stream()) == [1, 2]
 
 
-def test_history_is_left_in_a_list(clock):
-    """As with `recover`."""
+def test_history_is_added_to_the_list(clock):
+    """The `history` list gets every attempt, as with `recover`."""
     history, script = [], Script(LIMITED, "page")
     for attempt in attempts(history=history):
         with attempt:

@@ -1,4 +1,4 @@
-"""`recover` and `arecover`: the same flow on a thread and on an event loop."""
+"""Tests of `recover` and `arecover`: the same flow on a thread and on an event loop."""
 
 import asyncio
 import contextvars
@@ -23,6 +23,7 @@ from amends.errors import (
 )
 from amends.errors import TimeoutError as TimedOut
 from amends.recovery import current_operation, time_left
+from amends.recovery.clock import CLOCK
 from amends.testing import Script
 
 READ = Operation(name="read", read_only=True)
@@ -30,39 +31,58 @@ DOWN = Fault(code="SERVICE_UNAVAILABLE")
 
 
 def on_thread(script, *args, **options):
-    """Run it with `recover`."""
+    """Run the script with `recover`."""
     return recover(script, *args, **options)
 
 
 def on_loop(script, *args, **options):
-    """Run it with `arecover`, on an event loop of its own."""
+    """Run the script with `arecover`, on an event loop of its own."""
     return asyncio.run(arecover(script.acall if isinstance(script, Script) else script, *args, **options))
 
 
 @pytest.fixture(params=[on_thread, on_loop], ids=["recover", "arecover"])
 def run(request):
-    """Both drivers, one after the other."""
+    """Run with `recover` and with `arecover`."""
     return request.param
 
 
 def failure(run, script, *args, **options):
-    """The FaultError of an operation that fails."""
+    """Return the FaultError of an operation that fails."""
     with pytest.raises(FaultError) as caught:
         run(script, *args, **options)
     return caught.value
 
 
-def test_a_call_that_succeeds_is_just_called(run, clock):
-    """With its arguments, and nothing else happens; no policy is the default one."""
+def test_a_call_that_succeeds_is_made_once(run, clock):
+    """The call gets its arguments, nothing waits, and `policy=None` means the default."""
     script = Script("page")
     assert run(script, 1, two=2, policy=None) == "page"
     assert script.calls == [((1,), {"two": 2})]
     assert clock.waits == []
 
 
+def test_subclasses_are_accepted(run, clock):
+    """A subclass of Policy, Operation or Upstream is used like the class itself, by direct calls and by retries."""
+
+    class TwoAttempts(Policy, frozen=True, kw_only=True):
+        attempts: int | None = 2
+
+    class Reading(Operation, frozen=True, kw_only=True):
+        read_only: bool = True
+
+    class Shop(Upstream):
+        pass
+
+    upstream = Shop("shop")
+    options = {"policy": TwoAttempts(), "operation": Reading(), "upstream": upstream}
+    assert run(Script("page"), **options) == "page"
+    assert len(failure(run, Script(DOWN, repeat=True), **options).history) == 2
+    assert upstream.snapshot().calls == 3
+
+
 @pytest.mark.parametrize(("hint", "wait"), [(1.5, 1.5), (0, None), (3600.0, "escalate"), (-5, 1.0)])
 def test_hints_outside_adcp(run, clock, hint, wait):
-    """1.5 waits 1.5; a negative one is absent; an hour is not slept but handed back at once."""
+    """A hint of 1.5 s waits 1.5 s, a negative one is ignored, and an hour is escalated at once."""
     script = Script(RateLimitedError(retry_after=hint), "page")
     if wait == "escalate":
         error = failure(run, script)
@@ -72,8 +92,8 @@ def test_hints_outside_adcp(run, clock, hint, wait):
         assert clock.waits == ([] if wait is None else [wait])
 
 
-def test_bounds_end_it_with_everything_that_was_tried(run, clock):
-    """Typed, with fault, decision, the whole history, the last exception as its cause."""
+def test_the_final_error_has_fault_decision_history_and_cause(run, clock):
+    """After five attempts the error is typed, and its cause is the last exception."""
     first, last = ConnectionRefusedError("one"), ServiceUnavailableError("five")
     script = Script(first, DOWN, DOWN, DOWN, last)
     error = failure(run, script, operation=READ)
@@ -90,8 +110,8 @@ def test_bounds_end_it_with_everything_that_was_tried(run, clock):
     assert clock.waits == [1, 2, 4, 8]
 
 
-def test_the_history_of_a_success_can_be_had(run, clock):
-    """Every attempt, the good one included."""
+def test_history_contains_the_successful_attempt(run, clock):
+    """The `history` list gets every attempt, also the one that succeeded."""
     history = []
     assert run(Script(DOWN, "page"), operation=READ, history=history) == "page"
     assert [(attempt.number, attempt.fault) for attempt in history] == [(1, DOWN), (2, None)]
@@ -100,25 +120,25 @@ def test_the_history_of_a_success_can_be_had(run, clock):
     assert len(again) == 1
 
 
-def test_what_may_have_happened_is_not_repeated(run, clock):
-    """Without a promise the decision is to look first."""
+def test_a_call_that_may_have_had_its_effect_is_not_repeated(run, clock):
+    """Without a declared operation the decision is `verify`."""
     script = Script(TimedOut("lost"))
     assert failure(run, script).decision.action is Action.VERIFY
     assert script.count == 1
 
 
 def test_foreign_exceptions_are_classified(run, clock):
-    """A refused connection surely had no effect; it stays the cause."""
+    """A refused connection had no effect, so it is repeated; the exception stays the cause."""
     error = failure(run, Script(ConnectionRefusedError("x"), repeat=True))
     assert isinstance(error.__cause__, ConnectionRefusedError)
     assert len(error.history) == 5
 
 
-def test_a_class_of_ones_own_stays_what_it_is(run, clock):
-    """`except OutOfStock` keeps working, with its attributes."""
+def test_the_final_error_has_the_class_of_the_last_exception(run, clock):
+    """`except OutOfStock` keeps working, and the attributes are kept."""
 
     class SoldOutError(ValidationError):
-        """A refinement without a code of its own."""
+        """A subclass without a code of its own."""
 
     original = SoldOutError("gone")
     original.shelf = 7
@@ -131,8 +151,8 @@ def test_a_class_of_ones_own_stays_what_it_is(run, clock):
     assert type(failure(run, Script(FaultError("x", code="CONFLICT")))) is ConflictError
 
 
-def test_the_error_travels(run, clock):
-    """Pickled and back, history included."""
+def test_the_final_error_can_be_pickled(run, clock):
+    """The history is kept."""
     error = failure(run, Script(OSError("x"), OSError("x")), operation=READ)
     back = pickle.loads(pickle.dumps(error))
     assert back.fault == error.fault
@@ -142,7 +162,7 @@ def test_the_error_travels(run, clock):
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, GeneratorExit])
 @pytest.mark.parametrize("shared", [False, True])
 def test_interrupts_pass_through_at_once(clock, interrupt, shared):
-    """From the call, at the first and at a later attempt."""
+    """This holds for the first call and for a later one; the upstream counts both."""
     upstream = Upstream() if shared else None
     for script in (Script(interrupt()), Script(DOWN, interrupt())):
         with pytest.raises(interrupt):
@@ -151,8 +171,8 @@ def test_interrupts_pass_through_at_once(clock, interrupt, shared):
         assert upstream.snapshot().calls == 3
 
 
-def test_replaced_standard_clocks_are_ours_too(run, monkeypatch):
-    """Patching `time.sleep` or `asyncio.sleep` is enough for a test, and bounds hold although no time passes."""
+def test_patched_standard_clocks_are_used(run, monkeypatch):
+    """Patching `time.sleep` or `asyncio.sleep` is enough, and the bounds hold although no time passes."""
     waits = []
 
     async def asleep(seconds):
@@ -168,8 +188,7 @@ def test_replaced_standard_clocks_are_ours_too(run, monkeypatch):
 
 
 def test_an_interrupt_ends_a_wait(clock):
-    """Also while sleeping."""
-    from amends.recovery.clock import CLOCK
+    """An interrupt during a sleep is raised at once."""
 
     def interrupted(seconds):
         raise KeyboardInterrupt
@@ -179,24 +198,33 @@ def test_an_interrupt_ends_a_wait(clock):
 
 
 async def test_cancelling_ends_a_wait():
-    """In real time: the task is gone long before its hint is over."""
-    task = asyncio.create_task(arecover(Script(RateLimitedError(retry_after=60)).acall))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    """The task ends long before its hint of 60 s has passed."""
+    waiting = asyncio.Event()
+
+    async def wait(seconds):
+        waiting.set()
+        await asyncio.sleep(seconds)
+
+    with CLOCK.using(asleep=wait):
+        task = asyncio.create_task(arecover(Script(RateLimitedError(retry_after=60)).acall))
+        await waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 async def test_cancelling_ends_a_call():
-    """And is reported to the upstream as no outcome."""
+    """The upstream counts the call without an outcome."""
     upstream = Upstream()
 
-    async def hang():
+    async def hang(called):
+        called.set()
         await asyncio.sleep(60)
 
     for options in ({}, {"examine": True}):
-        task = asyncio.create_task(arecover(hang, upstream=upstream, **options))
-        await asyncio.sleep(0.01)
+        called = asyncio.Event()
+        task = asyncio.create_task(arecover(hang, called, upstream=upstream, **options))
+        await called.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -204,11 +232,11 @@ async def test_cancelling_ends_a_call():
     assert upstream.open
 
 
-# Other ways out ------------------------------------------------------------------------------------------------
+# Hooks and fallbacks --------------------------------------------------------------------------------------------
 
 
-def test_a_fallback_is_taken_with_the_same_arguments(run, clock, seen):
-    """Where repeating cannot help; several are tried in order."""
+def test_a_fallback_gets_the_same_arguments(run, clock, seen):
+    """Fallbacks run in order where repeating cannot help."""
 
     def broken(query):
         raise LookupError(query)
@@ -221,8 +249,8 @@ def test_a_fallback_is_taken_with_the_same_arguments(run, clock, seen):
     assert [event.kind for event in seen] == ["fallback", "fallback", "fallback"]
 
 
-def test_a_fallback_that_fails_leaves_the_first_failure(run, clock):
-    """With a note that names the kind of exception and none of its text."""
+def test_a_failed_fallback_keeps_the_first_failure(run, clock):
+    """A note on the error names the class of the fallback's exception, without its text."""
 
     def broken():
         raise LookupError("secret")
@@ -233,7 +261,7 @@ def test_a_fallback_that_fails_leaves_the_first_failure(run, clock):
 
 
 def test_a_missing_connection_is_set_up_once(run, clock):
-    """T7: MCP_NOT_CONNECTED only after the hook worked, and only once."""
+    """T7: MCP_NOT_CONNECTED is retried only after `setup` worked, and only once."""
     missing = Fault(code="MCP_NOT_CONNECTED", vocabulary="task")
     done = []
     assert run(Script(missing, "ok"), setup=done.append) == "ok"
@@ -244,7 +272,7 @@ def test_a_missing_connection_is_set_up_once(run, clock):
 
 
 def test_credentials_are_renewed_once(run, clock, seen):
-    """UNAUTHENTICATED, AUTH_* and MCP_AUTH_FAILED: one more try after the hook worked."""
+    """UNAUTHENTICATED, AUTH_* and MCP_AUTH_FAILED get one more call after `refresh` worked."""
     for refused in (
         Fault(code="UNAUTHENTICATED"),
         Fault(code="AUTH_INVALID", vocabulary="adcp"),
@@ -258,8 +286,8 @@ def test_credentials_are_renewed_once(run, clock, seen):
     assert [event.kind for event in seen][:3] == ["refresh", "retry", "recovered"]
 
 
-def test_a_renewal_that_fails_leaves_the_refusal(run, clock):
-    """The refusal is raised; what went wrong with the hook is noted by its class."""
+def test_a_failed_renewal_keeps_the_refusal(run, clock):
+    """The refusal is raised with a note that names the class of the hook's exception."""
 
     def broken():
         raise RuntimeError("secret")
@@ -269,8 +297,8 @@ def test_a_renewal_that_fails_leaves_the_refusal(run, clock):
     assert error.__notes__ == ["refresh did not work: RuntimeError"]
 
 
-def test_a_fix_makes_another_call(run, clock):
-    """The hook sees field and suggestions, and returns the call to make instead."""
+def test_on_fix_returns_the_call_to_make_instead(run, clock):
+    """The hook gets a fault with field and suggestions."""
     wrong = ValidationError("too long", field="nights", suggestions=["book fewer nights"])
     fixed = Script("booked")
 
@@ -286,14 +314,14 @@ def test_a_fix_makes_another_call(run, clock):
 
 
 def test_fixes_are_bounded_by_the_attempts(run, clock):
-    """A hook that never gets it right ends with the policy."""
+    """An `on_fix` that never helps ends with the policy's attempts."""
     script = Script(ValidationError(), repeat=True)
     error = failure(run, script, on_fix=lambda fault: script)
     assert (error.decision.reason, len(error.history)) == ("attempts", 5)
 
 
-def test_looking_decides_what_may_have_happened(run, clock, seen):
-    """Not: again. Yes: its result. Nobody knows: handed back."""
+def test_verify_decides_about_an_unknown_effect(run, clock, seen):
+    """False repeats the call, None escalates, any other value is the result."""
     lost = TimedOut("lost")
     assert run(Script(lost, "new"), verify=lambda: False) == "new"
     assert run(Script(lost), verify=lambda: {"id": 7}) == {"id": 7}
@@ -308,7 +336,7 @@ def test_looking_decides_what_may_have_happened(run, clock, seen):
 
 
 async def test_hooks_may_be_async():
-    """Each is awaited where it wants to be."""
+    """`arecover` awaits async hooks and fallbacks."""
 
     async def refresh():
         await asyncio.sleep(0)
@@ -320,11 +348,11 @@ async def test_hooks_may_be_async():
     assert await arecover(Script(PermissionDeniedError()).acall, fallback=cached) == "old"
 
 
-# Answers that are failures -------------------------------------------------------------------------------------
+# Failed responses ----------------------------------------------------------------------------------------------
 
 
-def test_a_failed_answer_counts_when_it_is_examined(run, clock):
-    """By default only exceptions do; `examine=True` reads what `extract` reads."""
+def test_a_failed_response_counts_if_it_is_examined(run, clock):
+    """Without `examine` only exceptions count; `examine=True` reads what `extract` reads."""
     bad, good = {"status": 503, "headers": {"Retry-After": "2"}}, {"status": 200, "headers": {}}
     assert run(Script(bad), operation=READ) == bad
     assert run(Script(bad, good), operation=READ, examine=True) == good
@@ -333,8 +361,8 @@ def test_a_failed_answer_counts_when_it_is_examined(run, clock):
     assert (error.fault.code, error.history[0].result["status"], error.__cause__) == ("NOT_FOUND", 404, None)
 
 
-def test_ones_own_reading_of_an_answer(run, clock):
-    """Any function from an answer to a fault or None."""
+def test_examine_may_be_any_function(run, clock):
+    """It returns a Fault or None."""
 
     def empty(answer):
         return None if answer else Fault(code="SERVICE_UNAVAILABLE")
@@ -342,17 +370,17 @@ def test_ones_own_reading_of_an_answer(run, clock):
     assert run(Script([], [1]), operation=READ, examine=empty) == [1]
 
 
-def test_an_answer_that_failed_without_words(run, clock):
-    """A failed MCP result without a structured error is a failure nobody knows more about."""
+def test_a_failed_response_without_a_structured_error(run, clock):
+    """A failed MCP result without a structured error is a failure with a general code."""
     result = {"content": [{"type": "text", "text": "boom"}], "isError": True}
     assert failure(run, Script(result), examine=True).fault.code in {"INTERNAL_ERROR", "MCP_ERROR"}
 
 
-# What a call may know ------------------------------------------------------------------------------------------
+# What a call can read ------------------------------------------------------------------------------------------
 
 
-def test_who_has_the_promise_repeats(run, clock):
-    """A layer below that says nothing hands the doubt up after one call; the one that may repeat does."""
+def test_the_layer_that_declares_the_operation_repeats(run, clock):
+    """An inner layer without an operation makes one call; the outer one, which is read-only, repeats it."""
     seen = []
 
     def search():
@@ -373,7 +401,7 @@ def test_who_has_the_promise_repeats(run, clock):
 
 
 def test_a_key_is_made_once_per_operation(run, clock):
-    """The same in every attempt, another for the next operation, none outside."""
+    """All attempts share the key, the next operation has another, and outside there is none."""
     keys = []
 
     def pay(*args):
@@ -393,7 +421,7 @@ def test_a_key_is_made_once_per_operation(run, clock):
 
 
 def test_a_key_that_is_given_is_kept(run, clock):
-    """Nobody makes another."""
+    """No other key is made."""
     found = []
 
     def call(*args):
@@ -406,8 +434,8 @@ def test_a_key_that_is_given_is_kept(run, clock):
     assert found == ["mine"]
 
 
-def test_a_call_can_ask_how_much_time_it_has(run, clock):
-    """For its own time-out."""
+def test_a_call_can_read_the_time_left(run, clock):
+    """A call can use `time_left` for its own time-out."""
     left = []
 
     def call(*args):
@@ -423,9 +451,9 @@ def test_a_call_can_ask_how_much_time_it_has(run, clock):
     assert left == [10.0, 5.0]
 
 
-def test_context_variables_survive(run, clock):
-    """A call runs in its caller's context, at every attempt."""
-    name = contextvars.ContextVar("name", default="nobody")
+def test_every_attempt_runs_in_the_context_of_the_caller(run, clock):
+    """Values that an attempt sets are visible in the next one."""
+    name = contextvars.ContextVar("name", default="")
     found = []
 
     def call():
@@ -443,7 +471,7 @@ def test_context_variables_survive(run, clock):
 
 
 def test_a_generator_that_recovers_can_be_left_and_resumed(clock):
-    """Its state is its own; closing it in the middle of a recovered loop is fine."""
+    """Two generators do not disturb each other, and one can be closed in the middle."""
 
     def pages():
         for number in range(3):
@@ -455,8 +483,8 @@ def test_a_generator_that_recovers_can_be_left_and_resumed(clock):
     assert list(first) == [2]
 
 
-def test_a_coroutine_is_no_result(clock):
-    """Calling an async function with the wrong driver is said at once."""
+def test_recover_refuses_an_async_function(clock):
+    """The error asks for `arecover`, with every kind of options."""
 
     async def fetch():
         return 1
@@ -466,8 +494,8 @@ def test_a_coroutine_is_no_result(clock):
             recover(fetch, **options)
 
 
-def test_nothing_is_left_behind(clock):
-    """No reference cycle keeps the caller's locals alive after a failure was handled."""
+def test_a_failure_leaves_no_reference_cycles(clock):
+    """No cycle keeps the caller's locals alive after a failure was handled."""
     gc.collect()
     gc.disable()
     try:
@@ -485,7 +513,7 @@ def test_nothing_is_left_behind(clock):
 
 
 def test_layers_do_not_multiply_attempts(run, clock):
-    """Five inside and five outside are five calls."""
+    """Five attempts in two layers are five calls."""
     script = Script(DOWN, repeat=True)
 
     def inner(*args):
@@ -501,8 +529,8 @@ def test_layers_do_not_multiply_attempts(run, clock):
     assert len(error.history[0].error.history) == 5
 
 
-def test_waiting_below_counts_above(run, clock):
-    """A nested recovery that waited uses up the patience of the one around it."""
+def test_waits_of_an_inner_recovery_count_for_the_outer_one(run, clock):
+    """They count towards the outer policy's `max_wait`."""
     script = Script(Fault(code="RATE_LIMITED", retry_after=100), repeat=True)
 
     def inner(*args):
@@ -516,8 +544,8 @@ def test_waiting_below_counts_above(run, clock):
     assert error.decision.reason == "wait-too-long"
 
 
-def test_an_inner_policy_never_outlives_the_outer_one(run, clock):
-    """The inner one would go on for an hour; the outer deadline ends it."""
+def test_the_outer_deadline_bounds_the_inner_policy(run, clock):
+    """The inner policy would wait for an hour; the outer deadline ends it."""
     patient = Policy(attempts=None, max_wait=None, deadline=3600)
     script = Script(Fault(code="RATE_LIMITED", retry_after=4), repeat=True)
 
@@ -532,14 +560,14 @@ def test_an_inner_policy_never_outlives_the_outer_one(run, clock):
     assert clock.waits == [4, 4]
 
 
-def test_the_outer_deadline_is_gone_afterwards(run, clock):
-    """Nothing leaks into what comes later."""
+def test_the_deadline_is_reset_afterwards(run, clock):
+    """`time_left` is None after the operation."""
     run(Script("x"), policy=Policy(deadline=5))
     assert time_left() is None
 
 
-def test_a_call_that_says_nothing_is_part_of_the_operation_around_it(clock):
-    """It knows that one's key; one that says what it is has its own."""
+def test_a_call_without_an_operation_belongs_to_the_outer_one(clock):
+    """It gets the outer key; a call with an operation of its own does not."""
     keys = []
 
     def look():
@@ -554,8 +582,8 @@ def test_a_call_that_says_nothing_is_part_of_the_operation_around_it(clock):
     assert keys == ["k", "k", None]
 
 
-async def test_nothing_leaks_within_a_task():
-    """Key and deadline are gone when the operation is over, in the very same context."""
+async def test_key_and_deadline_are_reset_within_a_task():
+    """In the same context both are gone when the operation has ended, after success and failure."""
     operation, policy = Operation(keyed=True), Policy(deadline=5)
     await arecover(Script("x").acall, operation=operation, policy=policy)
     with pytest.raises(FaultError):
@@ -565,7 +593,7 @@ async def test_nothing_leaks_within_a_task():
 
 
 def test_hooks_get_the_fault_only_if_they_need_an_argument(clock):
-    """A builtin that does not say, one with only keywords and one with a default get nothing."""
+    """A builtin without a signature, keyword-only parameters and defaults get no argument."""
     flags = SimpleNamespace(count=0)
 
     def bump(*, amount=1):
@@ -582,8 +610,8 @@ def test_hooks_get_the_fault_only_if_they_need_an_argument(clock):
     assert flags.force is False
 
 
-def test_who_never_awaits_does_not_load_asyncio():
-    """Importing recovery, and recovering on a thread, stays cheap."""
+def test_recover_does_not_import_asyncio():
+    """Importing recovery and recovering on a thread imports no asyncio, socket or random."""
     code = (
         "import sys\nfrom amends import recover\nassert recover(lambda: 1) == 1\n"
         "print([name for name in ('asyncio', 'socket', 'random') if name in sys.modules])"

@@ -1,4 +1,4 @@
-"""The pure way of one operation through its attempts."""
+"""Tests of the pure Stepper and of the ready-made policies."""
 
 import pickle
 
@@ -16,8 +16,8 @@ READ = Operation(read_only=True)
 DOWN = Fault(code="SERVICE_UNAVAILABLE")
 
 
-def test_state_is_replaced_not_changed():
-    """A step leaves the one before it as it was."""
+def test_a_step_does_not_change_the_stepper():
+    """Each method returns a new Stepper."""
     first = Stepper(operation=READ)
     second = first.failed(DOWN, started=1.0, ended=1.5)
     assert first.history == ()
@@ -27,7 +27,7 @@ def test_state_is_replaced_not_changed():
 
 
 def test_every_attempt_is_kept():
-    """Number, start, duration, fault, exception, decision and wait of each, success included."""
+    """The history has number, start, duration, fault, exception, decision and wait of each attempt."""
     error = ValueError("x")
     stepper = (
         Stepper(operation=READ).failed(DOWN, started=1.0, ended=1.5, error=error, parked=0.25).waited(1.0)
@@ -39,8 +39,8 @@ def test_every_attempt_is_kept():
     assert (two.number, two.duration, two.fault, two.decision) == (2, 0.25, None, None)
 
 
-def test_nothing_is_decided_before_something_failed():
-    """Asking is a programming mistake and says so."""
+def test_there_is_no_decision_before_a_failure():
+    """Reading the decision raises LookupError."""
     with pytest.raises(LookupError):
         _ = Stepper().decision
     with pytest.raises(LookupError):
@@ -48,12 +48,12 @@ def test_nothing_is_decided_before_something_failed():
 
 
 def test_waiting_before_the_first_call_counts():
-    """Time in line counts towards the bound."""
+    """A wait in the queue counts towards the policy's bound."""
     assert Stepper().waited(3.0).state.waited == 3.0
 
 
-def test_patience_is_what_the_nearest_bound_leaves():
-    """Waiting, the own deadline and the one around."""
+def test_patience_is_the_time_until_the_nearest_bound():
+    """The bounds are `max_wait`, the own deadline and the outer one."""
     stepper = Stepper(policy=Policy(max_wait=10, deadline=8)).waited(3.0)
     assert stepper.patience(0.0) == 7.0
     begun = stepper.failed(DOWN, started=100.0, ended=101.0)
@@ -77,12 +77,12 @@ def test_patience_is_what_the_nearest_bound_leaves():
     ],
 )
 def test_some_failures_have_a_remedy(fault, remedy):
-    """New credentials, or a connection that has to be set up first (T7)."""
+    """Refused credentials and a missing connection have one (T7)."""
     assert remedy_for(fault) == remedy
 
 
 def test_a_remedy_allows_one_more_try_within_the_bounds():
-    """Attempts and time still count; the class of the failure does not."""
+    """Attempts and time limit the repeat; the recovery class does not."""
     refused = Fault(code="UNAUTHENTICATED")
     stepper = Stepper().failed(refused, started=0.0, ended=1.0)
     again = stepper.remedied("refresh", "refreshed", 1.0)
@@ -98,8 +98,8 @@ def test_a_remedy_allows_one_more_try_within_the_bounds():
     assert late.remedied("refresh", "refreshed", 2.0).decision.reason == "deadline"
 
 
-def test_what_did_not_happen_is_decided_again():
-    """As a failure that surely had no effect, with its wait."""
+def test_not_happened_decides_again():
+    """The failure then counts as one without effect, and has its wait."""
     stepper = Stepper().failed(Fault(code="TIMEOUT"), started=0.0, ended=1.0)
     assert stepper.decision.action is Action.VERIFY
     again = stepper.not_happened(1.0)
@@ -114,15 +114,15 @@ def test_what_did_not_happen_is_decided_again():
     assert ended.decision.reason == "attempts"
 
 
-def test_giving_up_takes_the_other_way_where_there_is_one():
-    """For reasons outside the fault, too."""
+def test_giving_up_takes_the_fallback_if_there_is_one():
+    """This holds also for reasons outside the fault."""
     assert Stepper().failed(DOWN, started=0, ended=0).gave_up("parked").decision.action is Action.ESCALATE
     other = Stepper(policy=Policy(fallback=True)).failed(DOWN, started=0, ended=0)
     assert other.gave_up("parked", 3.0).decision.action is Action.FALLBACK
 
 
-def test_tries_below_count_in_every_attempt():
-    """Three below each of ours: the second of ours is the sixth call."""
+def test_inner_attempts_count():
+    """With three inner calls for each of ours, our second attempt is the sixth call."""
     fault = Fault(code="RATE_LIMITED", attempt=3)
     stepper = Stepper(policy=Policy(attempts=6)).failed(fault, started=0, ended=0)
     assert (stepper.decision.action, stepper.tries) == (Action.RETRY, 3)
@@ -130,18 +130,18 @@ def test_tries_below_count_in_every_attempt():
     assert (stepper.decision.reason, stepper.tries) == ("attempts", 6)
 
 
-def test_an_attempt_travels_without_what_cannot():
-    """Exceptions of other libraries do not survive pickling; everything else does."""
+def test_a_pickled_attempt_leaves_out_error_and_result():
+    """Everything else is kept."""
     attempt = Attempt(number=1, started=0.0, duration=1.0, fault=DOWN, error=ValueError("x"), result=object())
     back = pickle.loads(pickle.dumps(attempt))
     assert (back.number, back.fault, back.error, back.result) == (1, DOWN, None, None)
 
 
-# Ready policies ------------------------------------------------------------------------------------------------
+# Ready-made policies -------------------------------------------------------------------------------------------
 
 
 def waits(policy, code, vocabulary="task", operation=READ):
-    """The waits between calls that all fail alike."""
+    """Return the waits between calls that all fail in the same way."""
     stepper, found = Stepper(policy=policy, operation=operation), []
     while True:
         stepper = stepper.failed(Fault(code=code, vocabulary=vocabulary), started=0.0, ended=0.0, draw=0.7)
@@ -165,13 +165,13 @@ def waits(policy, code, vocabulary="task", operation=READ):
         ("MCP_NOT_CONNECTED", []),
     ],
 )
-def test_the_task_policy_goes_by_category(code, expected):
-    """T7: attempts count calls, waits are unjittered, a "no" is never retried."""
+def test_the_task_policy_depends_on_the_category(code, expected):
+    """T7: attempts count calls, waits have no jitter, and an error that is not recoverable is never retried."""
     assert waits(TASK, code) == expected
 
 
-def test_a_task_may_bring_its_own_policy():
-    """T8: it overrides every category, its delay is in milliseconds; an input error stays unrepeated."""
+def test_a_task_may_have_its_own_retry_policy():
+    """T8: it overrides every category, its delay is in milliseconds; input errors are still not repeated."""
     policy = from_retry_policy({"maxAttempts": 4, "backoffType": "linear", "initialDelay": 500})
     assert waits(policy, "MCP_ERROR") == [0.5, 1.0, 1.5]
     assert waits(policy, "TIMEOUT") == [0.5, 1.0, 1.5]
@@ -185,20 +185,20 @@ def test_a_task_may_bring_its_own_policy():
     "nonsense",
     [None, 5, {}, {"maxAttempts": 0}, {"maxAttempts": True}, {"initialDelay": -1}, {"backoffType": ["x"]}],
 )
-def test_a_policy_that_says_nothing_changes_nothing(nonsense):
-    """Members of the wrong type are ignored."""
+def test_invalid_members_of_a_retry_policy_are_ignored(nonsense):
+    """Members of a wrong type count as missing."""
     assert from_retry_policy(nonsense) is TASK
 
 
-def test_adcp_stops_after_three_and_the_command_line_too():
-    """A11, C12: one more try where nobody knows."""
+def test_adcp_and_cli_policies_stop_after_three_attempts():
+    """A11, C12: an uncertain failure gets one more try."""
     assert len(waits(ADCP, "RATE_LIMITED", "adcp")) == 2
     assert len(waits(CLI, "TIMEOUT", "cli")) == 2
     assert len(waits(CLI, "INTERNAL_ERROR", "cli")) == 1
     assert waits(CLI, "INTERNAL_ERROR", "cli", Operation()) == []
 
 
-# Whatever happens ------------------------------------------------------------------------------------------------
+# Any sequence of failures ----------------------------------------------------------------------------------------
 
 faults = st.builds(
     Fault,
@@ -231,8 +231,8 @@ policies = st.builds(
     until=st.none() | st.floats(0, 300),
     draw=st.floats(0, 1, exclude_max=True),
 )
-def test_no_script_of_failures_breaks_a_bound(policy, operation, script, until, draw):
-    """Never more calls, waiting or time than allowed; never a repeat of what may have happened unless it is safe."""
+def test_no_sequence_of_failures_breaks_a_bound(policy, operation, script, until, draw):
+    """Calls, waiting and time stay within the bounds, and no unsafe call is repeated after an unknown effect."""
     now, calls = 0.0, 0
     stepper = Stepper(policy=policy, operation=operation)
     stepper = Stepper(

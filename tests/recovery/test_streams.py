@@ -1,4 +1,4 @@
-"""Recovery around something that answers piece by piece."""
+"""Tests of `arecover_stream`."""
 
 import asyncio
 
@@ -14,64 +14,64 @@ SLOW = RateLimitedError("Slow down", retry_after=2)
 
 
 class Source:
-    """Attempts by script: pieces are handed on, exceptions raised."""
+    """A scripted source: items are yielded, exceptions are raised."""
 
     def __init__(self, *attempts):
         self.attempts = list(attempts)
-        self.begun = self.closed = 0
+        self.started = self.closed = 0
 
     async def __call__(self):
-        self.begun += 1
+        self.started += 1
         try:
-            for piece in self.attempts.pop(0):
+            for item in self.attempts.pop(0):
                 await asyncio.sleep(0)
-                if isinstance(piece, BaseException):
-                    raise piece
-                yield piece
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
         finally:
             self.closed += 1
 
 
-async def pieces(source, bound=lambda: False, **options):
-    return [piece async for piece in arecover_stream(source, bound=bound, **options)]
+async def items(source, bound=lambda: False, **options):
+    return [item async for item in arecover_stream(source, bound=bound, **options)]
 
 
-async def test_pieces_are_handed_on_as_they_come():
-    """No piece waits for the next one."""
+async def test_items_are_yielded_as_they_arrive():
+    """No item waits for the next one."""
     source = Source(["a", "b"])
     stream = arecover_stream(source, bound=lambda: False)
     assert await anext(stream) == "a"
     assert source.closed == 0
-    assert [piece async for piece in stream] == ["b"]
-    assert (source.begun, source.closed) == (1, 1)
+    assert [item async for item in stream] == ["b"]
+    assert (source.started, source.closed) == (1, 1)
 
 
-async def test_a_failure_begins_it_again():
-    """After the wait that was asked for; what was handed on stays handed on."""
+async def test_a_failure_starts_the_source_again():
+    """The repeat waits as the hint asks; the items of the failed attempt stay yielded."""
     source = Source(["a", SLOW], [SLOW], ["a", "b"])
     with FakeClock() as clock:
-        assert await pieces(source) == ["a", "a", "b"]
+        assert await items(source) == ["a", "a", "b"]
     assert clock.waits == [2, 2]
     assert source.closed == 3
 
 
-async def test_bounds_and_classes_hold():
-    """Everything `recover` promises: attempts, a request that has to change, an effect nobody knows."""
+async def test_bounds_and_recovery_classes_hold():
+    """The rules of `recover` apply: attempts, correctable failures, unknown effects."""
     with FakeClock(), pytest.raises(RateLimitedError) as caught:
-        await pieces(Source(*[[SLOW]] * 9), policy=Policy(attempts=2))
+        await items(Source(*[[SLOW]] * 9), policy=Policy(attempts=2))
     assert (len(caught.value.history), caught.value.decision.reason) == (2, "attempts")
     for error, action in ((ValidationError("x"), "fix"), (ServiceUnavailableError("x"), "verify")):
         source = Source([error])
         with pytest.raises(FaultError) as caught:
-            await pieces(source)
-        assert (source.begun, caught.value.decision.action) == (1, action)
+            await items(source)
+        assert (source.started, caught.value.decision.action) == (1, action)
     with FakeClock():
         source = Source([ServiceUnavailableError("x")], ["a"])
-        assert await pieces(source, operation=Operation(idempotent=True)) == ["a"]
+        assert await items(source, operation=Operation(idempotent=True)) == ["a"]
 
 
-async def test_what_is_bound_is_not_begun_again():
-    """Not by waiting, not by new credentials, not by looking."""
+async def test_a_bound_source_is_not_started_again():
+    """Neither a wait, nor `refresh`, nor `verify` leads to a repeat."""
     asked = []
 
     def hook():
@@ -80,22 +80,22 @@ async def test_what_is_bound_is_not_begun_again():
     for error in (SLOW, UnauthenticatedError("x"), ServiceUnavailableError("x")):
         source = Source(["a", error])
         with pytest.raises(type(error)):
-            await pieces(source, bound=lambda: True, refresh=hook, verify=hook)
-        assert source.begun == 1
+            await items(source, bound=lambda: True, refresh=hook, verify=hook)
+        assert source.started == 1
     assert not asked
 
 
-async def test_new_credentials():
-    """As in `recover`: once, then the same again."""
+async def test_refresh_leads_to_one_repeat():
+    """As in `recover`."""
     renewed = []
     source = Source([UnauthenticatedError("x")], ["a"])
-    assert await pieces(source, refresh=lambda: renewed.append(1)) == ["a"]
+    assert await items(source, refresh=lambda: renewed.append(1)) == ["a"]
     assert renewed == [1]
 
 
 @pytest.mark.parametrize("seen", ["found", False, None])
-async def test_looking_for_what_became_of_it(seen):
-    """The pieces that are still to come, a new beginning, or nobody can tell."""
+async def test_verify_returns_the_remaining_items(seen):
+    """False starts the source again, None raises."""
     rest = Source(["b", "c"])
     source = Source(["a", ServiceUnavailableError("x")], ["d"])
 
@@ -105,14 +105,14 @@ async def test_looking_for_what_became_of_it(seen):
     with FakeClock():
         if seen is None:
             with pytest.raises(ServiceUnavailableError):
-                await pieces(source, verify=verify)
+                await items(source, verify=verify)
         else:
-            assert await pieces(source, verify=verify) == (["a", "b", "c"] if seen else ["a", "d"])
+            assert await items(source, verify=verify) == (["a", "b", "c"] if seen else ["a", "d"])
     assert rest.closed == (1 if seen else 0)
 
 
-async def test_who_gets_a_piece_is_not_inside_the_operation():
-    """The source knows the operation and its deadline; the reader has its own."""
+async def test_the_reader_is_outside_the_scope_of_the_source():
+    """The source sees the operation and its deadline; the code that reads the items does not."""
     inside = []
 
     async def source():
@@ -128,7 +128,7 @@ async def test_who_gets_a_piece_is_not_inside_the_operation():
 
 
 async def test_a_reader_that_stops_closes_the_source():
-    """Also one that is cancelled while it waits; the upstream is not blamed."""
+    """This holds also for one that is cancelled while it waits; the upstream counts no failure."""
     upstream = Upstream("service")
     source = Source(["a", "b"])
     stream = arecover_stream(source, bound=lambda: False, upstream=upstream)
@@ -145,7 +145,7 @@ async def test_a_reader_that_stops_closes_the_source():
         finally:
             closed.append(1)
 
-    task = asyncio.ensure_future(pieces(hanging, upstream=upstream))
+    task = asyncio.ensure_future(items(hanging, upstream=upstream))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -154,12 +154,12 @@ async def test_a_reader_that_stops_closes_the_source():
     assert upstream.open
 
 
-async def test_an_upstream_holds_back_the_next_one():
-    """A hint told to one holds for all."""
+async def test_a_hint_holds_back_the_next_stream():
+    """Streams share an upstream like calls."""
     upstream = Upstream("service")
     with FakeClock() as clock:
-        first = asyncio.ensure_future(pieces(Source([SLOW], ["a"]), upstream=upstream))
+        first = asyncio.ensure_future(items(Source([SLOW], ["a"]), upstream=upstream))
         await asyncio.sleep(0)
         assert await first == ["a"]
-        assert await pieces(Source(["b"]), upstream=upstream) == ["b"]
+        assert await items(Source(["b"]), upstream=upstream) == ["b"]
     assert clock.waited >= 2

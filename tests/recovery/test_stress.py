@@ -1,8 +1,8 @@
 """
-Many threads and many tasks against one upstream, with failures injected, in real time.
+Many threads and tasks against one upstream, with injected failures, in real time.
 
-What must hold whatever the order: no operation makes more calls than its policy allows, the budget is never overdrawn,
-nobody is left parked, the books are straight at the end, and it ends. A watchdog prints every stack if it does not.
+Invariants: no operation makes more calls than its policy allows, the budget is never overdrawn, no call stays
+parked, the counters agree at the end, and the run ends. A watchdog prints every stack if it does not.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from amends.recovery import Tuning
 from amends.recovery.clock import CLOCK
 
 READ = Operation(name="read", read_only=True)
-# The constants of the simulator, a hundred times as fast.
+# The default constants, about a hundred times as fast.
 FAST = Tuning(
     probe_first=0.005,
     probe_cap=0.05,
@@ -35,7 +35,7 @@ ATTEMPTS = 4
 
 
 class Service:
-    """Fails in every way there is: by chance, for a while altogether, with hints, with credentials that lapse."""
+    """A service that fails by chance, completely for a while, with hints, and with expired credentials."""
 
     def __init__(self, seed):
         self.dice = random.Random(seed)
@@ -47,7 +47,7 @@ class Service:
         self.began = time.monotonic()
 
     def answer(self, name):
-        """One call; raises, or returns its name."""
+        """Answer one call: raise, or return its name."""
         with self.lock:
             self.calls[name] += 1
             chance = self.dice.random()
@@ -69,7 +69,7 @@ class Service:
         return name
 
     def refresh(self):
-        """New credentials."""
+        """Renew the credentials."""
         with self.lock:
             self.renewals += 1
             self.token = self.valid
@@ -77,16 +77,16 @@ class Service:
 
 @pytest.fixture
 def watched():
-    """Dump every thread's stack and end the process if it hangs."""
+    """Dump the stack of every thread and end the process if a test hangs."""
     faulthandler.dump_traceback_later(110, exit=True, file=sys.__stderr__)
-    # Backoff from a hundredth of a second; the flow is the same.
+    # Sleeps are a hundred times shorter.
     with CLOCK.using(sleep=lambda s: time.sleep(s / 100), asleep=lambda s: asyncio.sleep(s / 100)):
         yield
     faulthandler.cancel_dump_traceback_later()
 
 
 def check(service, upstream, results, operations):
-    """What must hold at the end."""
+    """Assert the invariants at the end of a run."""
     assert sum(results.values()) == operations
     assert results["too many"] == 0
     assert max(service.calls.values()) <= ATTEMPTS
@@ -103,8 +103,8 @@ def check(service, upstream, results, operations):
     assert results["ok"] > operations * 0.8
 
 
-def by_threads(threads, each):
-    """`threads` threads, each with so many operations."""
+def run_threads(threads, each):
+    """Run `threads` threads with `each` operations per thread."""
     service = Service(seed=threads)
     upstream = Upstream("stress", refresh=service.refresh, tuning=FAST)
     results, lock = Counter(), threading.Lock()
@@ -134,8 +134,8 @@ def by_threads(threads, each):
     check(service, upstream, results, threads * each)
 
 
-async def by_tasks(tasks, each):
-    """`tasks` tasks, each with so many operations."""
+async def run_tasks(tasks, each):
+    """Run `tasks` tasks with `each` operations per task."""
     service = Service(seed=tasks)
     upstream = Upstream("stress", refresh=service.refresh, tuning=FAST)
     results = Counter()
@@ -159,17 +159,17 @@ async def by_tasks(tasks, each):
 
 
 def test_sixty_four_threads(watched):
-    """The cheap version: some operations each."""
-    by_threads(64, 40)
+    """64 threads with 40 operations each."""
+    run_threads(64, 40)
 
 
 async def test_a_thousand_tasks(watched):
-    """The cheap version."""
-    await by_tasks(1000, 6)
+    """1,000 tasks with 6 operations each."""
+    await run_tasks(1000, 6)
 
 
 def test_threads_and_loops_at_once(watched):
-    """Three event loops and eight threads on one upstream, cancelled and interrupted here and there."""
+    """Three event loops and eight threads use one upstream; some tasks are cancelled."""
     service = Service(seed=5)
     upstream = Upstream("mixed", refresh=service.refresh, tuning=FAST)
     policy = Policy(attempts=ATTEMPTS, max_wait=120.0)
@@ -214,12 +214,12 @@ def test_threads_and_loops_at_once(watched):
 
 
 async def test_two_thousand_parked_calls_drain(watched):
-    """They hold while the server asks for silence, and all come through after it."""
+    """They wait until the hint has passed, and then all succeed."""
     await parked_calls_drain(2_000)
 
 
 async def parked_calls_drain(count):
-    """`count` calls parked behind one hint."""
+    """Park `count` calls behind one hint, and wait until all have succeeded."""
     upstream = Upstream("parked")
     now = CLOCK.now()
     upstream.failed(Fault(code="RATE_LIMITED", retry_after=0.3 + count / 20_000), now, now, 0.0)
@@ -237,19 +237,19 @@ async def parked_calls_drain(count):
 
 @pytest.mark.soak
 def test_sixty_four_threads_for_long(watched):
-    """The whole thing."""
-    by_threads(64, 150)
+    """64 threads with 150 operations each."""
+    run_threads(64, 150)
 
 
 @pytest.mark.soak
 async def test_ten_thousand_tasks(watched):
-    """The whole thing."""
-    await by_tasks(10_000, 2)
+    """10,000 tasks with 2 operations each."""
+    await run_tasks(10_000, 2)
 
 
 @pytest.mark.soak
 async def test_a_hundred_thousand_parked_calls(watched):
-    """They hold in less than a gigabyte, and drain."""
+    """They take less than a gigabyte of memory, and all succeed."""
     import resource
 
     await parked_calls_drain(100_000)

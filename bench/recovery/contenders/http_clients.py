@@ -11,7 +11,7 @@ URL = "http://service.test/things"
 
 
 class _Wire(httpx.AsyncBaseTransport):
-    """The network under httpx: one simulated call for each request."""
+    """The transport below httpx: one simulated call for each request."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         try:
@@ -33,7 +33,7 @@ def _httpx_retries(process: Process) -> Perform:
 
 
 class _Pool(urllib3.HTTPConnectionPool):
-    """urllib3's pool with the one method that touches a socket replaced."""
+    """urllib3's pool with a replacement for the method that uses a socket."""
 
     call: Call
 
@@ -49,12 +49,12 @@ class _Pool(urllib3.HTTPConnectionPool):
 
 def _urllib3(process: Process) -> Perform:
     def job(call: Call) -> Response:
-        pool = _Pool("service.test")  # one each: it keeps no state between requests that concerns retries
+        pool = _Pool("service.test")  # one per operation: a pool keeps no retry state between requests
         pool.call = call
         return Response(pool.urlopen(call.method, "/things").status)
 
     async def perform(call: Call) -> Response:
-        return await process.strands.run(lambda: job(call))
+        return await process.threads.run(lambda: job(call))
 
     return perform
 

@@ -1,4 +1,4 @@
-"""Ours: the library itself, through its public names, with the default policy and one Upstream per process."""
+"""amends itself, through its public names, with the default policy and one Upstream per process."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,7 +12,7 @@ from bench.recovery.wire import Response
 
 
 def _clocks(loop: VirtualLoop) -> AbstractContextManager[Any]:
-    """The library takes its time from one place; its sleeping is asyncio's and needs nothing."""
+    """Patch the library's clock. It sleeps with asyncio, which needs no patch."""
     return CLOCK.using(now=loop.time)
 
 

@@ -1,4 +1,4 @@
-"""The two ends of the scale: no retry at all, and knowing the server's future."""
+"""The two bounds of the comparison: no retry, and an oracle that knows the server's future."""
 
 import asyncio
 
@@ -12,10 +12,10 @@ def _no_retry(process: Process) -> Perform:
 
 def _oracle(process: Process) -> Perform:
     """
-    Sends when the server will have room, refreshes before the token dies, keys its writes.
+    Send when the server has room, refresh before the token expires, and send keys with writes.
 
-    It cannot change the dice of a call, so it repeats at once after bad luck; it does not call at all when no call
-    can succeed. Time to success is therefore the shortest possible given the server, success the highest.
+    The oracle cannot change the random outcome of a call, so it repeats at once after a failure. It makes no call if none
+    can succeed. So its time to success is the shortest possible, and its success the highest.
     """
     service = process.service
 

@@ -10,7 +10,7 @@ from bench.recovery.wire import RefusedError, Response
 
 
 async def _raising(call: Call) -> Response:
-    """One call in the style these libraries expect: a bad answer is an exception."""
+    """Make one call as these libraries expect it: a failed response is raised as an exception."""
     response = await call.send()
     if not response.ok:
         raise RefusedError(response)
@@ -28,7 +28,7 @@ def _tenacity(process: Process) -> Perform:
 
 
 def _stamina(process: Process) -> Perform:
-    # Its default hooks log every retry; thousands of lines, no effect on what it does.
+    # The default hooks log every retry. They do not affect the retries.
     stamina.instrumentation.set_on_retry_hooks([])
 
     async def perform(call: Call) -> Response:
@@ -53,7 +53,7 @@ def _redress(process: Process) -> Perform:
     )
 
     class View:
-        """A response under the names httpx gives it."""
+        """A response with the attribute names of httpx."""
 
         __slots__ = ("headers", "response", "status_code")
 

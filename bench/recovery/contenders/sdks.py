@@ -15,15 +15,15 @@ from botocore.exceptions import ReadTimeoutError
 from bench.recovery.run import Call, Contender, Perform, Process
 from bench.recovery.wire import LostError, Response
 
-_in_hand: ContextVar[Call] = ContextVar("the operation whose request reaches the wire next")
+_current_call: ContextVar[Call] = ContextVar("current_call")
 
 
 class _Wire(httpx2.AsyncBaseTransport):
-    """The network under openai's client: one simulated call for each request."""
+    """The transport below openai's client: one simulated call for each request."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            response = await _in_hand.get().send(request.headers.get("Idempotency-Key"))
+            response = await _current_call.get().send(request.headers.get("Idempotency-Key"))
         except LostError as error:
             raise httpx2.ReadTimeout(str(error), request=request) from error
         headers = {**response.headers, "Content-Type": "application/json"}
@@ -36,7 +36,7 @@ def _openai_client() -> openai.AsyncOpenAI:
     client = openai.AsyncOpenAI(
         api_key="none", base_url="http://service.test", http_client=httpx2.AsyncClient(transport=_Wire())
     )
-    # Its first request looks this up in a real thread, which virtual time would not wait for.
+    # The first request looks this up in a real thread, for which virtual time does not wait.
     client._platform = openai._base_client.get_platform()
     return client
 
@@ -45,7 +45,7 @@ def _openai(process: Process) -> Perform:
     client = _openai_client()
 
     async def perform(call: Call) -> Response:
-        _in_hand.set(call)
+        _current_call.set(call)
         if call.method == "GET":
             await client.get("/things", cast_to=httpx2.Response)
         else:
@@ -68,7 +68,7 @@ def _aws_session() -> botocore.session.Session:
 
 
 def _botocore(process: Process) -> Perform:
-    """One client for each process, because the retry quota is the client's."""
+    """Make one client for each process, because the retry quota belongs to the client."""
     client = _aws_session().create_client(
         "lambda",
         region_name="us-east-1",
@@ -77,26 +77,26 @@ def _botocore(process: Process) -> Perform:
     )
 
     def wire(request: Any, **_: Any) -> AWSResponse:
-        call = _in_hand.get()
+        call = _current_call.get()
         try:
             response = call.send_blocking()
         except LostError as error:
             raise ReadTimeoutError(endpoint_url=request.url) from error
         headers = dict(response.headers)
         if "Retry-After" in headers:
-            # AWS services say it in this header, in milliseconds; botocore reads no other.
+            # AWS services send the wait in this header, in milliseconds; botocore reads no other.
             headers["x-amz-retry-after"] = str(1000 * int(headers["Retry-After"]))
         return AWSResponse(request.url, response.status, headers, _Raw())
 
     client.meta.events.register("before-send.lambda", wire)
 
     def job(call: Call) -> Response:
-        _in_hand.set(call)
+        _current_call.set(call)
         client.list_functions()
         return Response(200)
 
     async def perform(call: Call) -> Response:
-        return await process.strands.run(lambda: job(call))
+        return await process.threads.run(lambda: job(call))
 
     return perform
 

@@ -1,16 +1,16 @@
 """
-What the operations against one service share, as a pure state machine: no clock, no dice, no waiting inside.
+The state that the operations against one service share, as a pure state machine without a clock or random numbers.
 
-Four states. FLOWING: calls go out as they come. DOWN: nothing goes out until `resume_at`, then one call, the
-probe, finds out. HELD: the same, but the server named the time, so nothing but that time ends it. DRAINING: after
-a DOWN or HELD, what has piled up goes out a few at a time, and slower when answers take longer than usual.
+Four states. FLOWING: calls are sent at once. DOWN: no call is sent until `resume_at`, then one call, the probe. HELD:
+the same, but the server named the time, so only that time ends it. DRAINING: after DOWN or HELD, the queued calls are
+sent a few at a time, and slower when answers take longer than usual.
 
-Reports carry `sent`, the time at which the call went out: it tells a probe from a straggler, and a lost message from
-a dead service, without any record of single calls.
+Reports contain `sent`, the time at which the call was sent. It distinguishes a probe from a late answer, and a lost
+message from a dead service, without a record for each call.
 
-The driver owns the queue of waiting calls, first in, first out, and the clock. It asks `admit(now)` for the head of
-the queue after every report and at the time `admit` gave; it reports every call once with `success` or `failure`.
-NOTES.md says why each constant is what it is.
+The driver has the queue of waiting calls, first in, first out, and the clock. It calls `admit(now)` for the head of the
+queue after every report and at the time that `admit` returned. It reports every call once with `success` or `failure`.
+NOTES.md gives the reason for each constant.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,16 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The constants, in one place so that they can be varied."""
+    """The constants."""
 
-    doubt: float = 0.011  # failures in a row mean an outage when they are less likely than this by chance
-    plain_floor: float = 0.4  # assumed chance of a plain failure where fewer are known: five in a row
-    silent_floor: float = 0.01  # the same for a time-out: one is enough
-    memory: float = 1 / 16  # weight of the newest outcome in the known share of failures
-    probe_first: float = 0.5  # seconds from the trip to the first probe
-    probe_growth: float = 1.5  # each failed probe waits that much longer
+    outage_likelihood: float = (
+        0.011  # failures in a row mean an outage if they are less likely than this by chance
+    )
+    plain_floor: float = 0.4  # the least likelihood of a plain failure: five in a row are an outage
+    silent_floor: float = 0.01  # the least likelihood of a time-out: one is an outage
+    newest_weight: float = 1 / 16  # weight of the newest outcome in the share of failures
+    probe_first: float = 0.5  # seconds until the first probe
+    probe_growth: float = 1.5  # factor for each failed probe
     probe_cap: float = 5.0  # longest time between probes after plain failures
     silence_first: float = 3.0  # the same after time-outs, which cost the server work
     silence_growth: float = 2.0
@@ -38,14 +40,14 @@ class Tuning:
     calm_spread: float = (
         2.0  # ... or this many times the usual deviation, for services whose calls differ in length
     )
-    slack: float = 4.0  # while not calm, rest this many times the excess between sends
+    rest_factor: float = 4.0  # after an answer that is not calm, rest this many times its excess
     budget_share: float = 0.2  # repeats allowed as a share of calls ...
     budget_floor: float = 10.0  # ... plus this many a second ...
     budget_cap: float = 50.0  # ... saved up to here
 
 
 class Upstream:
-    """State shared by every operation against one service in one process."""
+    """The state shared by all operations against one service in one process."""
 
     __slots__ = (
         "budget",
@@ -53,11 +55,11 @@ class Upstream:
         "calls",
         "calls_seen",
         "inflight",
+        "last_answered",
         "level",
-        "luck",
+        "likelihood",
         "next_send",
         "probing",
-        "proof",
         "resume_at",
         "share",
         "since",
@@ -73,25 +75,27 @@ class Upstream:
         self.state = FLOWING
         self.calls = 0
         self.share = 0.0  # share of calls that failed lately
-        self.luck = 1.0  # how likely the failures since the last success are, if that share is all there is
-        self.proof = -NEVER  # when the youngest call that has been answered well was sent
+        self.likelihood = (
+            1.0  # how likely the failures since the last success are by chance, given that share
+        )
+        self.last_answered = -NEVER  # the latest send time of all calls that a working service answered
         self.usual = 0.0  # smoothed round trip of good answers, 0 before the first
         self.spread = 0.0  # smoothed deviation from it
         self.since = 0.0  # calls sent before this belong to an earlier state
-        self.resume_at = 0.0  # DOWN, HELD: nothing goes out before
+        self.resume_at = 0.0  # DOWN, HELD: no call is sent before
         self.level = 0  # DOWN: failed probes so far
-        self.probing = False  # DOWN, HELD: the probe is out
+        self.probing = False  # DOWN, HELD: whether the probe was sent
         self.inflight = 0  # DRAINING: calls sent since it began and not reported yet
         self.window = 1.0  # DRAINING: how many of these there may be
-        self.next_send = 0.0  # DRAINING: nothing goes out before
+        self.next_send = 0.0  # DRAINING: no call is sent before
         self.budget = self.tuning.budget_cap
         self.budget_at = 0.0
         self.calls_seen = 0
 
-    # Asking -----------------------------------------------------------------------------------------------
+    # Sending ----------------------------------------------------------------------------------------------
 
     def admit(self, now: float) -> float:
-        """0: go, and report back. Otherwise when to ask again; NEVER: after the next report."""
+        """Return 0 if a call may be sent, else the time to ask again; NEVER means after the next report."""
         if self.state == FLOWING:
             self.calls += 1
             return 0.0
@@ -112,17 +116,17 @@ class Upstream:
         return 0.0
 
     def force(self) -> None:
-        """A call goes out unasked: its caller is out of time and has never been heard."""
+        """Count a call that is sent without having been admitted."""
         self.calls += 1
         if self.state == DRAINING:
             self.inflight += 1
 
     def blocked_until(self) -> float:
-        """Until when the server itself has asked for silence; 0 if it has not. For callers with little time."""
+        """Return the time until which the server asked for no calls; 0 if it did not."""
         return self.resume_at if self.state == HELD else 0.0
 
     def repeat_at(self, now: float) -> float:
-        """Take one repeat out of the budget: 0, or the time at which there will be one to take."""
+        """Take one repeat from the budget and return 0, or return the time when one will be available."""
         tuning = self.tuning
         earned = (self.calls - self.calls_seen) * tuning.budget_share + (
             now - self.budget_at
@@ -130,19 +134,19 @@ class Upstream:
         self.budget = min(tuning.budget_cap, self.budget + earned)
         self.budget_at = now
         self.calls_seen = self.calls
-        if self.budget >= 0.999:  # not 1: a wait computed for the last crumb must not round to nothing
+        if self.budget >= 0.999:  # not 1, so that rounding in the computed wait cannot give 0
             self.budget -= 1.0
             return 0.0
         return now + (1.0 - self.budget) / tuning.budget_floor
 
-    # Reporting --------------------------------------------------------------------------------------------
+    # Reports ----------------------------------------------------------------------------------------------
 
     def success(self, now: float, sent: float, *, waiting: int, draw: float) -> None:
-        """The call sent at `sent` was answered by a service that works; `waiting` calls are queued."""
+        """Report that a working service answered the call sent at `sent`; `waiting` calls are queued."""
         tuning = self.tuning
-        self.luck = 1.0
-        self.share -= self.share * tuning.memory
-        self.proof = max(self.proof, sent)
+        self.likelihood = 1.0
+        self.share -= self.share * tuning.newest_weight
+        self.last_answered = max(self.last_answered, sent)
         trip = now - sent
         if self.state == FLOWING:
             off = trip - self.usual
@@ -152,9 +156,9 @@ class Upstream:
             else:
                 self.usual = trip
             return
-        self._settle(sent)
+        self._end_call(sent)
         if self.state == HELD and (now < self.resume_at or sent < self.since):
-            return  # somebody who was on the way when the server asked for silence; the hint stands
+            return  # sent before the server asked for no calls, so the hint still holds
         if self.state != DRAINING:
             self.state = DRAINING
             self.since = now
@@ -169,22 +173,22 @@ class Upstream:
                 self.state = FLOWING
         else:
             self.window = max(1.0, self.window / 2)
-            self.next_send = now + tuning.slack * excess * (0.5 + draw)
+            self.next_send = now + tuning.rest_factor * excess * (0.5 + draw)
         self.usual += excess * (0.02 if self.usual else 1.0)
         self.spread += (abs(excess) - self.spread) * 0.02
 
     def failure(self, now: float, sent: float, *, silent: bool, draw: float) -> None:
-        """The call sent at `sent` failed without a hint; `silent` if no answer came at all."""
+        """Report that the call sent at `sent` failed without a hint; `silent` if there was no answer at all."""
         tuning = self.tuning
-        probe = self._settle(sent)
+        probe = self._end_call(sent)
         if (
-            not silent or sent > self.proof
-        ):  # else a later call was answered: a message was lost, the service is well
-            self.luck *= max(self.share, tuning.silent_floor if silent else tuning.plain_floor)
-        self.share += (1.0 - self.share) * tuning.memory
+            not silent or sent > self.last_answered
+        ):  # else a later call was answered: a message was lost, and the service works
+            self.likelihood *= max(self.share, tuning.silent_floor if silent else tuning.plain_floor)
+        self.share += (1.0 - self.share) * tuning.newest_weight
         if probe:
             self.level += 1
-        elif self.state >= DOWN or self.luck > tuning.doubt:
+        elif self.state >= DOWN or self.likelihood > tuning.outage_likelihood:
             return
         else:
             self.level = 0
@@ -198,8 +202,8 @@ class Upstream:
         self.resume_at = now + min(cap, first * growth**self.level) * (0.75 + 0.5 * draw)
 
     def hint(self, now: float, sent: float, until: float) -> None:
-        """The server asked, in the answer to the call sent at `sent`, for no calls before `until`."""
-        self._settle(sent)
+        """Report that the answer to the call sent at `sent` asked for no calls before `until`."""
+        self._end_call(sent)
         if self.state == HELD:
             self.resume_at = max(self.resume_at, until)
             return
@@ -210,11 +214,11 @@ class Upstream:
         self.level = 0
 
     def cancel(self, sent: float) -> None:
-        """The call was given up before it had an outcome."""
-        self._settle(sent)
+        """Report that the call was cancelled before it had an outcome."""
+        self._end_call(sent)
 
-    def _settle(self, sent: float) -> bool:
-        """Take a reported call off the books; whether it was the probe."""
+    def _end_call(self, sent: float) -> bool:
+        """Count a call that has ended. Return whether it was the probe."""
         if sent < self.since:
             return False
         if self.state == DRAINING:

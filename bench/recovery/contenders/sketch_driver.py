@@ -1,7 +1,7 @@
 """
-What the library was tuned with: the sketch's state machine, driven on asyncio with the default policy.
+The sketch's state machine, driven on asyncio with the default policy. The library was tuned with it.
 
-It stays as a reference that is quick to vary: a difference between its row and the library's is a finding.
+It remains as a reference that is easy to vary. If its row and the library's differ, one of them has a bug.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ HINT_JITTER = 0.25  # seconds at most, above the hint
 
 
 class GivenUpError(Exception):
-    """The policy's bounds are used up, or the server's hint lies beyond them."""
+    """The policy's bounds are used up, or the server's hint is longer than they allow."""
 
 
 class Driver:
-    """The queue, the timer and the single refresh around one Upstream: all that waits."""
+    """The queue, the timer and the shared refresh of one Upstream: everything that waits."""
 
     def __init__(self, process: Process, tuning: Tuning | None) -> None:
         self.loop = process.loop
         self.process = process
-        self.dice = random.Random(f"ours:{process.seed}:{process.index}")
+        self.generator = random.Random(f"ours:{process.seed}:{process.index}")
         self.upstream = Upstream(tuning)
         self.queue: deque[asyncio.Future] = deque()
         self.timer: asyncio.TimerHandle | None = None
@@ -37,10 +37,10 @@ class Driver:
 
     async def enter(self, patience: float, *, first: bool) -> None:
         """
-        Return when the call may go out; raise when it cannot within `patience` seconds.
+        Return when the call may be sent; raise GivenUpError if it may not within `patience` seconds.
 
-        An operation that has never been sent goes out at the end of its patience, whatever the state: waiting must
-        not be worse than not having waited. Only a server's own hint is stronger.
+        An operation that has made no call yet is sent at the end of its patience in any case: having waited must not be
+        worse than not having waited. The exception is a wait that the server itself asked for.
         """
         now = self.loop.now
         if self.upstream.blocked_until() - now > patience:
@@ -49,7 +49,7 @@ class Driver:
             return
         turn = self.loop.create_future()
         self.queue.append(turn)
-        self.pump()
+        self.let_out()
         giving_up = self.loop.call_later(patience, self.expire, turn, first)
         try:
             await turn
@@ -65,8 +65,8 @@ class Driver:
         else:
             turn.set_exception(GivenUpError())
 
-    def pump(self) -> None:
-        """Let out of the queue whoever may go now, and come back when the next one may."""
+    def let_out(self) -> None:
+        """Let out the calls that may be sent now, and set a timer for the next one."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -79,11 +79,11 @@ class Driver:
                 self.queue.popleft().set_result(None)
                 continue
             if again != NEVER:
-                self.timer = self.loop.call_at(again, self.pump)
+                self.timer = self.loop.call_at(again, self.let_out)
             return
 
     async def refresh(self, token: int) -> None:
-        """One refresh for everybody who was refused with the same credential."""
+        """Refresh once for all operations that were refused with the same credential."""
         if self.process.token != token:
             return
         if self.refreshing is None:
@@ -106,7 +106,7 @@ class Driver:
             try:
                 response = await call.send(key)
             except LostError:
-                upstream.failure(loop.now, sent, silent=True, draw=self.dice.random())
+                upstream.failure(loop.now, sent, silent=True, draw=self.generator.random())
                 if not repeatable:
                     raise
             if response is not None:
@@ -114,25 +114,25 @@ class Driver:
                     hint = response.headers.get("Retry-After")
                     if hint is not None:
                         wait = min(float(hint), HINT_CAP)
-                        upstream.hint(loop.now, sent, loop.now + wait + HINT_JITTER * self.dice.random())
-                        self.pump()
+                        upstream.hint(loop.now, sent, loop.now + wait + HINT_JITTER * self.generator.random())
+                        self.let_out()
                         if wait > patience or attempt == ATTEMPTS:
                             raise RefusedError(response)
-                        continue  # parked by `enter` until the hint is over, behind those who came before
-                    upstream.failure(loop.now, sent, silent=False, draw=self.dice.random())
+                        continue  # `enter` parks it until the hint is over, behind the calls that are queued already
+                    upstream.failure(loop.now, sent, silent=False, draw=self.generator.random())
                 else:
-                    upstream.success(loop.now, sent, waiting=len(self.queue), draw=self.dice.random())
-                    self.pump()
+                    upstream.success(loop.now, sent, waiting=len(self.queue), draw=self.generator.random())
+                    self.let_out()
                     if response.status == 401 and not refreshed:
                         refreshed = True
                         await self.refresh(token)
                         continue
                     return response
-            self.pump()
+            self.let_out()
             if attempt == ATTEMPTS:
                 break
             began = loop.now
-            delay = min(CAP, FIRST * 2 ** (attempt - 1)) * self.dice.random()
+            delay = min(CAP, FIRST * 2 ** (attempt - 1)) * self.generator.random()
             if delay > patience:
                 break
             await asyncio.sleep(delay)
@@ -147,7 +147,7 @@ class Driver:
 
 
 def ours(name: str = "sketch", tuning: Tuning | None = None) -> Contender:
-    """The sketch as a contender, with other constants if asked."""
+    """Return the sketch as a contender, optionally with other constants."""
 
     def client(process: Process) -> Perform:
         return Driver(process, tuning).perform

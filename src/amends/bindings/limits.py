@@ -1,13 +1,12 @@
 """
-Rate limits that answer right, with the `limits` library doing the counting.
+Rate limits for ASGI applications, counted by the `limits` library.
 
     from amends.bindings.limits import Limited
 
     app = Limited(Problems(app), "100/minute")
 
-Every response of a limited route carries the current fields, `RateLimit-Policy` and `RateLimit`, so that callers slow
-down before they are refused; a refusal is a 429 problem whose wait is the caller's own, in the body and in
-`Retry-After`.
+Every response of a limited route has the fields `RateLimit-Policy` and `RateLimit`, so that callers can slow down before
+they are refused. A refusal is a 429 problem with this caller's own wait, in the body and in `Retry-After`.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ __all__ = ["Limited"]
 
 
 def _client(scope: Scope) -> str:
-    """Who is counted: whoever has the same credentials and address."""
+    """Return the key of a caller: its address and its credentials."""
     host = (scope.get("client") or ("",))[0]
     return f"{host}:{caller_id(scope)}"
 
 
 class Limited:
-    """The middleware. Put it around `Problems`, several of them for several limits."""
+    """The ASGI middleware. Put it around `Problems`; use several for several limits."""
 
     def __init__(
         self,
@@ -56,12 +55,12 @@ class Limited:
         """
         Args:
             app: the application.
-            limit: in the words of `limits`: "10/second", "100 per 5 minutes".
-            name: what callers see as the policy's name; letters, digits and dashes.
-            storage: in the words of `limits`, an async one: "async+redis://…".
+            limit: in the notation of `limits`: "10/second", "100 per 5 minutes".
+            name: the policy's name in the response fields; letters, digits and dashes.
+            storage: an async storage URL of `limits`: "async+redis://…".
             strategy: one of `limits.aio.strategies`.
-            route: which requests count; all without one.
-            caller: who is counted.
+            route: returns whether a request counts; without it, all do.
+            caller: returns the key under which a caller is counted.
             settings: those of `Problems`.
 
         """
@@ -70,24 +69,24 @@ class Limited:
         self.app = app
         self._item = limits.parse(limit)
         self._name = name
-        storing: Any = storage_from_string(storage)
-        self._limiter = strategy(storing)
+        backend: Any = storage_from_string(storage)
+        self._limiter = strategy(backend)
         self._route, self._caller = route, caller
         self._settings = settings or Settings()
         self._policy = f'"{name}";q={self._item.amount};w={self._item.get_expiry()}'.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection."""
+        """Handle one connection."""
         if scope["type"] != "http" or (self._route is not None and not self._route(scope)):
             await self.app(scope, receive, send)
             return
-        who = (self._name, self._caller(scope))
-        allowed = await self._limiter.hit(self._item, *who)
-        window = await self._limiter.get_window_stats(self._item, *who)
+        key = (self._name, self._caller(scope))
+        allowed = await self._limiter.hit(self._item, *key)
+        window = await self._limiter.get_window_stats(self._item, *key)
         wait = max(0.0, window.reset_time - time.time())
         state = f'"{self._name}";r={window.remaining};t={ceil(wait)}'.encode()
 
-        async def sent(message: Message) -> None:
+        async def send_with_fields(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = [
                     *message.get("headers", ()),
@@ -98,7 +97,10 @@ class Limited:
             await send(message)
 
         if allowed:
-            await self.app(scope, receive, sent)
+            await self.app(scope, receive, send_with_fields)
             return
-        fault = RateLimitedError("The limit of this caller is reached", retry_after=max(wait, 0.001)).fault
-        await send_response(scope, sent, error_response(fault, request_info(scope), self._settings))
+        fault = RateLimitedError(
+            "The rate limit of this caller is reached", retry_after=max(wait, 0.001)
+        ).fault
+        response = error_response(fault, request_info(scope), self._settings)
+        await send_response(scope, send_with_fields, response)

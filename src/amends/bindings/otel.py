@@ -1,18 +1,19 @@
 """
-Recovery in OpenTelemetry: spans with S3's attributes, and metrics. Needs the API package alone; without an SDK it does
-nothing, and it never configures a provider.
+Events of recovery as OpenTelemetry spans and metrics, with the attributes of the agent error contract (T10).
+
+Needs only the API package. Without an SDK it does nothing, and it never configures a provider.
 
     import amends.bindings.otel
     amends.bindings.otel.instrument()
 
-- Span `amends.wait` covers each wait before a repeat; span `amends.recover` covers an operation that did not succeed at
-  once, from its first call to its end. Both carry `error.code`, `error.type` and `amends.*`; one that was given up on
-  also `error`, `error.message` and `error.recoverable` (T10), and so does the span it happened in.
-- `amends.recovery.attempts` counts calls of operations that did not succeed at once, by code; `amends.recovery.waits` is
-  a histogram of seconds; `amends.recovery.give_ups` counts by reason. An operation that succeeds at once costs
-  nothing and is not counted.
+- The span `amends.wait` covers each wait before a repeat. The span `amends.recover` covers an operation whose first call
+  failed, from that call to its end. Both have `error.code`, `error.type` and `amends.*`. If recovery gave up, the span
+  also has `error`, `error.message` and `error.recoverable` (T10), and so has the span that was current then.
+- `amends.recovery.attempts` counts the calls of operations whose first call failed, by code; `amends.recovery.waits` is a
+  histogram of seconds; `amends.recovery.give_ups` counts by reason. An operation whose first call succeeds is not
+  counted and costs nothing.
 
-`error.message` is what the code means, never what a failure said: texts and arguments do not get here.
+`error.message` is the meaning of the code. Messages of failures and arguments are never part of an event.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ _ENDS = frozenset({"gave-up", "recovered", "fallback"})
 
 
 def instrument() -> None:
-    """Report recovery from now on, to whatever providers are configured by then. Twice is as good as once."""
+    """Report events from now on, to the providers that are configured by then. A second call changes nothing."""
     add_hook(span_event)
 
 
 def uninstrument() -> None:
-    """Stop reporting."""
+    """Stop reporting events."""
     remove_hook(span_event)
 
 
 def span_event(event: Event) -> AbstractContextManager[Any] | None:
-    """One event as spans and metrics. For a retry, the span that covers the wait."""
+    """Report one event as spans and metrics. For a retry, return the span that covers the wait."""
     attributes = _attributes(event)
     attempts, waits, give_ups = _instruments()
     if event.kind == "retry":
@@ -80,7 +81,7 @@ def span_event(event: Event) -> AbstractContextManager[Any] | None:
 
 
 def _attributes(event: Event) -> dict[str, Any]:
-    """What every span and metric carries; few values each, fit for a time series."""
+    """Return the attributes of every span and metric. Each has few distinct values, as metrics need."""
     return {
         "amends.operation": event.operation,
         "amends.reason": event.reason,
@@ -90,7 +91,7 @@ def _attributes(event: Event) -> dict[str, Any]:
 
 
 def _error(event: Event) -> dict[str, Any]:
-    """T10. Correctable counts as recoverable, as S3 has it."""
+    """Return the attributes of an error (T10). A correctable one counts as recoverable, as the contract demands."""
     return {
         "error": True,
         "error.code": event.code,
@@ -101,13 +102,13 @@ def _error(event: Event) -> dict[str, Any]:
 
 @cache
 def _instruments() -> tuple[Any, Any, Any]:
-    """Made at the first event, so that it does not matter whether the provider was set before or after us."""
+    """Return the metrics. They are made at the first event, so the provider may be set before or after `instrument`."""
     meter = metrics.get_meter(_SCOPE, __version__)
     return (
         meter.create_counter(
             "amends.recovery.attempts",
             unit="{attempt}",
-            description="Calls of operations that did not succeed at once",
+            description="Calls of operations whose first call failed",
         ),
         meter.create_histogram("amends.recovery.waits", unit="s", description="Waits before a repeat"),
         meter.create_counter(

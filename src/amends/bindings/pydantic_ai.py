@@ -1,13 +1,13 @@
 """
-pydantic-ai: a failed tool is something the model can act on, and never the end of the run.
+pydantic-ai: a tool's failure becomes a text that the model can act on, and does not end the run.
 
     from pydantic_ai import Agent
     from amends.bindings.pydantic_ai import Failures
 
     agent = Agent(model, capabilities=[Failures()])
 
-What a tool raises reaches the model as `amends.for_llm` text. A request that has to change is pydantic-ai's own retry, as
-long as the tool has retries left; everything else is a tool result that failed.
+The model gets a tool's exception as `amends.for_llm` text. If the request has to change, the binding raises pydantic-ai's
+own `ModelRetry`, as long as the tool has retries left; otherwise it raises `ToolFailed`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ except ImportError as missing:
 
 from amends.core.enums import Recovery
 from amends.foreign import from_exception
-from amends.tools import answered
+from amends.tools import log_and_describe
 
 __all__ = ["Failures"]
 
-# The framework's own words to whoever runs the agent, not to its model.
+# Exceptions of the framework for the program that runs the agent, not for its model.
 _NOT_FOR_THE_MODEL = (UserError, UsageLimitExceeded, RunCancelled)
 
 
 class Failures(AbstractCapability[Any]):
-    """Every tool of an agent, its own and those of its toolsets."""
+    """The capability. It covers all tools of an agent: its own and those of its toolsets."""
 
     async def on_tool_execute_error(
         self,
@@ -49,17 +49,17 @@ class Failures(AbstractCapability[Any]):
         error: Exception,
     ) -> NoReturn:
         """
-        Tell the model.
+        Raise the exception with which the model gets the failure's text.
 
         Raises:
-            ModelRetry: where the request has to change, and may be made once more.
-            ToolFailed: in every other case.
+            ModelRetry: if the request has to change and the tool has retries left.
+            ToolFailed: in all other cases.
 
         """
         if isinstance(error, _NOT_FOR_THE_MODEL):
             raise error
-        text = answered(error, call.tool_name)
-        # One retry too many ends the whole run.
+        text = log_and_describe(error, call.tool_name)
+        # A ModelRetry beyond `max_retries` ends the whole run.
         if from_exception(error).recovery is Recovery.CORRECTABLE and ctx.retry < ctx.max_retries:
             raise ModelRetry(text) from error
         raise ToolFailed(text) from error

@@ -1,11 +1,11 @@
 """
-Recovery in structlog: one record per event, with names and codes only.
+Events of recovery as structlog records, with names and codes only.
 
     import amends.bindings.structlog
     amends.bindings.structlog.install()
 
-A record has the level, whatever time stamp and context (agent, taskId) the application's processors add, and
-`error` with `code` and the code's own `message` (T11).
+A record has the level, the time stamp and context (agent, taskId) that the application's processors add, and `error`
+with `code` and the code's own `message` (T11).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _WARNINGS = frozenset({"gave-up"})
 
 
 def install() -> None:
-    """Write every event to the logger "amends.recovery" from now on. Doing it twice changes nothing."""
+    """Write every event to the logger "amends.recovery" from now on. A second call changes nothing."""
     add_hook(log_event)
 
 
 def remove() -> None:
-    """Stop writing them."""
+    """Stop writing events."""
     remove_hook(log_event)
 
 
 def log_event(event: Event) -> None:
-    """One event as one record: info, or warning when recovery gave up."""
+    """Write one event as one record: at level info, or warning if recovery gave up."""
     fields: dict[str, Any] = {
         "operation": event.operation,
         "attempt": event.attempt,
@@ -47,6 +47,6 @@ def log_event(event: Event) -> None:
     }
     if event.delay is not None:
         fields["delay"] = event.delay
-    # Asked for anew each time: the application may configure structlog after it installed us.
+    # Get the logger for each event: the application may configure structlog after `install`.
     log = structlog.get_logger("amends.recovery")
     (log.warning if event.kind in _WARNINGS else log.info)(event.kind, **fields)

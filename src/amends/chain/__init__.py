@@ -1,14 +1,14 @@
 """
-Between a caller and the agents it cannot see: passing failures on, translating them, and not going round in circles.
+For agents that call other agents: return an upstream's failure to the caller, and end chains that are too long.
 
     from amends.bindings.mcp import guard
     from amends.chain import RULES, Hop, Rule, gather, relay, relaying
 
-- `relay` says an upstream's failure as our own caller should hear it (A18): what is conformant passes untouched, with
-  recovery, wait, details and unknown members; everything else is told by a table of rules.
-- `gather` does it for several upstreams at once, each kept with its own code and recovery.
-- `relaying` is the same for a guarded server: `guard(server, translate=relaying(rules=(mine, *RULES)))`.
-- `Hop` counts how many agents a request has come through, and carries the trace along.
+- `relay` makes the error that our own caller gets for an upstream's failure (A18). A conformant AdCP error passes
+  unchanged, with recovery, wait, details and unknown members; a table of rules translates everything else.
+- `gather` does the same for several upstreams, each with its own code and recovery.
+- `relaying` does the same in a guarded server: `guard(server, translate=relaying(rules=(mine, *RULES)))`.
+- `Hop` counts the agents that a request has come through, and passes on its trace.
 """
 
 from __future__ import annotations

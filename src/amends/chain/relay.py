@@ -1,4 +1,4 @@
-"""What was said below, told above."""
+"""Return the failures of upstreams to our own caller."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["gather", "relay", "relaying"]
 
 def relay(failure: Any, *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False) -> FaultError:
     """
-    The error to raise for an upstream's failure.
+    Return the error to raise for an upstream's failure.
 
     Args:
         failure: an exception, a Fault, or a response as `amends.extract` takes it.
-        rules: the table; yours in front: `(mine, *RULES)`.
-        caller_can_fix: our own caller wrote what was refused; only then is the answer correctable.
+        rules: the table of rules. Put your own before the defaults: `(mine, *RULES)`.
+        caller_can_fix: our own caller wrote what was refused; only then is the error correctable.
 
     >>> relay({"status": 429, "headers": {}}).fault.retry_after
     10.0
@@ -36,15 +36,15 @@ def gather(
     failures: Iterable[Any], *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> FaultError:
     """
-    The error to raise when several upstreams failed: one for the whole, with each of them in `.fault.errors`.
+    Return one error to raise for the failures of several upstreams, with each of them in `.fault.errors`.
 
-    A single failure is told as `relay` tells it.
+    A single failure gives the same error as `relay`.
 
     >>> [part.code for part in gather([TimeoutError(), {"status": 429, "headers": {}}]).fault.errors]
     ['SERVICE_UNAVAILABLE', 'RATE_LIMITED']
 
     Raises:
-        ValueError: when there is none.
+        ValueError: if `failures` is empty.
 
     """
     return _error(from_upstreams(failures, caller_can_fix=caller_can_fix, rules=rules), None)
@@ -53,16 +53,21 @@ def gather(
 def relaying(
     *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> Callable[[BaseException], Fault]:
-    """What a guarded server says of exceptions: `relay`'s answer, except for errors raised on purpose."""
+    """
+    Return the function for `guard(translate=)`: it makes the fault of an exception that a handler raised.
+
+    A FaultError that the handler raised itself keeps its fault. For every other exception the function returns the
+    fault that `relay` gives it.
+    """
     table = tuple(rules)
 
-    def told(exc: BaseException) -> Fault:
+    def fault_for_caller(exc: BaseException) -> Fault:
         error = ours(exc)
         if error is not None and error.fault.origin is None:
             return fault_for(error)
         return from_upstream(exc if error is None else error, caller_can_fix=caller_can_fix, rules=table)
 
-    return told
+    return fault_for_caller
 
 
 def _error(fault: Fault, cause: Any) -> FaultError:

@@ -1,16 +1,16 @@
 """
-Other libraries' failures as Faults, told from the side of whoever has to act on them.
+Faults of exceptions and failures of other libraries.
 
-`from_exception` answers "a call of mine failed: what now?"; `from_upstream` answers "a call of mine failed: what do
-I tell the one who called me?". Rules of both:
+`from_exception` serves the code that made a call: it describes what to do about the failure. `from_upstream` serves
+a server that called another service: it makes the fault that the server returns to its own caller. Both follow these
+rules:
 
-1. Nothing is imported: classes are known by their names along the MRO, failures by numbers and code words.
-2. Text never decides, and the text of an exception is never shown. What is shown is our own words, and a few
-   facts from closed lists (a SQLSTATE, the name of an errno, a line number).
-3. A structured error inside a response that the exception carries is no text but an answer to the caller: it is
-   read exactly as `extract` reads it, and keeps its `origin`. `from_upstream` lets none of it through, unless it
-   is conformant.
-4. Neither raises, whatever it is given.
+1. No library is imported. Classes are recognised by their names along the MRO, failures by numbers and codes.
+2. The text of an exception never decides and is never shown. A fault contains our own messages and a few facts from
+   closed lists (a SQLSTATE, the name of an errno, a line number).
+3. If an exception carries a response with a structured error, that error is read exactly as `extract` reads it, and
+   keeps its `origin`. `from_upstream` passes it on only if it is conformant.
+4. Neither function raises, whatever it is given.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-What the exceptions of the usual libraries mean, by class name.
+The meanings of the exceptions of common libraries, by class name.
 
-A row is (name, meaning) or (name, meaning, where to look for something more exact). The class nearest along the MRO
-that has a row decides, so a library's base class stands for everything that is not listed. What has no row at all
-(ValueError, KeyError, somebody's own exception) is BROKEN: nobody knows.
+A row is (name, meaning) or (name, meaning, reader), where the reader finds more exact details in an instance. The
+nearest class along the MRO that has a row decides, so the row of a library's base class covers all classes that are
+not listed. A class without any row (ValueError, KeyError, an application's own exception) counts as BROKEN.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ __all__ = ["ROWS", "Row", "names", "row_for_class"]
 
 
 class Row(NamedTuple):
-    """What one class means, and where an instance of it says more: a key of `exceptions.LOOKS`."""
+    """The meaning of a class, and the reader of further details: a key of `exceptions.READERS`, or INSIDE."""
 
     meaning: Meaning
-    look: str | None = None
+    reader: str | None = None
 
 
 INSIDE = "inside"
-"""The class wraps another exception that knows better. Where the row says that nothing was sent, that stays true."""
+"""The reader of classes that wrap another exception: its meaning is used. `executed` stays "no" if the row has that."""
 
 _Rows = tuple[tuple[str, Meaning] | tuple[str, Meaning, str], ...]
 
 
-def _dbapi(look: str) -> _Rows:
-    """The exceptions of PEP 249, for what comes without a code."""
+def _dbapi(reader: str) -> _Rows:
+    """Return the rows of PEP 249's exceptions, for instances without a code."""
     return (
-        ("Error", BROKEN, look),
-        ("InterfaceError", LOST, look),
-        ("DatabaseError", BROKEN, look),
-        ("OperationalError", LOST, look),
-        ("IntegrityError", CONFLICT, look),
-        ("DataError", INVALID, look),
-        ("ProgrammingError", INVALID, look),
-        ("NotSupportedError", INVALID, look),
-        ("InternalError", BROKEN, look),
+        ("Error", BROKEN, reader),
+        ("InterfaceError", LOST, reader),
+        ("DatabaseError", BROKEN, reader),
+        ("OperationalError", LOST, reader),
+        ("IntegrityError", CONFLICT, reader),
+        ("DataError", INVALID, reader),
+        ("ProgrammingError", INVALID, reader),
+        ("NotSupportedError", INVALID, reader),
+        ("InternalError", BROKEN, reader),
     )
 
 
@@ -69,7 +69,7 @@ _HTTPCORE: _Rows = (
     ("TimeoutException", EXPIRED),  # read and write time-outs
     ("NetworkError", LOST),  # read, write and close errors
     ("RemoteProtocolError", LOST),
-    ("ProtocolError", BROKEN),  # the local one: part of the request may be out already
+    ("ProtocolError", BROKEN),  # the local one: part of the request may have been sent
 )
 
 # (modules, rows): the same rows for every module named.
@@ -97,7 +97,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
         ("ssl",),
         (
             ("SSLCertVerificationError", UNTRUSTED),
-            # Of a connection that was up already.
+            # Of a connection that was established.
             ("SSLEOFError", LOST),
             ("SSLZeroReturnError", LOST),
             ("SSLSyscallError", LOST),
@@ -134,7 +134,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
             *_HTTPCORE,
             ("InvalidURL", INVALID),
             ("TransportError", LOST),
-            ("HTTPError", BROKEN),  # redirects without end, an answer that cannot be decoded
+            ("HTTPError", BROKEN),  # too many redirects, or a response that cannot be decoded
         ),
     ),
     (
@@ -144,7 +144,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
             ("ConnectTimeoutError", NOT_STARTED_IN_TIME),
             ("ReadTimeoutError", EXPIRED),
             ("TimeoutError", EXPIRED),
-            ("ProxyError", REFUSED),  # raised only while the proxy was not reached
+            ("ProxyError", REFUSED),  # raised only if the proxy was not reached
             ("EmptyPoolError", REFUSED),
             ("ClosedPoolError", REFUSED),
             ("MaxRetryError", LOST, INSIDE),
@@ -172,7 +172,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
             ("MissingSchema", INVALID),
             ("InvalidHeader", INVALID),
             ("URLRequired", INVALID),
-            ("JSONDecodeError", BROKEN),  # an answer, not a request
+            ("JSONDecodeError", BROKEN),  # a response, not a request
             ("InvalidJSONError", INVALID),
             ("RequestException", BROKEN),
         ),
@@ -199,7 +199,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
         (("InvalidURI", INVALID), ("InvalidHandshake", REFUSED), ("ConnectionClosed", LOST)),
     ),
     (
-        # The modules their classes say they are from, and the ones they are in.
+        # `__module__` of these classes is the package; they are defined in the private module.
         ("openai", "openai._exceptions", "anthropic", "anthropic._exceptions"),
         (("APITimeoutError", EXPIRED, INSIDE), ("APIConnectionError", LOST, INSIDE)),
     ),
@@ -264,7 +264,7 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
             ("NoRegionError", INVALID),
             ("IncompleteReadError", LOST),
             ("BotoCoreError", BROKEN),
-            ("ClientError", BROKEN),  # by its answer: see `carried`
+            ("ClientError", BROKEN),  # by its response: see `responses`
         ),
     ),
     (("sqlite3",), _dbapi("sqlite")),
@@ -294,13 +294,13 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
     (
         ("sqlalchemy.exc",),
         (
-            ("TimeoutError", NOT_STARTED_IN_TIME),  # no connection came free in the pool
+            ("TimeoutError", NOT_STARTED_IN_TIME),  # the pool had no free connection
             ("NoResultFound", MISSING),
             ("MultipleResultsFound", CONFLICT),
             ("PendingRollbackError", CONFLICT),
             ("DisconnectionError", LOST),
             ("StatementError", INVALID, INSIDE),  # a parameter could not be bound
-            *_dbapi(INSIDE)[1:],  # the first is the root, which is called otherwise here
+            *_dbapi(INSIDE)[1:],  # without Error: the base class has another name here
             ("DBAPIError", BROKEN, INSIDE),
             ("SQLAlchemyError", BROKEN),
         ),
@@ -402,20 +402,20 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
 )
 
 ROWS: dict[str, Row] = {
-    f"{module}.{name}": Row(meaning, *look)
+    f"{module}.{name}": Row(meaning, *reader)
     for modules, rows in LIBRARIES
     for module in modules
-    for name, meaning, *look in rows
+    for name, meaning, *reader in rows
 }
 
 
 def names(cls: type) -> list[str]:
-    """The dotted names of a class and its bases, nearest first."""
+    """Return the dotted names of a class and its bases, nearest first."""
     return [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__]
 
 
 def row_for_class(cls: type) -> Row | None:
-    """The row of the nearest class along the MRO that has one."""
+    """Return the row of the nearest class along the MRO that has one, or None."""
     for name in names(cls):
         row = ROWS.get(name)
         if row is not None:

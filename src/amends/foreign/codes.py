@@ -1,8 +1,8 @@
 """
-What the code words and numbers inside foreign exceptions mean: closed lists, published by whoever sends them.
+The meanings of the codes and numbers inside exceptions of other libraries. Their publishers define these lists.
 
-Where a list has classes (SQLSTATE by its first two characters, SQLite by the word before the underscore), an exact row
-comes before that of its class.
+Where a list has classes (a SQLSTATE's first two characters, the part of a SQLite code before the underscore), the row
+of the exact code has priority over that of its class.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from amends.foreign.outcomes import (
 
 __all__ = ["AWS", "ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
 
-# For an OSError without a class of its own. Whether "no route" came before or after something was sent cannot be
-# seen from here: a client that knows wraps it in a class that says so.
+# For an OSError without a class of its own. The errno does not show whether "no route" came before or after something
+# was sent; a client that knows it raises a class of its own.
 ERRNO: dict[str, Meaning] = {
     "ENETUNREACH": LOST,
     "EHOSTUNREACH": LOST,
@@ -45,7 +45,7 @@ ERRNO: dict[str, Meaning] = {
     "ETXTBSY": REFUSED,
     "ENOLCK": REFUSED,
     "EDEADLK": REFUSED,
-    "EDEADLOCK": REFUSED,  # the same number, and on Linux the name it goes by
+    "EDEADLOCK": REFUSED,  # the same number; `errno.errorcode` has this name on Linux
     "ENOSPC": LOST,
     "EDQUOT": LOST,
     "ENOMEM": LOST,
@@ -64,7 +64,7 @@ ERRNO: dict[str, Meaning] = {
     "ENXIO": MISSING,
 }
 
-# OpenSSL's reasons that belong to a connection already in use; every other one is a handshake that failed.
+# OpenSSL's reasons that occur on an established connection; all others are failed handshakes.
 TLS: dict[str, Meaning] = {
     "DECRYPTION_FAILED_OR_BAD_RECORD_MAC": LOST,
     "BAD_RECORD_TYPE": LOST,
@@ -73,7 +73,7 @@ TLS: dict[str, Meaning] = {
     "PROTOCOL_IS_SHUTDOWN": LOST,
 }
 
-# PostgreSQL's appendix A, which follows the standard. A statement that was refused was undone.
+# PostgreSQL's appendix A, which follows the SQL standard. A statement that was refused was rolled back.
 SQLSTATE: dict[str, Meaning] = {
     "08": LOST,
     "08001": REFUSED,
@@ -96,7 +96,7 @@ SQLSTATE: dict[str, Meaning] = {
     "3D": MISSING,
     "3F": MISSING,
     "40": ABORTED,
-    "40003": BROKEN,  # nobody knows whether it was completed
+    "40003": BROKEN,  # statement completion unknown
     "42": INVALID,
     "42501": FORBIDDEN,
     "42704": MISSING,
@@ -118,7 +118,7 @@ SQLSTATE: dict[str, Meaning] = {
     "XX002": DAMAGED,
 }
 
-# SQLite's result codes, without their SQLITE_.
+# SQLite's result codes, without the prefix SQLITE_.
 SQLITE: dict[str, Meaning] = {
     "BUSY": REFUSED,
     "BUSY_SNAPSHOT": ABORTED,
@@ -169,7 +169,7 @@ GRPC: dict[str, Meaning] = {
     "UNAUTHENTICATED": NOT_SIGNED_IN,
 }
 
-# JSON-RPC's own numbers, and S4's three where nothing structured came with them (M3: none of these ran).
+# JSON-RPC's own numbers, and AdCP's three if nothing structured came with them (M3: none of these had an effect).
 JSONRPC: dict[int, Meaning] = {
     -32700: INVALID,
     -32600: INVALID,
@@ -183,7 +183,7 @@ JSONRPC: dict[int, Meaning] = {
     },
 }
 
-# The numbers of MCP's SDK; elsewhere they mean other things (A2A's -32001 is an unknown task).
+# The numbers of the MCP SDK. Other protocols use them differently (A2A's -32001 is an unknown task).
 MCP: dict[int, Meaning] = {
     408: EXPIRED,
     -32000: LOST,
@@ -191,10 +191,10 @@ MCP: dict[int, Meaning] = {
     -32020: INVALID,
     -32021: INVALID,
     -32022: INVALID,
-    -32042: FORBIDDEN,  # a person has to open a page first
+    -32042: FORBIDDEN,  # the user has to open a URL first
 }
 
-# AWS answers much of this with a 400, so the word comes before the status.
+# AWS sends many of these with status 400, so the code has priority over the status.
 AWS: dict[str, Meaning] = {
     **dict.fromkeys(
         (
@@ -232,18 +232,18 @@ AWS: dict[str, Meaning] = {
 
 
 def sqlstate(value: object) -> Meaning | None:
-    """What a SQLSTATE means, by itself or by its class."""
-    if type(value) is not str or len(value) != 5 or not (value.isascii() and value.isalnum()):
+    """Return the meaning of a SQLSTATE, or that of its class; None if neither has a row."""
+    if not isinstance(value, str) or len(value) != 5 or not (value.isascii() and value.isalnum()):
         return None
     return SQLSTATE.get(value) or SQLSTATE.get(value[:2])
 
 
 def sqlite(value: object) -> tuple[str, Meaning] | None:
-    """(name, meaning) of a result code's name, as exactly as the table has it."""
-    if type(value) is not str or not value.startswith("SQLITE_"):
+    """Return the name and meaning of a SQLite result code, or those of its class; None if neither has a row."""
+    if not isinstance(value, str) or not value.startswith("SQLITE_"):
         return None
-    word = value.removeprefix("SQLITE_")
-    for known in (word, word.partition("_")[0]):
-        if known in SQLITE:
-            return f"SQLITE_{known}", SQLITE[known]
+    code = value.removeprefix("SQLITE_")
+    for name in (code, code.partition("_")[0]):
+        if name in SQLITE:
+            return f"SQLITE_{name}", SQLITE[name]
     return None

@@ -1,8 +1,9 @@
 """
-Any exception as a Fault, from the side of whoever made the call that failed.
+`from_exception`: the Fault of any exception.
 
-In this order: a Fault it carries, the parts of a group, an answer it carries, its class. The class's row may name a
-place to look for something more exact; where that says nothing, the row itself holds.
+It looks, in this order, at a Fault that the exception carries, at the parts of an exception group, at a response that
+it carries, and at its class. The row of the class may name a reader of further details; if that finds nothing, the row
+itself decides.
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ from amends.errors.base import FaultError
 from amends.foreign import codes, validation
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.outcomes import BROKEN, REFUSED, Meaning, fault_of
-from amends.foreign.responses import carried, tries
-from amends.foreign.safe_attr import attribute, within
+from amends.foreign.responses import calls_made, response_fault
+from amends.foreign.safe_attr import attribute, inner_exception
 
-__all__ = ["LOOKS", "from_exception", "whole"]
+__all__ = ["READERS", "combine", "from_exception"]
 
 MAX_PARTS = 1000
-"""Parts of exception groups, all levels together."""
+"""The most parts of exception groups that are read, all levels together."""
 _DEPTH = 16
-"""Exceptions within exceptions."""
+"""The most exceptions inside each other that are read."""
 _UNKNOWN = fault_of(BROKEN)
 
 
 def from_exception(exc: BaseException) -> Fault:
     """
-    Any exception as a Fault: what to do about it, and whether the call may have had its effect.
+    Return the Fault of an exception: what to do about it, and whether the call may have had its effect.
 
-    Its text is never shown. A structured error in an answer it carries (a problem document, an envelope, an AdCP
-    error) is read as `extract` reads it and has an `origin`; to tell it to somebody else, use `from_upstream`.
+    The exception's text is never shown. If it carries a response with a structured error (a problem document, an
+    envelope, an AdCP error), that is read as `extract` reads it and has an `origin`; use `from_upstream` to return it
+    to another caller.
 
     >>> fault = from_exception(ConnectionRefusedError("db.internal:5432"))
     >>> fault.code, fault.executed.value, fault.message
@@ -45,13 +47,14 @@ def from_exception(exc: BaseException) -> Fault:
 
     """
     try:
-        return _known(exc, _DEPTH, [MAX_PARTS]) or _UNKNOWN
-    except Exception:  # noqa: BLE001 - whatever a hostile class does, it failed and nobody knows how
+        return _classify(exc, _DEPTH, [MAX_PARTS]) or _UNKNOWN
+    except Exception:  # noqa: BLE001 - an exception class may raise anything when it is inspected
         return _UNKNOWN
 
 
-def _known(exc: BaseException, depth: int, room: list[int]) -> Fault | None:
-    """What is known about an exception; None when nothing is."""
+def _classify(exc: BaseException, depth: int, parts_left: list[int]) -> Fault | None:
+    """Return the fault of an exception, or None if nothing is known about it."""
+    # Not isinstance: it reads `__class__`, which may raise.
     cls = type(exc)
     if issubclass(cls, FaultError):
         fault = attribute(exc, "fault")
@@ -59,76 +62,77 @@ def _known(exc: BaseException, depth: int, room: list[int]) -> Fault | None:
     if depth == 0:
         return None
     if issubclass(cls, BaseExceptionGroup):
-        return _group(attribute(exc, "exceptions"), depth, room)
+        return _group_fault(attribute(exc, "exceptions"), depth, parts_left)
     row = row_for_class(cls)
-    answer = _guarded(carried, exc)
-    if answer is not None:
-        # A proxy's answer: the class knows that the request itself was never sent.
-        answer = answer if row is None or row.meaning.executed is not Executed.NO else _unsent(answer)
-        return _counted(exc, answer, answer.executed)
+    response = _read(response_fault, exc)
+    if response is not None:
+        # The class may show that the request was not sent: then the response is a proxy's.
+        if row is not None and row.meaning.executed is Executed.NO:
+            response = _not_executed(response)
+        return _with_calls_made(exc, response, response.executed)
     if row is None:
         return None
-    fault = _looked(exc, row.meaning, row.look, depth, room) or fault_of(row.meaning)
-    # This try did nothing; what became of the earlier ones nobody knows.
-    return _counted(exc, fault, Executed.MAYBE)
+    fault = _read_details(exc, row.meaning, row.reader, depth, parts_left) or fault_of(row.meaning)
+    # If the client sent the request several times, only the last try is known to have had no effect.
+    return _with_calls_made(exc, fault, Executed.MAYBE)
 
 
-def _looked(
-    exc: BaseException, meaning: Meaning, look: str | None, depth: int, room: list[int]
+def _read_details(
+    exc: BaseException, meaning: Meaning, reader: str | None, depth: int, parts_left: list[int]
 ) -> Fault | None:
-    """What the place says that a row names."""
-    if look is None:
+    """Return what the reader that a row names finds; None without a reader, or if it finds nothing."""
+    if reader is None:
         return None
-    if look != INSIDE:
-        return _guarded(LOOKS[look], exc)
-    inner = within(exc)
-    fault = None if inner is None else _known(inner, depth - 1, room)
+    if reader != INSIDE:
+        return _read(READERS[reader], exc)
+    inner = inner_exception(exc)
+    fault = None if inner is None else _classify(inner, depth - 1, parts_left)
     if fault is None or fault == _UNKNOWN:
         return None
-    return _unsent(fault) if meaning.executed is Executed.NO else fault
+    return _not_executed(fault) if meaning.executed is Executed.NO else fault
 
 
-def _guarded(look: Callable[[BaseException], Fault | None], exc: BaseException) -> Fault | None:
-    """A look at a foreign object: whatever it raises, the row still holds."""
+def _read(reader: Callable[[BaseException], Fault | None], exc: BaseException) -> Fault | None:
+    """Return what a reader finds; None if it raises, because the attributes it reads may raise anything."""
     try:
-        return look(exc)
+        return reader(exc)
     except Exception:  # noqa: BLE001
         return None
 
 
-def _unsent(fault: Fault) -> Fault:
+def _not_executed(fault: Fault) -> Fault:
     return replace(fault, executed=Executed.NO)
 
 
-def _counted(exc: BaseException, fault: Fault, executed: Executed) -> Fault:
-    """With the tries that the client made by itself, and what these leave of the question for the effect."""
-    made = tries(exc)
+def _with_calls_made(exc: BaseException, fault: Fault, executed: Executed) -> Fault:
+    """Add the number of calls the client made by itself. If there were several, `executed` replaces the fault's."""
+    made = calls_made(exc)
     return fault if made == 1 else replace(fault, attempt=made, executed=executed)
 
 
 # ------------------------------------------------------------------------------------------------------- groups
 
 
-def _group(parts: Any, depth: int, room: list[int]) -> Fault | None:
-    """An exception group: a fault with a part for each of its exceptions."""
+def _group_fault(parts: Any, depth: int, parts_left: list[int]) -> Fault | None:
+    """Return the fault of an exception group, with a part for each of its exceptions."""
     found = []
     for part in parts:
-        if room[0] > 0:
-            room[0] -= 1
-            found.append(_known(part, depth - 1, room) or _UNKNOWN)
-    return whole(found) if found else None
+        if parts_left[0] > 0:
+            parts_left[0] -= 1
+            found.append(_classify(part, depth - 1, parts_left) or _UNKNOWN)
+    return combine(found) if found else None
 
 
 _EFFECTS = (Executed.NO, Executed.MAYBE, Executed.YES)
 
 
-def whole(parts: list[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERROR", EVERYDAY)) -> Fault:
+def combine(parts: list[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERROR", EVERYDAY)) -> Fault:
     """
-    One fault for several.
+    Return one fault for several, with each of them in `errors`.
 
-    Where all agree it is theirs; else it is terminal if any is, and correctable if none is (M1). The code is that of
-    the first part with this recovery, or `otherwise`, a code and its vocabulary. The effect is the worst of all, the
-    wait the longest.
+    If all have the same recovery, so has the result; otherwise it is terminal if any is, and correctable if none is
+    (M1). The code is that of the first part with this recovery, or `otherwise`, a code and its vocabulary. `executed` is
+    the worst of all, `retry_after` the longest.
     """
     kinds = {part.recovery for part in parts}
     if len(kinds) == 1:
@@ -151,7 +155,7 @@ def whole(parts: list[Fault], otherwise: tuple[str, str] = ("INTERNAL_ERROR", EV
     )
 
 
-# -------------------------------------------------------------------------------------------------------- looks
+# ------------------------------------------------------------------------------------------------------- readers
 
 
 def _errno(exc: BaseException) -> Fault | None:
@@ -172,7 +176,7 @@ def _sqlstate(exc: BaseException) -> Fault | None:
 
 
 def _psycopg(exc: BaseException) -> Fault | None:
-    # psycopg 3 hands out the raw connection only where it could not be established.
+    # psycopg 3 sets `pgconn` only if the connection could not be established.
     found = _sqlstate(exc)
     return fault_of(REFUSED) if found is None and attribute(exc, "pgconn") is not None else found
 
@@ -189,7 +193,7 @@ def _grpc(exc: BaseException) -> Fault | None:
     return None if meaning is None else fault_of(meaning, details={"grpc": name})
 
 
-LOOKS: dict[str, Callable[[BaseException], Fault | None]] = {
+READERS: dict[str, Callable[[BaseException], Fault | None]] = {
     "errno": _errno,
     "ssl": _ssl,
     "sqlstate": _sqlstate,
@@ -201,4 +205,4 @@ LOOKS: dict[str, Callable[[BaseException], Fault | None]] = {
     "msgspec": validation.msgspec,
     "jsonschema": validation.jsonschema,
 }
-"""Where an instance says more than its class does. A look may raise: then it has said nothing."""
+"""Functions that read more from an instance than its class shows. One that raises counts as having found nothing."""

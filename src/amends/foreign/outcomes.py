@@ -1,4 +1,4 @@
-"""What a foreign failure means, as one of few values, so that a table's row is a name and a meaning."""
+"""The meanings that a failure of another library can have. The tables of this package refer to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Meaning(NamedTuple):
-    """An everyday code, whether the call can have had its effect (M3), and a recovery other than the code's own."""
+    """An everyday code, whether the call can have had its effect (M3), and the recovery if it is not the code's own."""
 
     code: str
     executed: Executed
@@ -41,35 +41,35 @@ class Meaning(NamedTuple):
 _NO, _MAYBE = Executed.NO, Executed.MAYBE
 
 REFUSED = Meaning("SERVICE_UNAVAILABLE", _NO)
-"""Nothing was sent: no address, no connection, no place in the pool, or the other side was not ready to begin."""
+"""Nothing was sent: no address, no connection, no free place in the pool, or the other side was not ready."""
 LOST = Meaning("SERVICE_UNAVAILABLE", _MAYBE)
-"""The connection or the answer was lost on the way, or room ran out underneath."""
+"""The connection or the answer was lost, or a resource such as disk space ran out."""
 UNTRUSTED = Meaning("SERVICE_UNAVAILABLE", _NO, Recovery.TERMINAL)
-"""The other side could not prove who it is; no waiting mends that."""
+"""The other side could not prove its identity; waiting does not change that."""
 NOT_STARTED_IN_TIME = Meaning("TIMEOUT", _NO)
-"""Time ran out before anything was sent."""
+"""A time-out before anything was sent."""
 EXPIRED = Meaning("TIMEOUT", _MAYBE)
-"""Time ran out while it may have been at work."""
+"""A time-out after the request was sent."""
 THROTTLED = Meaning("RATE_LIMITED", _NO)
 INVALID = Meaning("VALIDATION_ERROR", _NO)
-"""It was refused as it stands."""
+"""The request was refused because of its content."""
 UNREADABLE = Meaning("VALIDATION_ERROR", _MAYBE)
-"""A document could not be read. It may be the request, or the answer to a call that worked."""
+"""A document could not be read. It may be the request, or the answer to a call that had its effect."""
 MISSING = Meaning("NOT_FOUND", _NO)
 FORBIDDEN = Meaning("PERMISSION_DENIED", _NO)
 NOT_SIGNED_IN = Meaning("UNAUTHENTICATED", _NO)
 CONFLICT = Meaning("CONFLICT", _NO)
 ABORTED = Meaning("CONFLICT", _NO, Recovery.TRANSIENT)
-"""It lost against a concurrent one and was undone: the same again, from its beginning, may succeed."""
+"""A concurrent transaction won and this one was rolled back. Repeating it from its beginning may succeed."""
 CANCELLED = Meaning("CANCELLED", _MAYBE)
 BROKEN = Meaning("INTERNAL_ERROR", _MAYBE)
-"""Nobody knows."""
+"""Nothing more is known."""
 DAMAGED = Meaning("INTERNAL_ERROR", _MAYBE, Recovery.TERMINAL)
-"""Stored data is damaged: no repeat mends that."""
+"""Stored data is damaged; a repeat does not change that."""
 
 
 def fault_of(meaning: Meaning, **more: Any) -> Fault:
-    """The Fault of a meaning, in the code's own words."""
+    """Return the Fault of a meaning, with the message of its code. `more` are further fields of the Fault."""
     row = VOCABULARY.rows[meaning.code]
     recovery = meaning.recovery or row.recovery
     return Fault(

@@ -1,8 +1,8 @@
 """
-Exceptions that carry an answer: a response, a JSON-RPC error, a finished command.
+Exceptions that carry a response: an HTTP response, a JSON-RPC error, a finished command.
 
-The answer is read as `extract` reads it, so that waits, problem documents and envelopes count; its status or exit code
-alone gives the words of its row.
+The response is read as `extract` reads it, with waits, problem documents and envelopes. If it contains only a status or
+an exit code, the fault has the message of that row.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from amends.foreign.classes import names
 from amends.foreign.outcomes import fault_of
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["carried", "tries"]
+__all__ = ["calls_made", "response_fault"]
 
-# Classes that keep a status under a name too common to be looked for everywhere.
+# Classes that keep their status under a name which other exceptions use for other things.
 _STATUS = {
     "google.api_core.exceptions.GoogleAPICallError": "code",
     "tornado.httpclient.HTTPClientError": "code",
     "werkzeug.exceptions.HTTPException": "code",
 }
 
-# An answer that aiohttp could not read: the status 400 is its own, and says nothing about the request.
-_INVENTED = "aiohttp.http_exceptions.HttpProcessingError"
+# Raised when aiohttp could not parse the response: the status 400 is set by aiohttp, not by the server.
+_UNPARSED = "aiohttp.http_exceptions.HttpProcessingError"
 _ABSENT = object()
 
 
-def carried(exc: BaseException) -> Fault | None:
-    """The fault in what the exception carries; None when it carries nothing, or nothing that failed."""
-    if _INVENTED in names(type(attribute(exc, "__cause__"))):
+def response_fault(exc: BaseException) -> Fault | None:
+    """Return the fault of the response that an exception carries; None if it has none, or one that did not fail."""
+    if _UNPARSED in names(type(attribute(exc, "__cause__"))):
         return None
     response = attribute(exc, "response")
     if isinstance(response, Mapping):
-        return _aws(response)
-    seen: Any
-    via, seen = (None, None) if response is None else plain(response)
+        return _botocore_fault(response)
+    document: Any
+    via, document = (None, None) if response is None else plain(response)
     if via != "http":
-        via, seen = plain(exc)
+        via, document = plain(exc)
     if via not in {"http", "jsonrpc", "cli"}:
-        return _status(exc)
-    return extract(seen, via) or (_numbered(exc, seen) if via == "jsonrpc" else None)
+        return _status_fault(exc)
+    return extract(document, via) or (_jsonrpc_fault(exc, document) if via == "jsonrpc" else None)
 
 
-def _numbered(exc: BaseException, response: dict[str, Any]) -> Fault | None:
-    """A JSON-RPC error that says nothing but its number."""
+def _jsonrpc_fault(exc: BaseException, response: dict[str, Any]) -> Fault | None:
+    """Return the fault of a JSON-RPC error by its number alone."""
     number = response["error"]["code"]
     known = codes.JSONRPC
     if any(name.startswith("mcp.") for name in names(type(exc))):
@@ -60,8 +60,8 @@ def _numbered(exc: BaseException, response: dict[str, Any]) -> Fault | None:
     return None if meaning is None else fault_of(meaning, details={"jsonrpc": number})
 
 
-def _status(exc: BaseException) -> Fault | None:
-    """An exception that is its own response, with a status and perhaps with headers."""
+def _status_fault(exc: BaseException) -> Fault | None:
+    """Return the fault of an exception that has a status, and perhaps headers, itself."""
     found = [attribute(exc, _STATUS[name]) for name in names(type(exc)) if name in _STATUS]
     headers = getattr(exc, "headers", _ABSENT)
     if headers is not _ABSENT:
@@ -70,31 +70,30 @@ def _status(exc: BaseException) -> Fault | None:
     return extract({"status": status, "headers": headers, "body": None}, "http")
 
 
-def _aws(response: Mapping[str, Any]) -> Fault | None:
-    """The parsed response of botocore: the service's own word first, then the status; with the tries it made."""
+def _botocore_fault(response: Mapping[str, Any]) -> Fault | None:
+    """Return the fault of botocore's parsed response: by the service's code, else by the status."""
     metadata = response.get("ResponseMetadata")
     if not isinstance(metadata, Mapping):
         return None
     error = response.get("Error")
-    word = error.get("Code") if isinstance(error, Mapping) else None
+    code = error.get("Code") if isinstance(error, Mapping) else None
     status = metadata.get("HTTPStatusCode")
-    answer = {"status": status, "headers": metadata.get("HTTPHeaders"), "body": None}
-    fault = extract(answer, "http")
-    meaning = codes.AWS.get(word) if type(word) is str else None
+    fault = extract({"status": status, "headers": metadata.get("HTTPHeaders"), "body": None}, "http")
+    meaning = codes.AWS.get(code) if isinstance(code, str) else None
     if meaning is not None:
-        said = {} if fault is None else {"retry_after": fault.retry_after, "status": fault.status}
-        fault = fault_of(meaning, details={"aws": word}, **said)
+        facts = {} if fault is None else {"retry_after": fault.retry_after, "status": fault.status}
+        fault = fault_of(meaning, details={"aws": code}, **facts)
     retries = metadata.get("RetryAttempts")
-    if fault is not None and type(retries) is int and retries > 0:
+    if fault is not None and isinstance(retries, int) and not isinstance(retries, bool) and retries > 0:
         fault = replace(fault, attempt=retries + 1)
     return fault
 
 
-def tries(exc: BaseException) -> int:
-    """How often a client that repeats by itself has sent the request, where it says so (openai, anthropic)."""
+def calls_made(exc: BaseException) -> int:
+    """Return how often a client that retries by itself has sent the request (openai, anthropic); 1 if unknown."""
     get = attribute(attribute(attribute(exc, "request"), "headers"), "get")
     try:
-        said = get("x-stainless-retry-count")
-        return int(said) + 1 if said.isdecimal() and len(said) < 3 else 1
-    except Exception:  # noqa: BLE001 - no request, or none with headers
+        retries = get("x-stainless-retry-count")
+        return int(retries) + 1 if retries.isdecimal() and len(retries) < 3 else 1
+    except Exception:  # noqa: BLE001 - no request, or one without such headers
         return 1

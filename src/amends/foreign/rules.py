@@ -1,8 +1,8 @@
 """
-How an upstream's failure is told to our own caller, as a table (S4's rules for chains, A18).
+The rules for a server that returns an upstream's failure to its own caller (AdCP's rules for chains, A18).
 
-The first rule that fits decides. Yours go in front: `(mine, *RULES)`. The last one fits everything, so there is always
-an answer.
+The first rule that fits decides. Put your own rules before the defaults: `(mine, *RULES)`. The last default rule fits
+every failure.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ from amends.core.vocabularies.adcp import check_code
 __all__ = ["RULES", "WAIT", "Rule"]
 
 WAIT = 10.0
-"""Seconds to wait for an upstream that said "too many" and not for how long (A18)."""
+"""Seconds to wait if an upstream's rate limit names no wait (A18)."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One row: which failures it is about, and what is said of them.
+    One row of the table: which failures it applies to, and the code our caller gets for them.
 
-    A rule that names nothing fits everything. `codes`, `everyday` and `statuses` are ways to name the same thing, so one
-    of them is enough; everything else has to hold as well.
+    A rule without conditions fits every failure. `codes`, `everyday` and `statuses` are alternatives, of which one has
+    to match; all other conditions have to hold as well.
 
     >>> Rule(code="CREATIVE_REJECTED", codes=frozenset({"AD_REFUSED"}), fixable=True).code
     'CREATIVE_REJECTED'
     """
 
     code: str
-    """What is said: a code of AdCP's, or a vendor's."""
+    """The code for our caller: one of AdCP's, or a vendor's."""
     codes: frozenset[str] = frozenset()
-    """The upstream's own words."""
+    """The upstream's own codes."""
     everyday: frozenset[str] = frozenset()
-    """The everyday words for what happened."""
+    """The everyday codes that the upstream's code corresponds to."""
     statuses: frozenset[int] = frozenset()
     """HTTP statuses."""
     vocabulary: str | None = None
-    """Whose words `codes` are; anybody's without it."""
+    """The vocabulary of `codes`; without it, any."""
     recoveries: frozenset[Recovery] = frozenset()
-    """The upstream's recovery classes; any of them without it."""
+    """The upstream's recovery classes; without it, any."""
     unless: frozenset[str] = frozenset()
-    """Everyday words it is not about."""
+    """Everyday codes that the rule does not apply to."""
     fixable: bool = False
-    """Only where our own caller wrote what was refused; the fields at fault and redacted suggestions go along."""
+    """Applies only if our caller wrote what was refused; it gets the fields at fault and redacted suggestions."""
     recovery: Recovery | None = None
-    """From our caller's side, where it is not the code's own."""
+    """The recovery for our caller, if it is not the code's own."""
     wait: float | None = None
-    """Seconds, where the upstream named none."""
+    """Seconds to wait, if the upstream named none."""
     message: str | None = None
-    """Our own words, where they are not the code's."""
+    """The message for our caller, if it is not the code's own."""
 
     def __post_init__(self) -> None:
-        # A15: what a producer says is a standard code or a vendor's.
+        # A15: a producer writes a standard code or a vendor's.
         check_code(self.code)
 
     def fits(self, fault: Fault, everyday: str, *, caller_can_fix: bool) -> bool:
-        """Whether it is about this failure."""
+        """Return whether the rule applies to this failure."""
         if self.fixable and not caller_can_fix:
             return False
         if self.vocabulary is not None and self.vocabulary != fault.vocabulary:
@@ -74,7 +74,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 RULES = (
     Rule(code="RATE_LIMITED", everyday=frozenset({"RATE_LIMITED"}), statuses=frozenset({429}), wait=WAIT),
-    # Refused credentials are ours, and never the caller's to mend.
+    # Refused credentials are our own, so our caller cannot correct them.
     Rule(
         code="VALIDATION_ERROR",
         recoveries=frozenset({Recovery.CORRECTABLE}),
@@ -83,4 +83,4 @@ RULES = (
     ),
     Rule(code="SERVICE_UNAVAILABLE"),
 )
-"""S4's own: a rate limit, what our caller can mend, and a service that is not available."""
+"""AdCP's rules: a rate limit, a request that our caller can correct, and otherwise a service that is unavailable."""

@@ -1,38 +1,40 @@
-"""Looking at objects that may answer anything, or raise it."""
+"""Reading attributes of objects whose properties may raise anything."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["attribute", "within"]
+__all__ = ["attribute", "inner_exception"]
 
 
 def attribute(holder: Any, name: str) -> Any:
-    """An attribute, or None: looking at one runs foreign code, and whatever that raises, there is nothing to see."""
+    """Return an attribute, or None if it is missing or if reading it raises an exception."""
     try:
         return getattr(holder, name, None)
     except Exception:  # noqa: BLE001 - a property may raise anything
         return None
 
 
-def within(exc: BaseException) -> BaseException | None:
+def inner_exception(exc: BaseException) -> BaseException | None:
     """
-    The exception that another one wraps, or None.
+    Return the exception that `exc` wraps, or None.
 
-    Where libraries keep it: SQLAlchemy in `orig`, urllib and urllib3 in `reason`, aiohttp in `os_error`, requests
-    among the arguments, most of them in `__cause__`. What was merely being handled (`__context__`) counts only if the
-    wrapper was raised in the very frame that had caught it: otherwise it may be somebody else's failure.
+    It looks where libraries keep it: SQLAlchemy in `orig`, urllib and urllib3 in `reason`, aiohttp in `os_error`,
+    requests among the arguments, most others in `__cause__`. The `__context__` counts only if `exc` was raised in the
+    frame that caught it; otherwise it may be an unrelated failure.
     """
     arguments = attribute(exc, "args")
     held = (
         *(attribute(exc, name) for name in ("orig", "reason", "os_error", "__cause__")),
-        *(arguments[:2] if type(arguments) is tuple else ()),
-        _handled(exc),
+        *(arguments[:2] if isinstance(arguments, tuple) else ()),
+        _caught_exception(exc),
     )
+    # Not isinstance: it reads `__class__`, which may raise.
     return next((item for item in held if issubclass(type(item), BaseException) and item is not exc), None)
 
 
-def _handled(exc: BaseException) -> BaseException | None:
+def _caught_exception(exc: BaseException) -> BaseException | None:
+    """Return the `__context__` of `exc` if the same frame caught the one and raised the other."""
     context, raised = attribute(exc, "__context__"), attribute(exc, "__traceback__")
     caught = attribute(context, "__traceback__")
     if caught is None or raised is None:

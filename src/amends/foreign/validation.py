@@ -1,8 +1,8 @@
 """
-Validation errors of other libraries: which fields are at fault, and in our own words what each of them needs.
+Validation errors of other libraries: which fields are at fault, and a suggestion of our own for each.
 
-Only the path of a field and the library's word for the kind of mistake are looked at. Input values never appear, and
-neither do the limits that were missed (A19).
+Only the path of a field and the library's name for the kind of error are read. A fault contains neither input values
+nor the limits that they exceeded (A19).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["SUGGESTIONS", "json_position", "jsonschema", "msgspec", "pydantic", 
 
 _OTHER = "Correct this value"
 
-# The kinds of mistakes of pydantic (2 and 1) and of JSON Schema; the longest beginning that is listed counts.
+# The error types of pydantic (2 and 1) and the keywords of JSON Schema. The longest listed prefix decides.
 SUGGESTIONS: dict[str, str] = {
     **dict.fromkeys(("missing", "required"), "Supply this field"),
     **dict.fromkeys(
@@ -105,7 +105,7 @@ SUGGESTIONS: dict[str, str] = {
     "set_item_not_hashable": "Send a list of plain values",
     "type": "Send a value of the expected type",
     "format": "Send a value of the required format",
-    # The library's other words: nothing more exact can be said.
+    # Error types without a more exact suggestion.
     **dict.fromkeys(
         (
             *(
@@ -123,59 +123,66 @@ SUGGESTIONS: dict[str, str] = {
 }
 
 MAX_FIELDS = 100
-"""More than anybody corrects at once."""
+"""The most fields that a fault lists."""
 _MAX_TOKEN = 64
 
 
 def suggestion(kind: Any) -> str:
-    """What to do about a kind of mistake, by the longest beginning of its name that is known."""
-    if type(kind) is not str:
+    """Return the suggestion for an error type, by the longest prefix of its name that is listed."""
+    if not isinstance(kind, str):
         return _OTHER
     # pydantic 1 writes value_error.missing.
-    word = kind.removeprefix("value_error.").removeprefix("type_error.")
-    while word:
-        if word in SUGGESTIONS:
-            return SUGGESTIONS[word]
-        word = word[: max(word.rfind("_"), word.rfind("."), 0)]
+    name = kind.removeprefix("value_error.").removeprefix("type_error.")
+    while name:
+        if name in SUGGESTIONS:
+            return SUGGESTIONS[name]
+        name = name[: max(name.rfind("_"), name.rfind("."), 0)]
     return _OTHER
 
 
 def pointer(path: Iterable[Any]) -> str | None:
-    """A JSON Pointer (RFC 6901) to a field; None for the document as a whole."""
+    """Return a JSON Pointer (RFC 6901) to a field; None for the whole document."""
     tokens = [_token(step) for step in path]
     return "".join(f"/{token}" for token in tokens) or None
 
 
 def _token(step: Any) -> str:
-    """One step of a path. Keys may be the sender's own, so nothing invisible, long or secret gets through."""
+    """
+    Return one step of a pointer.
+
+    A key may have been chosen by the sender, so it is stripped, truncated and redacted. A step that is neither a key nor
+    an index becomes "*".
+    """
     from amends.core.redaction import redact
     from amends.core.text import strip, truncate
 
-    text = redact(truncate(strip(str(step)), _MAX_TOKEN)) if type(step) in {str, int} else "*"
+    plain = isinstance(step, str | int) and not isinstance(step, bool)
+    text = redact(truncate(strip(str(step)), _MAX_TOKEN)) if plain else "*"
     return text.replace("~", "~0").replace("/", "~1")
 
 
 def _invalid(mistakes: Iterable[tuple[str | None, str]]) -> Fault:
-    """One fault for all fields, with one part for each."""
+    """Return one fault for all fields, with one part for each."""
     fields: dict[str | None, list[str]] = {}
     for field, step in mistakes:
         if field in fields or len(fields) < MAX_FIELDS:
             steps = fields.setdefault(field, [])
             if step not in steps:
                 steps.append(step)
-    steps = list(dict.fromkeys(step for said in fields.values() for step in said))
+    steps = list(dict.fromkeys(step for field_steps in fields.values() for step in field_steps))
     return fault_of(
         INVALID,
         field=next((field for field in fields if field is not None), None),
         suggestions=tuple(steps),
         errors=tuple(
-            fault_of(INVALID, field=field, suggestions=tuple(said)) for field, said in fields.items()
+            fault_of(INVALID, field=field, suggestions=tuple(field_steps))
+            for field, field_steps in fields.items()
         ),
     )
 
 
 def pydantic(exc: BaseException) -> Fault | None:
-    """A ValidationError of pydantic 2 or 1, or FastAPI's around it."""
+    """Read a ValidationError of pydantic 2 or 1, or FastAPI's exception around it."""
     errors = attribute(exc, "errors")
     try:
         found = errors(include_url=False, include_context=False, include_input=False)
@@ -185,15 +192,15 @@ def pydantic(exc: BaseException) -> Fault | None:
 
 
 def _path(loc: tuple[Any, ...]) -> tuple[Any, ...]:
-    # A key that is wrong itself is an input value.
+    # If a key itself is invalid, the last two steps are that input value and "[key]".
     return loc[:-2] if loc[-1:] == ("[key]",) else loc
 
 
 def msgspec(exc: BaseException) -> Fault | None:
     """
-    A ValidationError of msgspec, which says only in its text where it was.
+    Read a ValidationError of msgspec, which has the path of the field only in its text.
 
-    That one part is read: the path at the very end, made of the schema's own names and of positions. It decides nothing.
+    Only that path at the end of the text is read: names from the schema and positions. The text decides nothing else.
     """
     import re
 
@@ -203,18 +210,18 @@ def msgspec(exc: BaseException) -> Fault | None:
         r" - at (?:`key` in )?`\$((?:\.[\w-]{1,64}|\[(?:\d{1,9}|\.\.\.)\]){0,32})`\Z", text[-2048:]
     )
     steps = re.findall(r"[\w-]+|\.\.\.", found[1]) if found else []
-    # Positions that msgspec does not tell are left open.
+    # msgspec writes "..." for a key or position that it does not name.
     return _invalid([(pointer("*" if step == "..." else step for step in steps), _OTHER)])
 
 
 def jsonschema(exc: BaseException) -> Fault | None:
-    """A ValidationError of jsonschema: the path, and the keyword of the schema that was missed."""
+    """Read a ValidationError of jsonschema: its path, and the keyword of the schema that was violated."""
     return _invalid([(pointer(attribute(exc, "absolute_path")), suggestion(attribute(exc, "validator")))])
 
 
 def json_position(exc: BaseException) -> Fault | None:
-    """A JSONDecodeError: the place where reading stopped, and nothing of what stood there."""
+    """Read a JSONDecodeError: its line and column, without the text of the document."""
     line, column = attribute(exc, "lineno"), attribute(exc, "colno")
-    if type(line) is not int or type(column) is not int:
+    if not isinstance(line, int) or not isinstance(column, int):
         return None
     return fault_of(UNREADABLE, details={"line": line, "column": column})

@@ -1,10 +1,11 @@
 """
-Getting calls through, within hard bounds, and never making an outage worse.
+Recovery: call a function, and call it again where that can help and is safe, within hard bounds.
 
     recover(call, …)   arecover(call, …)   @recovering(…)   for attempt in attempts(…)
 
-The verdict is pure (`amends.decide`, `Stepper`); what callers of one service share is an `Upstream`; the drivers
-only call, wait and report.
+How a retry runs, file by file: `drivers` takes the options, `perform` makes the calls and waits, `operation_flow`
+has the order of events, `stepper` keeps the attempts and asks `amends.decide`. `Upstream` is the state that all callers
+of one service share; `queueing` waits for it. Decisions are pure; only `perform` and `clock` wait.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.stepper import Stepper
-from amends.recovery.to_fault import failed_answer
+from amends.recovery.to_fault import fault_in_response
 from amends.recovery.upstream import Snapshot, Upstream
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
     "arecover",
     "attempts",
     "current_operation",
-    "failed_answer",
+    "fault_in_response",
     "from_retry_policy",
     "recover",
     "recovering",

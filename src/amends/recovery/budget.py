@@ -1,4 +1,4 @@
-"""How many of the calls to a service may be repeats. Pure: the time is an argument."""
+"""The budget of repeats: which share of the calls to a service may be repeats. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from amends.recovery.health import Tuning
 
 __all__ = ["Budget"]
 
-# Not 1: a wait computed for the last crumb must not round to nothing and spin.
-_WHOLE = 0.999
+# Slightly less than 1, so that rounding in the computed wait cannot lead to a loop of zero waits.
+_ONE_REPEAT = 0.999
 
 
 class Budget:
-    """Repeats earned by calls and by time, saved up to a cap, taken one by one; never overdrawn."""
+    """Calls and time add repeats to the budget, up to a cap; each repeat takes one. It never becomes negative."""
 
     __slots__ = ("_at", "_calls", "saved", "taken", "tuning")
 
@@ -23,13 +23,13 @@ class Budget:
         self._calls = 0
 
     def take(self, now: float, calls: int) -> float:
-        """Take one repeat: 0, or the time at which there will be one to take. `calls` counts all calls so far."""
+        """Take one repeat and return 0, or return the time when one will be available. `calls` counts all calls."""
         tuning = self.tuning
         elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
         earned = (calls - self._calls) * tuning.repeats_share + elapsed * tuning.repeats_floor
         self.saved = min(tuning.repeats_saved, self.saved + earned)
         self._at, self._calls = now, calls
-        if self.saved >= _WHOLE:
+        if self.saved >= _ONE_REPEAT:
             self.saved = max(0.0, self.saved - 1.0)
             self.taken += 1
             return 0.0

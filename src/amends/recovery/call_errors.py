@@ -1,8 +1,7 @@
 """
-Calls that cannot have been meant: what is no function, arguments it does not take, a coroutine where none is awaited.
+Errors of the program that calls `recover`: no function, wrong arguments, a coroutine where nothing awaits it.
 
-They are mistakes of the program that calls, not failures of what it calls, so they are raised as they are: repeating
-them cannot help, and no other way should be taken because of them.
+They are raised as they are. A repeat cannot help, and no fallback is taken because of them.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ __all__ = ["MisuseError", "refuse_coroutine", "refuse_misuse", "refuse_plain"]
 
 
 class MisuseError(TypeError):
-    """What was given to recovery cannot be called in this way."""
+    """The function that was given to recovery cannot be called in this way."""
 
 
 def refuse_coroutine(result: Any) -> NoReturn:
-    """A coroutine that nobody awaits is no result."""
+    """Close a coroutine that a plain call returned, and raise MisuseError."""
     result.close()
     raise MisuseError("the call returned a coroutine; await it with arecover, or decorate the async function")
 
 
 def refuse_plain(result: Any) -> None:
-    """What cannot be awaited came from a plain function, which has done its work by now."""
+    """Raise MisuseError if `arecover` called a plain function: its result cannot be awaited."""
     from inspect import isawaitable
 
     if not isawaitable(result):
@@ -34,23 +33,23 @@ def refuse_plain(result: Any) -> None:
 
 
 def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
-    """Tell a TypeError that calling `call` like this raises from one that was raised in it."""
+    """Raise MisuseError if `call` cannot be called with these arguments; return if `error` was raised inside it."""
     if not callable(call):
         close = getattr(call, "close", None)
         if hasattr(call, "__await__") and close is not None:
-            close()  # a coroutine that was made to be given here, and that nobody will await
+            close()  # a coroutine: without this, Python warns that it was never awaited
         raise MisuseError(
             f"the function to call is missing: {type(call).__name__} is none. Give the function and its arguments, "
             "recover(f, x), and not what it returned, recover(f(x))"
         ) from None
-    if not _raised_here(error):
+    if not _raised_by_the_call(error):
         return
     from inspect import signature
 
     try:
         expected = signature(call)
     except (TypeError, ValueError):
-        return  # a builtin that does not say
+        return  # a builtin without a signature
     try:
         expected.bind(*args, **kwargs)
     except TypeError as mismatch:
@@ -58,10 +57,10 @@ def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], erro
         raise MisuseError(f"{name} cannot be called like this: {mismatch}") from None
 
 
-def _raised_here(error: BaseException) -> bool:
-    """Whether the call itself raised it, and nothing that ran in it."""
+def _raised_by_the_call(error: BaseException) -> bool:
+    """Return whether the call expression itself raised the error: its traceback ends in this package."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    home = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
-    return home.startswith("amends.recovery.")
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.startswith("amends.recovery.")

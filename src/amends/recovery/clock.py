@@ -1,8 +1,8 @@
 """
-The one seam between recovery and time: whatever reads a clock, rolls dice or waits does it through CLOCK.
+The clock of recovery. All code of this package that reads the time, draws a random number or waits uses `CLOCK`.
 
-`amends.testing` puts a clock there that never sleeps; a simulator puts its own. Nothing else in this package imports
-`time`, `random`, or sleeps.
+`amends.testing` replaces its parts with a clock that never sleeps, and the simulator in `bench/recovery` with its own.
+No other module of this package imports `time` or `random`, or sleeps.
 """
 
 from __future__ import annotations
@@ -17,29 +17,32 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOCK", "Clock"]
 
-# A lock cannot be asked to wait longer than about 292 years; nobody means more than this.
+# One year. `threading.Event.wait` raises OverflowError for more than about 292 years.
 _LONGEST = 31_536_000.0
 
 
 class Clock:
-    """Where the time comes from and how it is waited for. Each part can be replaced, all at once by `using`."""
+    """The functions that give the time and that wait. Each can be replaced; `using` replaces several at once."""
 
     __slots__ = ("apark", "asleep", "draw", "now", "park", "sleep")
 
     def __init__(self) -> None:
         self.now: Callable[[], float] = _now
-        """Seconds; only differences mean something."""
+        """The time in seconds. Only differences between two readings have a meaning."""
         self.draw: Callable[[], float] = _draw
         """A random number from 0 to 1, for jitter."""
         self.sleep: Callable[[float], None] = _sleep
+        """Wait so many seconds on this thread."""
         self.asleep: Callable[[float], Awaitable[Any]] = _asleep
+        """Wait so many seconds in this task."""
         self.park: Callable[[ThreadWaiter, float], None] = _park
-        """Wait until somebody wakes the waiter, or so many seconds."""
+        """Wait until the waiter is woken, at most so many seconds, on this thread."""
         self.apark: Callable[[TaskWaiter, float], Awaitable[None]] = _apark
+        """Wait until the waiter is woken, at most so many seconds, in this task."""
 
     @contextmanager
     def using(self, **parts: Any) -> Iterator[None]:
-        """Other parts for a while, for the whole process."""
+        """Replace the named parts while the block runs, for the whole process."""
         before = {name: getattr(self, name) for name in parts}
         try:
             for name, part in parts.items():
@@ -50,8 +53,8 @@ class Clock:
                 setattr(self, name, part)
 
 
-# Looked up when called, not when imported: whoever replaces the standard library's clocks means ours, too. And a
-# program that only decides, or never awaits, does not load what waits.
+# `time.monotonic`, `time.sleep` and `asyncio.sleep` are looked up at each call: a test that patches them patches this
+# clock too. `random` and `asyncio` are imported at the first call, so that a program that needs neither loads neither.
 
 
 def _now() -> float:
@@ -61,7 +64,7 @@ def _now() -> float:
 def _draw() -> float:
     import random
 
-    return random.random()  # noqa: S311 - jitter is no secret
+    return random.random()  # noqa: S311 - jitter needs no secure randomness
 
 
 def _sleep(seconds: float) -> None:
@@ -79,15 +82,13 @@ def _park(waiter: ThreadWaiter, seconds: float) -> None:
 
 
 async def _apark(waiter: TaskWaiter, seconds: float) -> None:
-    future = waiter.future
-    if future.done():
-        return
-    timer = waiter.loop.call_later(min(seconds, _LONGEST), waiter.wake)
-    try:
-        await future
-    finally:
-        timer.cancel()
+    import asyncio
+    from contextlib import suppress
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(min(seconds, _LONGEST)):
+            await waiter.event.wait()
 
 
 CLOCK = Clock()
-"""The process's clock."""
+"""The clock of this process."""

@@ -1,15 +1,12 @@
-"""A function that recovers whenever it is called."""
+"""`recovering`: a decorator that makes every call of a function a recovered operation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from types import CoroutineType
-from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
-from amends.recovery.call_errors import refuse_coroutine
-from amends.recovery.clock import CLOCK
-from amends.recovery.perform import adrive, drive, failed_first
+from amends.recovery.perform import arun, run
 from amends.recovery.plan import Options, Plan, plan_for
 
 __all__ = ["recovering"]
@@ -24,35 +21,21 @@ def recovering(function: Callable[P, R], /) -> Callable[P, R]: ...
 def recovering(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def recovering(function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
     """
-    Decorate a function, plain or async, so that every call of it is one recovered operation.
+    Decorate a function, plain or async, so that every call of it is one operation with recovery.
 
-    Takes what `recover` takes (policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine), once
-    for all calls. `Operation(keyed=True)` makes a fresh key for each.
+    Takes the options of `recover` (policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine) once
+    for all calls. `Operation(keyed=True)` makes a new key for each call.
 
         @recovering(upstream=search, operation=Operation(name="search", read_only=True))
         async def search(query: str) -> list[str]: ...
 
     Raises:
-        TypeError: for a generator function. Its body runs while somebody reads from it, when the call is long over:
-            decorate what it calls, or loop over `attempts`.
+        TypeError: for a generator function: its body runs after the call has returned. Decorate the function that
+            it calls, or use `attempts` inside it.
 
     """
     plan = plan_for(**options)
-    if plan.operation.name == "" and function is not None:
-        plan = _named(plan, function)
-    if function is None:
-        return lambda decorated: _wrap(decorated, _named(plan, decorated))
-    return _wrap(function, plan)
-
-
-def _named(plan: Plan, function: Callable[..., Any]) -> Plan:
-    """Telemetry knows the operation by the function's name where it has no other."""
-    from msgspec.structs import replace
-
-    if plan.operation.name:
-        return plan
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return replace(plan, operation=replace(plan.operation, name=name))
+    return _wrap(function, plan) if function is not None else lambda decorated: _wrap(decorated, plan)
 
 
 def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
@@ -60,114 +43,29 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError("a generator runs after its call is over; decorate what it calls, or use attempts()")
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object whose call is async
-    )
-    arranged = (
-        plan.examine is not None
-        or plan.policy.deadline is not None
-        or plan.operation.keyed
-        or plan.operation.key is not None
-    )
-    if arranged:
-        return wraps(function)((_arranged_async if is_async else _arranged)(function, plan))
-    if plan.upstream is not None:
-        made = _shared_async if is_async else _shared
-    else:
-        made = _plain_async if is_async else _plain
-    return wraps(function)(made(function, plan))
+    plan = _named(plan, function)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
+    ):
 
+        @wraps(function)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            return await arun(plan, function, args, kwargs)
 
-# Six kinds of calls, so that each pays only for what was asked for.
+        return acall
 
-
-def _plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    clock = CLOCK
-
+    @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        sent = clock.now()
-        try:
-            result = function(*args, **kwargs)
-        except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
-            first = failed_first(sent, exc)
-        else:
-            if result.__class__ is CoroutineType:
-                refuse_coroutine(result)
-            return result
-        return drive(plan, function, args, kwargs, None, first)
+        return run(plan, function, args, kwargs)
 
     return call
 
 
-def _plain_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    clock = CLOCK
+def _named(plan: Plan, function: Callable[..., Any]) -> Plan:
+    """Return the plan with the function's name as the operation's, if that has none. Events carry it."""
+    from msgspec.structs import replace
 
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        sent = clock.now()
-        try:
-            return await function(*args, **kwargs)
-        except Exception as exc:  # noqa: BLE001
-            first = failed_first(sent, exc)
-        return await adrive(plan, function, args, kwargs, None, first)
-
-    return call
-
-
-def _shared(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    clock, upstream = CLOCK, cast("Any", plan.upstream)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        first = None
-        if upstream.open:
-            sent, generation = clock.now(), upstream.generation
-            try:
-                result = function(*args, **kwargs)
-            except Exception as exc:  # noqa: BLE001
-                first = failed_first(sent, exc, generation)
-            except BaseException:
-                upstream.abandoned(clock.now(), sent)
-                raise
-            else:
-                upstream.succeeded(clock.now(), sent, clock.draw)
-                if result.__class__ is CoroutineType:
-                    refuse_coroutine(result)
-                return result
-        return drive(plan, function, args, kwargs, None, first)
-
-    return call
-
-
-def _shared_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    clock, upstream = CLOCK, cast("Any", plan.upstream)
-
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        first = None
-        if upstream.open:
-            sent, generation = clock.now(), upstream.generation
-            try:
-                result = await function(*args, **kwargs)
-            except Exception as exc:  # noqa: BLE001
-                first = failed_first(sent, exc, generation)
-            except BaseException:
-                upstream.abandoned(clock.now(), sent)
-                raise
-            else:
-                upstream.succeeded(clock.now(), sent, clock.draw)
-                return result
-        return await adrive(plan, function, args, kwargs, None, first)
-
-    return call
-
-
-def _arranged(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return drive(plan, function, args, kwargs)
-
-    return call
-
-
-def _arranged_async(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        return await adrive(plan, function, args, kwargs)
-
-    return call
+    if plan.operation.name:
+        return plan
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return replace(plan, operation=replace(plan.operation, name=name))

@@ -1,7 +1,7 @@
 """
-What recovery tells those who watch: one kind of record, and the hooks it goes to.
+Events of recovery, and the hooks that receive them.
 
-An event has names and numbers only. Arguments, messages and results never get here.
+An event contains names and numbers only, never arguments, messages or results.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["Event", "EventHook", "add_hook", "remove_hook", "set_hooks"]
+__all__ = ["Event", "EventHook", "add_hook", "publish", "remove_hook", "set_hooks"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to one operation."""
+    """Something that recovery did for one operation."""
 
     kind: str
     """retry · gave-up · recovered · fallback · refresh · setup · verify · fix"""
     operation: str
-    """Its name, as `Operation.name` says it."""
+    """`Operation.name`."""
     code: str
     vocabulary: str
     recovery: Recovery
     attempt: int
-    """Calls made so far."""
+    """The number of calls made so far."""
     delay: float | None
-    """Seconds that will be waited, for a retry."""
+    """For a retry, the seconds recovery will wait."""
     reason: str
     """A key of `amends.core.decision.REASONS`."""
     elapsed: float
-    """Seconds since the first call began."""
+    """Seconds since the first call was sent."""
 
 
 EventHook = Callable[[Event], AbstractContextManager[Any] | None]
-"""Takes an event. For a retry it may return a context manager, which then covers the wait."""
+"""Receives an event. For a retry it may return a context manager, which recovery holds open during the wait."""
 
 _lock = Lock()
-_hooks: tuple[EventHook, ...] | None = None  # None: nobody has chosen, so log
+_hooks: tuple[EventHook, ...] | None = None  # None: no hooks were set, so `log_event` is the only one
 
 
 def set_hooks(*hooks: EventHook) -> None:
-    """Exactly these hooks from now on; none at all turns telemetry off. The default is a logging hook."""
-    global _hooks  # noqa: PLW0603 - one list per process is the point
+    """Use exactly these hooks from now on. Without arguments no events are sent. The default is a logging hook."""
+    global _hooks  # noqa: PLW0603 - the hooks belong to the process
     with _lock:
         _hooks = hooks
 
 
 def add_hook(hook: EventHook) -> None:
-    """One more hook. Adding it twice changes nothing."""
+    """Add a hook. Adding one that is there already changes nothing."""
     global _hooks  # noqa: PLW0603
     with _lock:
         present = _current()
@@ -65,7 +65,7 @@ def add_hook(hook: EventHook) -> None:
 
 
 def remove_hook(hook: EventHook) -> None:
-    """One hook less; one that is not there is no mistake."""
+    """Remove a hook. Removing one that is not there changes nothing."""
     global _hooks  # noqa: PLW0603
     with _lock:
         _hooks = tuple(each for each in _current() if each != hook)
@@ -80,10 +80,14 @@ def _current() -> tuple[EventHook, ...]:
 
 
 @contextmanager
-def telling(
+def publish(
     kind: str, operation: str, fault: Fault, decision: Decision, attempt: int, elapsed: float
 ) -> Iterator[None]:
-    """Tell every hook, and keep open what they return while the block runs. A hook's own failure is only logged."""
+    """
+    Send an event to every hook, and hold the context managers they return open while the block runs.
+
+    An exception of a hook is logged and changes nothing else.
+    """
     hooks = _current()
     if not hooks:
         yield
@@ -106,7 +110,6 @@ def telling(
                 if covering is not None:
                     stack.enter_context(covering)
             except Exception:
-                # Watching must not change what is watched.
                 import logging
 
                 logging.getLogger("amends.recovery").exception("a recovery hook failed: %r", hook)

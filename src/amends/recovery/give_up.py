@@ -1,4 +1,4 @@
-"""The error of an operation that was given up on."""
+"""The error that recovery raises when it gives up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["final_error"]
 
 def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str]) -> FaultError:
     """
-    The typed error, with everything that was tried.
+    Return the typed error of an operation that failed, with its decision and its history.
 
-    `fault.attempt` counts the calls made, so that a recovery around this one counts them too. Where the last exception
-    was a FaultError, the new one is of its class, or of the more special one its code has, with its attributes: `except
+    `fault.attempt` is the number of calls made, so that a recovery around this one counts them. If the last exception
+    was a FaultError, the new one has its class and its attributes, or the more specific class of its code: `except
     OutOfStock` keeps working.
     """
     fault = stepper.fault or Fault(code="INTERNAL_ERROR")
@@ -27,7 +27,7 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
         kind = type(cause)
         if not isinstance(error, kind):
             error = kind.__new__(kind)
-            error._hold(fault)  # noqa: SLF001 - same family
+            error._hold(fault)  # noqa: SLF001 - an error of this package
         error.__dict__ = {**cause.__dict__, **error.__dict__}
         error.__dict__.pop("__notes__", None)
     error.decision, error.history = stepper.decision, stepper.history

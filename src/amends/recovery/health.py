@@ -1,22 +1,23 @@
 """
-How a service is doing, seen from one process. Pure: the time and the dice are arguments, and nothing waits here.
+The health of one service, as one process sees it. Pure: the time and random numbers are arguments, nothing waits.
 
-| state | what may go out | left by |
+| state | which calls may be sent | how the state ends |
 |---|---|---|
-| FLOWING | everything, at once | failures that chance cannot explain → DOWN; a hint → HELD |
-| DOWN | nothing until `resume_at`, then one call, the probe | probe fails → DOWN, longer; any success → DRAINING; a hint → HELD |
-| HELD | nothing until the time the server named, then one probe | probe succeeds → DRAINING; fails → DOWN; a new hint → HELD, never shorter |
-| DRAINING | at most `window` calls in flight, none before `next_send` | a calm answer and nobody waiting → FLOWING; else as FLOWING |
+| FLOWING | all, at once | failures that are not chance → DOWN; a hint → HELD |
+| DOWN | none until `resume_at`, then one call, the probe | probe fails → DOWN, longer; any success → DRAINING; a hint → HELD |
+| HELD | none until the time the server named, then one probe | probe succeeds → DRAINING; fails → DOWN; a new hint → HELD, never shorter |
+| DRAINING | at most `window` calls in flight, none before `next_send` | a calm answer and an empty queue → FLOWING; else as FLOWING |
 
-*Chance*: every failure since the last success multiplies `luck` by the share of calls that failed lately, but by no
-less than a floor for its kind. On a healthy service five plain failures in a row are an outage, or one time-out; where
-60 % of the calls always fail, a run of failures says nothing, and nothing trips.
+*Chance*: every failure since the last success multiplies `likelihood` by the share of calls that failed lately, but by
+at least a floor for its kind. On a healthy service five plain failures in a row are an outage, or one time-out. Where
+60 % of the calls always fail, a run of failures is likely, and the state does not change.
 
-*Silence*: a time-out counts only while no call sent after it has been answered. If one has, a message was lost and the
-service is well.
+*Time-outs*: a time-out counts only while no call that was sent after it has been answered. If one has, a message was
+lost and the service works.
 
-Reports carry `sent`, the time their call went out: that tells a probe from a straggler of an earlier state without
-keeping a record of single calls. bench/recovery/NOTES.md says how each constant was found.
+Each report contains `sent`, the time when its call was sent. With it the state machine distinguishes the probe from
+a late answer to a call of an earlier state, without a record for each call. bench/recovery/NOTES.md describes how each
+constant was found.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ STATES = ("flowing", "draining", "down", "held")
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """The constants, for whoever has a reason to vary them."""
+    """The constants of an upstream. The defaults were found with the simulator."""
 
-    doubt: float = 0.011
-    """Failures in a row mean an outage when they are less likely than this by chance."""
+    outage_likelihood: float = 0.011
+    """Failures in a row mean an outage if their likelihood by chance is below this."""
     plain_floor: float = 0.4
-    """The chance of a plain failure is taken to be at least this: five in a row, then."""
+    """The least likelihood of one plain failure: with 0.4, five in a row are an outage."""
     silent_floor: float = 0.01
-    """The same for a time-out: one is enough."""
-    memory: float = 1 / 16
-    """Weight of the newest outcome in the share of failures."""
+    """The least likelihood of one time-out: with 0.01, one is an outage."""
+    newest_weight: float = 1 / 16
+    """The weight of the newest outcome in the share of failures."""
     probe_first: float = 0.5
-    """Seconds until the first probe after plain failures, which are cheap for the server …"""
+    """Seconds until the first probe after plain failures, which cost the server little …"""
     probe_growth: float = 1.5
     probe_cap: float = 5.0
     silence_first: float = 3.0
@@ -51,42 +52,42 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     silence_growth: float = 2.0
     silence_cap: float = 8.0
     calm: float = 1.25
-    """An answer within this many times the usual round trip is calm …"""
+    """An answer is calm within this many times the usual round trip …"""
     calm_floor: float = 0.05
-    """… plus so many seconds, or …"""
+    """… plus this many seconds, or …"""
     calm_spread: float = 2.0
     """… within this many times the usual deviation from it."""
-    slack: float = 4.0
-    """While answers are not calm: rest so many times the excess between sends."""
+    rest_factor: float = 4.0
+    """After an answer that is not calm, no call is sent for this many times its excess."""
     repeats_share: float = 0.2
     """Repeats allowed as a share of the calls …"""
     repeats_floor: float = 10.0
-    """… plus so many a second …"""
+    """… plus this many per second …"""
     repeats_saved: float = 50.0
     """… of which at most this many are saved up."""
 
 
-_FAST, _SLOW = 0.125, 0.02  # weight of the newest round trip while all is well, and while draining
+_FAST, _SLOW = 0.125, 0.02  # the weight of the newest round trip in FLOWING, and in the other states
 
 
 class Health:
-    """The state machine. Whoever holds it serialises the calls to it."""
+    """The state machine. It has no lock; `Upstream` holds its own lock around every call."""
 
     __slots__ = (
         "calls",
+        "deviation",
+        "failed_probes",
+        "failure_share",
         "inflight",
-        "level",
-        "luck",
+        "last_answered",
+        "likelihood",
         "next_send",
         "probing",
-        "proof",
         "resume_at",
-        "share",
-        "since",
-        "spread",
+        "round_trip",
         "state",
+        "state_since",
         "tuning",
-        "usual",
         "window",
     )
 
@@ -94,34 +95,34 @@ class Health:
         self.tuning = tuning
         self.state = FLOWING
         self.calls = 0
-        """Calls that have ended."""
-        self.share = 0.0
-        """Share of the calls that failed lately."""
-        self.luck = 1.0
-        """How likely the failures since the last success are, if that share is all there is to know."""
-        self.proof = -inf
-        """When the youngest call that was answered well had been sent."""
-        self.usual = 0.0
-        """Smoothed round trip of good answers; 0 before the first."""
-        self.spread = 0.0
-        """Smoothed deviation from it."""
-        self.since = 0.0
-        """Calls sent before this belong to an earlier state."""
+        """The number of calls that have ended."""
+        self.failure_share = 0.0
+        """The share of the calls that failed lately."""
+        self.likelihood = 1.0
+        """How likely the failures since the last success are by chance, given that share."""
+        self.last_answered = -inf
+        """The latest send time of all calls that were answered by a working service."""
+        self.round_trip = 0.0
+        """The smoothed round trip of good answers; 0 before the first."""
+        self.deviation = 0.0
+        """The smoothed deviation from it."""
+        self.state_since = 0.0
+        """Calls sent before this time belong to an earlier state."""
         self.resume_at = 0.0
-        """DOWN, HELD: nothing goes out before."""
-        self.level = 0
-        """DOWN: probes that failed so far."""
+        """DOWN, HELD: no call is sent before this time."""
+        self.failed_probes = 0
+        """DOWN: the number of probes that failed so far."""
         self.probing = False
-        """DOWN, HELD: the probe is out."""
+        """DOWN, HELD: whether the probe was sent."""
         self.inflight = 0
-        """DRAINING: calls sent since it began and not yet reported …"""
+        """DRAINING: the calls sent since it began and not yet reported …"""
         self.window = 1.0
-        """… and how many of these there may be."""
+        """… and how many of these are allowed."""
         self.next_send = 0.0
-        """DRAINING: nothing goes out before."""
+        """DRAINING: no call is sent before this time."""
 
     def admit(self, now: float) -> float:
-        """0: go, and report back. Otherwise the time to ask again; infinite: after the next report."""
+        """Return 0 if a call may be sent, else the time to ask again; infinity means after the next report."""
         if self.state == DRAINING:
             if self.inflight >= int(self.window):
                 return inf
@@ -134,94 +135,101 @@ class Health:
             if self.probing:
                 return inf
             self.probing = True
-            self.since = now
+            self.state_since = now
         return 0.0
 
     def force(self) -> None:
-        """A call goes out unasked: its caller's time is over, and it has never been heard."""
+        """Count a call that is sent without having been admitted."""
         if self.state == DRAINING:
             self.inflight += 1
 
     def held_until(self) -> float:
-        """Until when the server itself asked for silence; 0 if it did not."""
+        """Return the time until which the server asked for no calls; 0 if it did not."""
         return self.resume_at if self.state == HELD else 0.0
 
-    def flowed(self, now: float, sent: float) -> None:
-        """A success while FLOWING: the one report that every good call makes, so it is spelled out."""
+    def succeeded_flowing(self, now: float, sent: float) -> None:
+        """
+        Report a success in FLOWING.
+
+        Every successful call gets here, so the code avoids calling `max` and `abs`: with them, a successful call of
+        `arecover` costs 1.32 of google-api-core's retry instead of 1.16 (target 1.3, bench/overhead.py).
+        """
         self.calls += 1
-        self.luck = 1.0
-        if self.share:
-            self.share -= self.share * self.tuning.memory
-        if sent > self.proof:  # noqa: PLR1730 - a call of max costs more than the rest of this
-            self.proof = sent
-        usual = self.usual
+        self.likelihood = 1.0
+        if self.failure_share:
+            self.failure_share -= self.failure_share * self.tuning.newest_weight
+        if sent > self.last_answered:  # noqa: PLR1730 - see above
+            self.last_answered = sent
+        usual = self.round_trip
         off = now - sent - usual
         if usual:
-            self.usual = usual + off * _FAST
-            self.spread += ((off if off > 0 else -off) - self.spread) * _FAST
+            self.round_trip = usual + off * _FAST
+            self.deviation += ((off if off > 0 else -off) - self.deviation) * _FAST
         else:
-            self.usual = off
+            self.round_trip = off
 
     def succeeded(self, now: float, sent: float, draw: float, *, waiting: bool) -> None:
-        """The call sent at `sent` was answered by a service that works."""
+        """Report that a working service answered the call sent at `sent`. `waiting`: other calls are queued."""
         if self.state == FLOWING:
-            self.flowed(now, sent)
+            self.succeeded_flowing(now, sent)
             return
-        self._settle(sent)
-        self.luck = 1.0
-        self.share -= self.share * self.tuning.memory
-        self.proof = max(self.proof, sent)
+        self._end_call(sent)
+        self.likelihood = 1.0
+        self.failure_share -= self.failure_share * self.tuning.newest_weight
+        self.last_answered = max(self.last_answered, sent)
         trip = now - sent
-        if self.state == HELD and (now < self.resume_at or sent < self.since):
-            return  # it was on its way when the server asked for silence; the hint stands
+        if self.state == HELD and (now < self.resume_at or sent < self.state_since):
+            return  # the call was sent before the server asked for no calls, so the hint still holds
         if self.state != DRAINING:
             self._begin_draining(now)
-        self._pace(now, trip, draw, waiting=waiting)
-        off = trip - self.usual
-        self.usual += off * (_SLOW if self.usual else 1.0)
-        self.spread += (abs(off) - self.spread) * _SLOW
+        self._adjust_window(now, trip, draw, waiting=waiting)
+        off = trip - self.round_trip
+        self.round_trip += off * (_SLOW if self.round_trip else 1.0)
+        self.deviation += (abs(off) - self.deviation) * _SLOW
 
     def failed(self, now: float, sent: float, draw: float, *, silent: bool) -> None:
-        """The call sent at `sent` failed without a hint; `silent` when no answer came at all."""
+        """Report that the call sent at `sent` failed without a hint; `silent` if there was no answer at all."""
         tuning = self.tuning
-        probe = self._settle(sent)
-        if not silent or sent > self.proof:
-            self.luck *= max(self.share, tuning.silent_floor if silent else tuning.plain_floor)
-        self.share += (1.0 - self.share) * tuning.memory
+        probe = self._end_call(sent)
+        if not silent or sent > self.last_answered:
+            floor = tuning.silent_floor if silent else tuning.plain_floor
+            self.likelihood *= max(self.failure_share, floor)
+        self.failure_share += (1.0 - self.failure_share) * tuning.newest_weight
         if probe:
-            self.level += 1
-        elif self.state >= DOWN or self.luck > tuning.doubt:
+            self.failed_probes += 1
+        elif self.state >= DOWN or self.likelihood > tuning.outage_likelihood:
             return
         else:
-            self.level = 0
-            self.since = now
+            self.failed_probes = 0
+            self.state_since = now
         self.state = DOWN
+        probes = min(self.failed_probes, 64)
         if silent:
-            gap = min(tuning.silence_cap, tuning.silence_first * tuning.silence_growth ** min(self.level, 64))
+            gap = min(tuning.silence_cap, tuning.silence_first * tuning.silence_growth**probes)
         else:
-            gap = min(tuning.probe_cap, tuning.probe_first * tuning.probe_growth ** min(self.level, 64))
+            gap = min(tuning.probe_cap, tuning.probe_first * tuning.probe_growth**probes)
         self.resume_at = now + gap * (0.75 + 0.5 * draw)
 
-    def hinted(self, now: float, sent: float, until: float) -> None:
-        """The answer to the call sent at `sent` asked for no calls before `until`."""
-        self._settle(sent)
+    def hold(self, now: float, sent: float, until: float) -> None:
+        """Report that the answer to the call sent at `sent` asked for no calls before `until`."""
+        self._end_call(sent)
         if self.state == HELD:
             self.resume_at = max(self.resume_at, until)
             return
         self.state = HELD
         self.resume_at = until
-        self.since = now
+        self.state_since = now
         self.probing = False
-        self.level = 0
+        self.failed_probes = 0
 
     def abandoned(self, sent: float) -> None:
-        """The call sent at `sent` has no outcome that says anything about the service."""
-        self._settle(sent)
+        """Report that the outcome of the call sent at `sent` shows nothing about the service."""
+        self._end_call(sent)
 
-    def _settle(self, sent: float) -> bool:
-        """Take a reported call off the books; whether it was the probe."""
+    def _end_call(self, sent: float) -> bool:
+        """Count a call that has ended. Return whether it was the probe."""
         self.calls += 1
-        if sent < self.since:
+        if sent < self.state_since:
             return False
         if self.state == DRAINING:
             self.inflight -= 1
@@ -231,21 +239,21 @@ class Health:
 
     def _begin_draining(self, now: float) -> None:
         self.state = DRAINING
-        self.since = now
+        self.state_since = now
         self.inflight = 0
-        # Slots that lost messages hold for a whole time-out have to be made up for.
-        self.window = 1.0 / (1.0 - min(self.share, 0.95))
+        # A lost message occupies its slot for a whole time-out, so the window is larger by the share of losses.
+        self.window = 1.0 / (1.0 - min(self.failure_share, 0.95))
 
-    def _pace(self, now: float, trip: float, draw: float, *, waiting: bool) -> None:
-        """Open the window on a calm answer; close it and rest on one that took longer than usual."""
-        tuning, usual = self.tuning, self.usual
+    def _adjust_window(self, now: float, trip: float, draw: float, *, waiting: bool) -> None:
+        """Open the window after a calm answer; halve it and rest after one that took longer than usual."""
+        tuning, usual = self.tuning, self.round_trip
         excess = trip - usual
-        tolerated = max((tuning.calm - 1) * usual + tuning.calm_floor, tuning.calm_spread * self.spread)
+        tolerated = max((tuning.calm - 1) * usual + tuning.calm_floor, tuning.calm_spread * self.deviation)
         if excess <= tolerated or not usual:
-            self.window += max(self.share, 1.0 / self.window)
+            self.window += max(self.failure_share, 1.0 / self.window)
             self.next_send = now
             if not waiting:
                 self.state = FLOWING
         else:
             self.window = max(1.0, self.window / 2)
-            self.next_send = now + tuning.slack * excess * (0.5 + draw)
+            self.next_send = now + tuning.rest_factor * excess * (0.5 + draw)

@@ -1,4 +1,4 @@
-"""What was tried: one record per call, on success and on failure."""
+"""`Attempt`: the record of one call, kept for successful and failed operations."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     One call of an operation, and what was decided about it.
 
-    Equal by value. A pickled attempt keeps everything but `error` and `result`: other libraries' exceptions do not
-    survive the journey.
+    Compared by value. Pickling leaves out `error` and `result`, because exceptions of other libraries often cannot be
+    pickled.
     """
 
     number: int
-    """1-based."""
+    """Starts at 1."""
     started: float
-    """When the call was made, on the monotonic clock: only differences mean something."""
+    """When the call was made, on the monotonic clock: only differences have a meaning."""
     duration: float
     """Seconds until it returned or raised."""
     parked: float = 0.0
-    """Seconds it was held back before it was made, because of the state of its upstream."""
+    """Seconds it waited in the queue of its upstream before it was made."""
     fault: Fault | None = None
-    """What went wrong; None for the call that succeeded."""
+    """The failure; None for the call that succeeded."""
     error: Any = None
-    """The exception as it was raised, where one was."""
+    """The exception that the call raised, if it raised one."""
     result: Any = None
-    """The answer that was found to be a failure, where an answer was examined."""
+    """The response in which `examine` found the failure."""
     decision: Decision | None = None
-    """What was decided; None for the call that succeeded."""
+    """The decision; None for the call that succeeded."""
     wait: float = 0.0
     """Seconds waited after it."""
 
@@ -43,8 +43,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         kept = {
             name: getattr(self, name) for name in self.__struct_fields__ if name not in {"error", "result"}
         }
-        return _rebuilt, (kept,)
+        return _from_fields, (kept,)
 
 
-def _rebuilt(kept: dict[str, Any]) -> Attempt:
-    return Attempt(**kept)
+def _from_fields(fields: dict[str, Any]) -> Attempt:
+    return Attempt(**fields)

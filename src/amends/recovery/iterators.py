@@ -1,12 +1,12 @@
 """
-Recovery around a block of code:
+`attempts`: recovery around a block of code.
 
     for attempt in attempts(operation=Operation(name="fetch", read_only=True)):
         with attempt:
             page = fetch()
 
-The block runs again while that can help. What comes of it is the block's own business, so there is no fallback and no
-verify here; `return` and `break` from a block that worked are fine.
+The block runs again while that can help. The loop does not know the block's result, so there is no fallback and no
+verify. `return` and `break` from a block that succeeded are allowed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow
-from amends.recovery.perform import aperform, perform
+from amends.recovery.perform import aadvance, advance
 from amends.recovery.plan import Hook, plan_for
 from amends.recovery.scope import SCOPE, Scope
-from amends.recovery.steps import Send, Step, Steps
+from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
 from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 
@@ -30,24 +30,21 @@ __all__ = ["Attempts", "Try", "attempts"]
 
 
 class Try:
-    """One run of the block. `number` is 1-based."""
+    """One run of the block. `number` starts at 1."""
 
-    __slots__ = ("_before", "_flow", "_scope", "_steps", "next", "number", "over")
+    __slots__ = ("_before", "_flow", "_next", "_scope", "_steps", "number")
 
     def __init__(self, number: int, flow: Flow, steps: Steps, scope: Scope | None) -> None:
         self.number = number
-        self.over = False
-        """Whether the block has ended."""
-        self.next: Step | None = None
-        """What is to be done before the next run; None when there will be none."""
         self._flow = flow
         self._steps = steps
         self._scope = scope
         self._before: Scope | None = None
+        self._next: Step | None = None
 
     @property
     def history(self) -> tuple[Attempt, ...]:
-        """The runs before this one; with this one when it is over."""
+        """The runs before this one, and this one after it has ended."""
         return self._flow.stepper.history
 
     @property
@@ -64,61 +61,55 @@ class Try:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Decide. What recovery must not touch passes through; what it gives up on is raised from here."""
+        """Decide about an exception of the block: suppress it if the block runs again, else raise the final error."""
         if self._scope is not None:
             SCOPE.set(self._before)
-        self.over, again = True, True
-        try:
-            self.next = self._steps.send(None) if error is None else self._steps.throw(error)
-        except StopIteration:
-            again = False
-        return again
+        self._next = self._steps.send(None) if error is None else self._steps.throw(error)
+        return error is not None
+
+    def next_step(self) -> Step:
+        """
+        Return the step that follows this run.
+
+        Raises:
+            RuntimeError: if the block was not entered with `with`.
+
+        """
+        if self._next is None:
+            raise RuntimeError("each attempt has to be entered: `with attempt:`")
+        return self._next
 
 
 class Attempts:
-    """The runs of one block, for `for` and `async for`. Made anew for each operation."""
+    """The runs of one block, for `for` and `async for`. Each loop is a new operation."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, history: list[Attempt] | None, **options: Any) -> None:
+        self._history = history
         self._options = options
 
     def __iter__(self) -> Iterator[Try]:
-        flow = self._flow(ThreadWaiter)
-        steps = flow.run()
-        step: Step | None = next(steps)
-        while step is not None:
+        flow = Flow(plan_for(**self._options), _block, (), {}, ThreadWaiter, self._history)
+        steps = flow.steps()
+        step = next(steps)
+        while not isinstance(step, Finish):
             if isinstance(step, Send):
                 attempt = Try(flow.stepper.state.attempt + 1, flow, steps, step.scope)
                 yield attempt
-                step = _after(attempt)
-                continue
-            try:
-                value = perform(step)
-            except BaseException as exc:  # noqa: BLE001 - the flow cleans up and lets pass what is not its business
-                step = steps.throw(exc)
+                step = attempt.next_step()
             else:
-                step = steps.send(value)
+                step = advance(steps, step)
 
     async def __aiter__(self) -> AsyncIterator[Try]:
-        flow = self._flow(TaskWaiter)
-        steps = flow.run()
-        step: Step | None = next(steps)
-        while step is not None:
+        flow = Flow(plan_for(**self._options), _block, (), {}, TaskWaiter, self._history)
+        steps = flow.steps()
+        step = next(steps)
+        while not isinstance(step, Finish):
             if isinstance(step, Send):
                 attempt = Try(flow.stepper.state.attempt + 1, flow, steps, step.scope)
                 yield attempt
-                step = _after(attempt)
-                continue
-            try:
-                value = await aperform(step)
-            except BaseException as exc:  # noqa: BLE001 - the flow cleans up and lets pass what is not its business
-                step = steps.throw(exc)
+                step = attempt.next_step()
             else:
-                step = steps.send(value)
-
-    def _flow(self, new_waiter: Any) -> Flow:
-        options = dict(self._options)
-        history = options.pop("history")
-        return Flow(plan_for(**options), _the_block, (), {}, new_waiter, history)
+                step = await aadvance(steps, step)
 
 
 def attempts(
@@ -131,10 +122,10 @@ def attempts(
     history: list[Attempt] | None = None,
 ) -> Attempts:
     """
-    The runs of a block, each to be entered with `with`. The arguments are those of `recover`.
+    Return the runs of a block, each to be entered with `with`. The arguments are those of `recover`.
 
     Raises:
-        FaultError: from the block's `with`, or from the loop where hooks ran in between.
+        FaultError: from the block's `with`, or from the loop if hooks ran between two runs.
 
     """
     return Attempts(
@@ -142,11 +133,5 @@ def attempts(
     )
 
 
-def _the_block() -> None:
-    """Stands for the block in the flow; nobody calls it."""
-
-
-def _after(attempt: Try) -> Step | None:
-    if not attempt.over:
-        raise RuntimeError("each attempt has to be entered: `with attempt:`")
-    return attempt.next
+def _block() -> None:
+    """Take the place of the call in the flow. The loop runs the block instead of calling this."""

@@ -1,4 +1,4 @@
-"""Recovery in the standard log: one line per event, at INFO, with the event's fields as `record.amends`."""
+"""The default hook: writes each event of recovery to the standard log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _log = logging.getLogger("amends.recovery")
 
 def log_event(event: Event) -> None:
     """
-    The default hook. INFO, because whoever is given up on gets an exception anyway.
+    Log one event at INFO, to the logger "amends.recovery". `record.amends` is a dict of the event's fields.
 
-    The logger is "amends.recovery"; `record.amends` is a dict of the event's fields.
+    The level is INFO also when recovery gives up, because the caller gets an exception then.
     """
     if not _log.isEnabledFor(logging.INFO):
         return

@@ -1,13 +1,15 @@
 """
-One operation from its first call to its result, as a generator: it yields what is to be done and never does it.
+The flow of one operation, from its first call to its result.
 
-Both drivers and both iterators run this one flow, so what happens is the same everywhere. It is entered only when
-something has gone wrong or something has to be arranged first; a plain successful call never gets here.
+The flow is a generator. It yields steps (`amends.recovery.steps`) and does nothing itself: `recover`, `arecover`, the
+decorator, `attempts` and `arecover_stream` all run this one flow, so they all behave the same. A first call that needs
+nothing arranged is made without a flow (`perform.run`); if it fails, the flow starts with its outcome.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -16,17 +18,16 @@ from msgspec.structs import replace
 from amends.core.decision import Decision, State
 from amends.core.enums import Action
 from amends.core.fault import Fault
-from amends.core.operation import Operation
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
-from amends.recovery.events import telling
+from amends.recovery.events import publish
 from amends.recovery.give_up import final_error
 from amends.recovery.history import Attempt
-from amends.recovery.plan import Plan, hearing
-from amends.recovery.queueing import parked, renewed, repeatable_at, settled
+from amends.recovery.plan import UNKNOWN, Plan, hook_arguments
+from amends.recovery.queueing import renew_credentials, wait_for_budget, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper, remedy_for
-from amends.recovery.steps import Do, Send, Steps, Wait, WaiterMaker
+from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
 from amends.recovery.to_fault import fault_of, waited_below
 from amends.recovery.upstream import Upstream
 
@@ -34,21 +35,23 @@ __all__ = ["Flow", "Outcome"]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one call."""
+    """What one call returned or raised, and when. `fault` is None if it succeeded."""
 
     sent: float
     ended: float
     generation: int = 0
+    """The generation of the upstream's credentials when the call was sent."""
     error: Any = None
     result: Any = None
     fault: Fault | None = None
     parked: float = 0.0
+    """Seconds the call waited for its turn before it was sent."""
 
 
 class Flow:
-    """The way of one operation. `run` is the generator; the rest is what it remembers."""
+    """One operation. `steps` is the generator; the attributes are its state."""
 
-    __slots__ = ("args", "call", "kwargs", "new_waiter", "notes", "plan", "stepper", "trail")
+    __slots__ = ("args", "call", "first", "history", "kwargs", "new_waiter", "notes", "plan", "stepper")
 
     def __init__(
         self,
@@ -57,30 +60,52 @@ class Flow:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         new_waiter: WaiterMaker,
-        trail: list[Attempt] | None = None,
-        began: float | None = None,
+        history: list[Attempt] | None = None,
+        first: Outcome | None = None,
     ) -> None:
+        """
+        Args:
+            plan: the checked options.
+            call: the function to call.
+            args: its arguments.
+            kwargs: its keyword arguments.
+            new_waiter: makes the waiters of this operation.
+            history: a list of the caller that gets every attempt when the operation ends.
+            first: the outcome of a first call that was made already.
+
+        """
         around = SCOPE.get()
         self.plan = plan
         self.call = call
         self.args = args
         self.kwargs = kwargs
         self.new_waiter = new_waiter
-        self.trail = trail
+        self.history = history
+        self.first = first
         self.notes: list[str] = []
         self.stepper = Stepper(
             policy=plan.policy,
-            operation=plan.started(),
+            operation=plan.new_operation(),
             state=State(
                 attempt=0,
-                started=CLOCK.now() if began is None else began,
+                started=CLOCK.now() if first is None else first.sent,
                 until=None if around is None else around.until,
             ),
         )
 
-    def run(self, first: Outcome | None = None) -> Steps:
-        """Every step until the result, which is returned, or the FaultError, which is raised. `first`: made already."""
-        outcome = first
+    def steps(self) -> Steps:
+        """
+        Yield the steps of the operation. The last one is Finish, with the result.
+
+        Raises:
+            FaultError: when recovery gives up.
+
+        """
+        yield Finish((yield from self._result()))
+
+    def _result(self) -> Steps:
+        """Call, decide, wait and call again. Return the result or raise the final error."""
+        outcome = self.first
         while True:
             if outcome is None:
                 outcome = yield from self._attempt()
@@ -88,7 +113,7 @@ class Flow:
                     return (yield from self._end())
             fault = outcome.fault
             if fault is None:
-                return self._succeeded(outcome)
+                return self._succeed(outcome)
             held = False
             if self.plan.upstream is not None:
                 held = self.plan.upstream.failed(fault, outcome.ended, outcome.sent, CLOCK.draw())
@@ -102,48 +127,48 @@ class Flow:
                 parked=outcome.parked,
                 waited_below=waited_below(outcome.error),
             )
-            done, value = yield from self._resolve(fault, outcome)
-            if done:
+            resolved, value = yield from self._resolve(fault, outcome)
+            if resolved:
                 return value
             if self.stepper.decision.action is not Action.RETRY:
                 return (yield from self._end())
-            with self._telling("retry"):
-                in_time = yield from self._pause(self.stepper.decision, held=held)
+            with self._publish("retry"):
+                in_time = yield from self._wait(self.stepper.decision, held=held)
             if not in_time:
                 return (yield from self._end())
             outcome = None
 
     # One call --------------------------------------------------------------------------------------------------
 
-    def _attempt(self) -> Any:
-        """Wait for one's turn, then make the call. None when there will be no turn."""
+    def _attempt(self) -> Generator[Step, Any, Outcome | None]:
+        """Wait until the upstream lets the call out, then make it. Return None if it does not within the time left."""
         upstream = self.plan.upstream
-        generation, spent = 0, 0.0
+        generation, parked = 0, 0.0
         if upstream is not None:
             before = CLOCK.now()
-            allowed = yield from parked(upstream, self.stepper, self.new_waiter)
+            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
             now = CLOCK.now()
-            spent = now - before
-            self.stepper = self.stepper.waited(spent)
-            if not allowed:
-                self._refused(now)
+            parked = now - before
+            self.stepper = self.stepper.waited(parked)
+            if not granted:
+                self._give_up_unsent(upstream, now)
                 return None
             generation = upstream.generation
-        stepper = self.stepper
+        stepper, examine = self.stepper, self.plan.examine
         sent = CLOCK.now()
         try:
             result = yield Send(
                 self.call, self.args, self.kwargs, scope_of(stepper, upstream), "on_fix" in stepper.remedies
             )
-            fault = self.plan.examine(result) if self.plan.examine is not None else None
+            fault = examine(result) if callable(examine) else None
             error = None
         except MisuseError:
-            self._abandoned(sent)
+            self._abandon(sent)
             raise
-        except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
+        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
             fault, result, error = fault_of(exc), None, exc
         except BaseException:
-            self._abandoned(sent)
+            self._abandon(sent)
             raise
         return Outcome(
             sent=sent,
@@ -152,26 +177,29 @@ class Flow:
             error=error,
             result=result,
             fault=fault,
-            parked=spent,
+            parked=parked,
         )
 
-    def _abandoned(self, sent: float) -> None:
-        """The call says nothing about the service: it was no call, or nobody waited for its end."""
+    def _abandon(self, sent: float) -> None:
+        """Report to the upstream that a call has no outcome: it was interrupted, or it could not be made."""
         if self.plan.upstream is not None:
             self.plan.upstream.abandoned(CLOCK.now(), sent)
 
-    def _refused(self, now: float) -> None:
-        """No call may be made within the time there is."""
-        upstream, stepper = self.plan.upstream, self.stepper
-        assert upstream is not None
+    def _give_up_unsent(self, upstream: Upstream, now: float) -> None:
+        """Decide to give up, because the upstream does not let the call out within the time left."""
+        stepper = self.stepper
         held = upstream.held_for(now)
         reason = "wait-too-long" if held else "parked"
         if not stepper.history:
             stepper = replace(stepper, fault=upstream.refusal(now))
         self.stepper = stepper.gave_up(reason, held or None)
 
-    def _pause(self, decision: Decision, *, held: bool) -> Any:
-        """The wait before a repeat; whether it may go on. A shared hint is waited for in line, behind the others."""
+    def _wait(self, decision: Decision, *, held: bool) -> Generator[Step, Any, bool]:
+        """
+        Wait before a repeat. Return False if its budget cannot pay for the repeat within the time left.
+
+        `held`: the upstream holds all its calls until the time the server named, so the wait takes place in its queue.
+        """
         if held and decision.reason == "hint":
             return True
         in_time, before = True, CLOCK.now()
@@ -179,17 +207,21 @@ class Flow:
             yield Wait(decision.delay)
         if self.plan.upstream is not None and decision.reason not in _UNCHARGED:
             patience = self.stepper.patience(before)
-            in_time = yield from repeatable_at(self.plan.upstream, before + patience)
+            in_time = yield from wait_for_budget(self.plan.upstream, before + patience)
             if not in_time:
                 self.stepper = self.stepper.gave_up("budget")
-        # What was asked for counts also where somebody's test has made sleeping a no-op.
+        # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
         self.stepper = self.stepper.waited(max(CLOCK.now() - before, decision.delay or 0.0))
         return in_time
 
-    # Ways out beside repeating ---------------------------------------------------------------------------------
+    # Hooks -----------------------------------------------------------------------------------------------------
 
-    def _resolve(self, fault: Fault, outcome: Outcome) -> Any:
-        """Remove the cause, where a hook can. Whether that ended the operation, and with which result."""
+    def _resolve(self, fault: Fault, outcome: Outcome) -> Generator[Step, Any, tuple[bool, Any]]:
+        """
+        Run the hook that can remove the cause of the failure, if the caller gave one.
+
+        Return whether `verify` found that the operation has had its effect, and the result it returned then.
+        """
         plan, action = self.plan, self.stepper.decision.action
         if action is Action.RETRY:
             return False, None
@@ -198,84 +230,87 @@ class Flow:
             if remedy == "refresh":
                 worked = yield from self._refresh(fault, outcome)
             else:
-                worked = (yield from self._hook("setup", fault)) is not False
+                worked = (yield from self._run_hook("setup", fault)) is not False
             if worked:
                 reason = "refreshed" if remedy == "refresh" else "set-up"
                 self.stepper = self.stepper.remedied(remedy, reason, CLOCK.now())
         elif action is Action.FIX and plan.on_fix is not None:
-            changed = yield from self._hook("on_fix", fault, failed=None)
+            changed = yield from self._run_hook("on_fix", fault, failed=None)
             if changed is not None:
-                # The arguments stay those of the operation, for its fallbacks.
+                # `args` and `kwargs` stay those of the operation: its fallbacks are called with them.
                 self.call = lambda *_args, **_kwargs: changed()
                 self.stepper = self.stepper.remedied("on_fix", "changed", CLOCK.now())
         elif action is Action.VERIFY and plan.verify is not None:
-            seen = yield from self._hook("verify", fault, failed=None)
-            if seen is False:
+            found = yield from self._run_hook("verify", fault, failed=None)
+            if found is False:
                 self.stepper = self.stepper.not_happened(CLOCK.now(), CLOCK.draw())
-            elif seen is not None:
-                self._leave_trail()
-                return True, seen
+            elif found is not None:
+                self._copy_history()
+                return True, found
         return False, None
 
-    def _refresh(self, fault: Fault, outcome: Outcome) -> Any:
-        """New credentials: by everybody's one renewal where there is an upstream."""
+    def _refresh(self, fault: Fault, outcome: Outcome) -> Generator[Step, Any, bool]:
+        """Renew the credentials, with an upstream only once for all its callers. Return whether that worked."""
+        hook = self._run_hook("refresh", fault)
         upstream = self.plan.upstream
         if upstream is None:
-            return (yield from self._hook("refresh", fault)) is not False
-        turn = renewed(
-            upstream, self.stepper, self.new_waiter, outcome.generation, self._hook("refresh", fault)
+            return (yield from hook) is not False
+        return (
+            yield from renew_credentials(upstream, self.stepper, self.new_waiter, outcome.generation, hook)
         )
-        return (yield from turn)
 
-    def _hook(self, name: str, fault: Fault, failed: Any = False) -> Any:
-        """What a hook returns; `failed` when it raises, which is noted on the error that will be raised then."""
+    def _run_hook(self, name: str, fault: Fault, failed: Any = False) -> Steps:
+        """Return what a hook returns. If it raises, return `failed` and note that on the final error."""
         hook = getattr(self.plan, name)
-        with self._telling(name.removeprefix("on_")):
+        with self._publish(name.removeprefix("on_")):
             try:
-                return (yield Do(hook, hearing(hook, fault)))
-            except Exception as exc:  # noqa: BLE001 - the failure in hand is the one to report
+                return (yield Do(hook, hook_arguments(hook, fault)))
+            except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure
                 self.notes.append(f"{name} did not work: {type(exc).__name__}")
                 return failed
 
     # The end ---------------------------------------------------------------------------------------------------
 
-    def _succeeded(self, outcome: Outcome) -> Any:
+    def _succeed(self, outcome: Outcome) -> Any:
+        """Report the success and return the result."""
         before = self.stepper
         if self.plan.upstream is not None:
-            settled(self.plan.upstream, outcome.ended, outcome.sent)
+            self.plan.upstream.succeeded(outcome.ended, outcome.sent, CLOCK.draw)
         if before.history:
-            with self._telling("recovered"):
+            with self._publish("recovered"):
                 pass
         self.stepper = before.succeeded(started=outcome.sent, ended=outcome.ended, parked=outcome.parked)
-        self._leave_trail()
+        self._copy_history()
         return outcome.result
 
     def _end(self) -> Steps:
-        """The declared other way, or the error."""
-        if self.stepper.decision.action is Action.FALLBACK:
-            for fallback in self.plan.fallbacks:
-                with self._telling("fallback"):
+        """Return the result of the first fallback that works, if the decision is to fall back; else raise."""
+        fallbacks = self.plan.fallback
+        if self.stepper.decision.action is Action.FALLBACK and isinstance(fallbacks, tuple):
+            for fallback in fallbacks:
+                with self._publish("fallback"):
                     try:
                         result = yield Do(fallback, self.args, self.kwargs)
-                    except Exception as exc:  # noqa: BLE001
+                    except Exception as exc:  # noqa: BLE001 - the next fallback, or the final error
                         self.notes.append(f"fallback did not work: {type(exc).__name__}")
                     else:
-                        self._leave_trail()
+                        self._copy_history()
                         return result
-        with self._telling("gave-up"):
+        with self._publish("gave-up"):
             pass
-        self._leave_trail()
+        self._copy_history()
         cause = self.stepper.history[-1].error if self.stepper.history else None
         raise final_error(self.stepper, cause, self.notes) from cause
 
-    def _leave_trail(self) -> None:
-        if self.trail is not None:
-            self.trail.extend(self.stepper.history)
+    def _copy_history(self) -> None:
+        """Add the attempts to the caller's list."""
+        if self.history is not None:
+            self.history.extend(self.stepper.history)
 
-    def _telling(self, kind: str) -> Any:
+    def _publish(self, kind: str) -> AbstractContextManager[None]:
         stepper = self.stepper
         assert stepper.fault is not None
-        return telling(
+        return publish(
             kind,
             stepper.operation.name,
             stepper.fault,
@@ -285,13 +320,12 @@ class Flow:
         )
 
 
-_UNKNOWN = Operation()
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
-"""Repeats that are no repeats of the same thing, so they cost nothing."""
+"""Reasons of repeats that are not taken from the budget: something changed, so they do not repeat the same call."""
 
 
 def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None:
-    """What a call of this operation is told, or None when there is nothing to tell."""
+    """Return the scope in which a call of this operation runs, or None if it has nothing to add."""
     state, deadline = stepper.state, stepper.policy.deadline
     until = state.until
     if deadline is not None and state.started is not None:
@@ -301,8 +335,6 @@ def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None
         return None
     around = SCOPE.get()
     upstreams = () if around is None else around.upstreams
-    # An operation that says nothing of itself is part of the one around it, and so are its key and name.
-    operation = (
-        around.operation if around is not None and stepper.operation == _UNKNOWN else stepper.operation
-    )
+    # An operation without any declaration is part of the one around it, so its calls get that one's key.
+    operation = around.operation if around is not None and stepper.operation == UNKNOWN else stepper.operation
     return Scope(operation, until, upstreams if upstream is None else (*upstreams, upstream))

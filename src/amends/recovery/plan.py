@@ -1,4 +1,4 @@
-"""What a caller asked for: the policy, the shared upstream, and the ways out beside repeating."""
+"""The options of `recover` as one value, and how they are checked."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from amends.core.policy import DEFAULT, Policy
 from amends.core.validate import check_kind
 from amends.recovery.upstream import Upstream
 
-__all__ = ["Hook", "Options", "Plan", "hearing", "plan_for"]
+__all__ = ["UNKNOWN", "Hook", "Options", "Plan", "first_call_is_plain", "hook_arguments", "plan_for"]
 
 Hook = Callable[..., Any]
-"""Called with the fault if it needs an argument, else with nothing. Async drivers await what it returns."""
+"""A function of the caller. It gets the fault if it has a required parameter. Async code awaits what it returns."""
 
-_UNKNOWN = Operation()
+UNKNOWN = Operation()
+"""An operation without any declaration: it is repeated only if it surely had no effect."""
 
 
 class Options(TypedDict, total=False):
-    """What `recover` takes beside the call, by name: see there."""
+    """The options that `recover` takes besides the call and its arguments; `recover` describes them."""
 
     policy: Policy | None
     upstream: Upstream | None
@@ -36,21 +37,52 @@ class Options(TypedDict, total=False):
     examine: Callable[[Any], Fault | None] | bool | None
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `recover` was told, normalised once. The same for every call of a decorated function."""
+class Plan(msgspec.Struct, frozen=True):
+    """
+    The options of one operation. A decorated function keeps one Plan for all its calls.
+
+    `recover` makes a Plan for each call and checks it only after the first call has failed: the checks would double the
+    cost of a successful call.
+    """
 
     policy: Policy = DEFAULT
     upstream: Upstream | None = None
-    operation: Operation = _UNKNOWN
-    fallbacks: tuple[Callable[..., Any], ...] = ()
+    operation: Operation = UNKNOWN
+    fallback: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None
     verify: Hook | None = None
     on_fix: Hook | None = None
     refresh: Hook | None = None
     setup: Hook | None = None
-    examine: Callable[[Any], Fault | None] | None = None
+    examine: Callable[[Any], Fault | None] | bool | None = None
 
-    def started(self) -> Operation:
-        """The operation of one call of this plan: with a key of its own where it asks for one."""
+    def checked(self) -> Plan:
+        """
+        Return the plan with checked and completed options: `fallback` is a tuple, `examine` a function or None.
+
+        Raises:
+            TypeError: if an option has the wrong type; the message shows a correct one.
+
+        """
+        policy, upstream, examine = self.policy, self.upstream, self.examine
+        check_kind("policy", policy, Policy, "Policy(attempts=3)")
+        if upstream is not None:
+            check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
+        check_kind("operation", self.operation, Operation, 'Operation(name="search", read_only=True)')
+        fallbacks = _as_tuple(self.fallback)
+        if not isinstance(examine, bool):
+            _check_functions(examine=examine)
+        _check_functions(verify=self.verify, on_fix=self.on_fix, refresh=self.refresh, setup=self.setup)
+        if fallbacks and not policy.fallback:
+            policy = replace(policy, fallback=True)
+        if examine is True:
+            from amends.recovery.to_fault import fault_in_response
+
+            examine = fault_in_response
+        refresh = self.refresh or (None if upstream is None else upstream.refresh)
+        return replace(self, policy=policy, fallback=fallbacks, refresh=refresh, examine=examine or None)
+
+    def new_operation(self) -> Operation:
+        """Return the operation of one call. If it is `keyed` and has no key, it gets a new one."""
         operation = self.operation
         if operation.keyed and operation.key is None:
             from uuid import uuid4
@@ -72,43 +104,40 @@ def plan_for(
     examine: Callable[[Any], Fault | None] | bool | None = None,
 ) -> Plan:
     """
-    The keyword arguments of every driver as a Plan.
+    Return the options of `recover` as a checked Plan.
 
     Raises:
-        TypeError: for what is of another kind than it has to be; the message shows how it is written.
+        TypeError: if an option has the wrong type; the message shows a correct one.
 
     """
     policy = DEFAULT if policy is None else policy
-    _check(policy, upstream, operation)
-    fallbacks = _ways(fallback)
-    if not isinstance(examine, bool):
-        _check_functions(examine=examine)
-    _check_functions(verify=verify, on_fix=on_fix, refresh=refresh, setup=setup)
-    if fallbacks and not policy.fallback:
-        policy = replace(policy, fallback=True)
-    if examine is True:
-        from amends.recovery.to_fault import failed_answer
-
-        examine = failed_answer
-    return Plan(
-        policy=policy,
-        upstream=upstream,
-        operation=_UNKNOWN if operation is None else operation,
-        fallbacks=fallbacks,
-        verify=verify,
-        on_fix=on_fix,
-        refresh=refresh or (upstream.refresh if upstream is not None else None),
-        setup=setup,
-        examine=examine or None,
-    )
+    operation = UNKNOWN if operation is None else operation
+    plan = Plan(policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine)
+    return plan.checked()
 
 
-def _check(policy: Any, upstream: Any, operation: Any) -> None:
-    check_kind("policy", policy, Policy, "Policy(attempts=3)")
-    if upstream is not None:
-        check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
-    if operation is not None:
-        check_kind("operation", operation, Operation, 'Operation(name="search", read_only=True)')
+def first_call_is_plain(
+    policy: Policy | None,
+    upstream: Upstream | None,
+    operation: Operation | None,
+    examine: object,
+) -> bool:
+    """
+    Return whether the first call can be made directly, without a flow.
+
+    It can if it waits for no other call (the upstream is open), if the scope has nothing for it (no deadline, no key),
+    and if its result is not examined. The options may be unchecked: for one of a wrong type the answer is False, and
+    `Plan.checked` raises the TypeError.
+    """
+    try:
+        return (
+            examine is None
+            and (policy is None or policy.deadline is None)
+            and (upstream is None or upstream.open)
+            and (operation is None or (operation.key is None and not operation.keyed))
+        )
+    except AttributeError:
+        return False
 
 
 def _check_functions(**hooks: Any) -> None:
@@ -117,27 +146,27 @@ def _check_functions(**hooks: Any) -> None:
             raise TypeError(f"{name} is a function, not {type(hook).__name__}")
 
 
-def _ways(fallback: Any) -> tuple[Callable[..., Any], ...]:
+def _as_tuple(fallback: Any) -> tuple[Callable[..., Any], ...]:
     if fallback is None or callable(fallback):
         return () if fallback is None else (fallback,)
     if not isinstance(fallback, Iterable):
         raise TypeError(f"fallback is a function, or several in a list, not {type(fallback).__name__}")
-    ways = tuple(fallback)
-    for way in ways:
-        _check_functions(fallback=way)
-    return ways
+    functions = tuple(fallback)
+    for function in functions:
+        _check_functions(fallback=function)
+    return functions
 
 
-def hearing(hook: Hook, fault: Fault) -> tuple[Any, ...]:
-    """The arguments a hook gets: the fault if it needs one, else nothing: an optional `force` is not for a fault."""
+def hook_arguments(hook: Hook, fault: Fault) -> tuple[Any, ...]:
+    """Return the arguments for a hook: the fault if it has a required positional parameter, otherwise none."""
     import inspect
 
     try:
         parameters = inspect.signature(hook).parameters.values()
     except (TypeError, ValueError):
-        return ()  # a builtin that does not say
-    needs = any(
+        return ()  # a builtin without a signature
+    required = any(
         each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} and each.default is each.empty
         for each in parameters
     )
-    return (fault,) if needs else ()
+    return (fault,) if required else ()

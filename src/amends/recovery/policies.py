@@ -1,4 +1,4 @@
-"""Ready policies: what the sources themselves ask for. The default policy is `amends.Policy()`."""
+"""Ready-made policies, as the specifications ask for them. The default policy is `amends.Policy()`."""
 
 from __future__ import annotations
 
@@ -22,30 +22,36 @@ TASK = Policy(
         "task/coordination": Rule(attempts=2, backoff=Backoff(kind=BackoffKind.LINEAR, spread=0.0)),
     },
 )
-"""T7: by category, unjittered. A "maybe" gets the tries of its category; input errors and a "no" get none."""
+"""
+The agent error contract's retries by category, without jitter (T7). Uncertain errors get the retries of their category;
+input errors and errors that are not recoverable get none.
+"""
 
 ADCP = Policy(attempts=3, max_wait=300.0, rules={})
-"""A11: three attempts and 300 s of waiting for an operation, then it is for a human."""
+"""AdCP: three attempts and at most 300 s of waiting, then the failure is escalated (A11)."""
 
 CLI = Policy(attempts=3, rules={})
-"""C12: three runs as in S2's runner; one retry where nobody knows, none where the effect is unknown."""
+"""
+The CLI agent spec: three runs (C12). An uncertain failure gets one retry, and none if the command may have had its
+effect.
+"""
 
 NONE = Policy(attempts=1, max_wait=0.0, rules={})
-"""One call. Failures still come out as FaultError with their decision."""
+"""One call and no retry. A failure is still raised as FaultError with its decision."""
 
-# More calls than this are a mistake in a document, not a wish.
-_MOST = 100
+# The largest `maxAttempts` that is taken from a document.
+_MOST_ATTEMPTS = 100
 
 
 def from_retry_policy(document: Any, base: Policy = TASK) -> Policy:
     """
-    A task request's `retryPolicy` (T8) as a policy: it overrides every category's attempts and backoff.
+    Return the policy of a task request's `retryPolicy` (T8). It overrides the attempts and backoff of every category.
 
     Args:
         document: `{"maxAttempts", "backoffType", "initialDelay"}`, the delay in milliseconds; all optional.
-        base: what holds where the document says nothing. Members of the wrong type say nothing.
+        base: gives the values of missing members. A member of the wrong type counts as missing.
 
-    An input error stays unrepeated, whatever the document says: the same payload fails again.
+    Input errors are not repeated, whatever the document contains: the same payload would fail again.
 
     >>> from_retry_policy({"maxAttempts": 5, "initialDelay": 500}).backoff.wait(2)
     1.0
@@ -54,7 +60,7 @@ def from_retry_policy(document: Any, base: Policy = TASK) -> Policy:
     if not isinstance(document, Mapping):
         return base
     given = document.get("maxAttempts")
-    known = given.__class__ is int and given >= 1
+    known = isinstance(given, int) and not isinstance(given, bool) and given >= 1
     kind = document.get("backoffType")
     delay = finite(document.get("initialDelay"))
     shaped = kind in list(BackoffKind) or (delay is not None and delay >= 0)
@@ -67,7 +73,7 @@ def from_retry_policy(document: Any, base: Policy = TASK) -> Policy:
             first=delay / 1000 if delay is not None and delay >= 0 else backoff.first,
             spread=0.0,
         )
-    calls = min(int(given or 1), _MOST) if known else base.attempts
+    calls = min(int(given or 1), _MOST_ATTEMPTS) if known else base.attempts
     rules = {
         name: Rule(
             attempts=None if known else rule.attempts,

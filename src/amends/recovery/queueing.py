@@ -1,32 +1,39 @@
-"""The parts of a flow that wait for others: a turn, a repeat, new credentials. Generators, like the flow."""
+"""
+The parts of a flow that wait for other calls: for a turn, for the budget of repeats, for new credentials.
+
+They are generators of steps, like the flow.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from amends.recovery.clock import CLOCK
 from amends.recovery.renewal import Turn
 from amends.recovery.scope import SCOPE
 from amends.recovery.stepper import Stepper
-from amends.recovery.steps import Park, Steps, Wait, WaiterMaker
+from amends.recovery.steps import Park, Step, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
 from amends.recovery.waiter import Waiter
 
-__all__ = ["parked", "renewed", "repeatable_at", "settled"]
+__all__ = ["renew_credentials", "wait_for_budget", "wait_for_turn"]
+
+_Waiting = Generator[Step, Any, bool]
 
 
-def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any:
+def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> _Waiting:
     """
-    Stand in line until one may go; whether one may.
+    Wait in the upstream's queue until the call may be sent. Return whether it may.
 
-    An operation that was never sent goes out at the end of its patience, whatever the state: having waited must not be
-    worse than not having waited. Only what the server itself asked for is stronger.
+    When the policy's waiting is used up, an operation that has made no call yet is sent in any case: having waited
+    must not be worse than not having waited. The exception is a wait that the server itself asked for.
     """
     if upstream.open:
         return True
     around = SCOPE.get()
     if around is not None and upstream in around.upstreams:
-        # The call around this one has its turn, and may even be the probe: waiting for it would be for ever.
+        # This call is part of one that the upstream has let out, perhaps of the probe. Waiting would be a deadlock.
         upstream.join()
         return True
     now = CLOCK.now()
@@ -35,19 +42,19 @@ def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any
         return False
     waiter, over = new_waiter(), now + patience
     try:
-        while (again := upstream.look(waiter, now)) != 0.0:
+        while (look_at := upstream.look(waiter, now)) != 0.0:
             if now >= over:
                 if not stepper.history:
                     return upstream.force(waiter, now)
                 upstream.leave(waiter, now)
                 return False
-            yield Park(waiter, min(again, over) - now)
-            waiter.rest()
+            yield Park(waiter, min(look_at, over) - now)
+            waiter.clear()
             now = CLOCK.now()
-        # Credentials that are being renewed are worth waiting for.
+        # If the credentials are being renewed, wait for the new ones.
         while now < over and upstream.renewing(waiter):
             yield Park(waiter, over - now)
-            waiter.rest()
+            waiter.clear()
             now = CLOCK.now()
     except BaseException:
         upstream.leave(waiter, CLOCK.now())
@@ -55,11 +62,11 @@ def parked(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker) -> Any
     return True
 
 
-def repeatable_at(upstream: Upstream, over: float) -> Any:
-    """Wait for a repeat out of the budget; whether there was one before `over`."""
+def wait_for_budget(upstream: Upstream, over: float) -> _Waiting:
+    """Wait until the budget allows a repeat, and take it. Return False if it does not before `over`."""
     while True:
         now = CLOCK.now()
-        at = upstream.repeat_at(now)
+        at = upstream.take_repeat(now)
         if at == 0.0:
             return True
         if at > over:
@@ -67,10 +74,14 @@ def repeatable_at(upstream: Upstream, over: float) -> Any:
         yield Wait(at - now)
 
 
-def renewed(
+def renew_credentials(
     upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker, generation: int, refresh: Steps
-) -> Any:
-    """Renew the credentials, or wait for whoever does; whether there are new ones."""
+) -> _Waiting:
+    """
+    Renew the credentials with `refresh`, or wait for the operation that is renewing them. Return whether that worked.
+
+    `generation` is that of the credentials that were refused.
+    """
     waiter = new_waiter()
     failures = upstream.renewals_failed()
     now = CLOCK.now()
@@ -87,7 +98,7 @@ def renewed(
         yield from _wait_for_leader(upstream, waiter, over - now)
 
 
-def _lead(upstream: Upstream, refresh: Steps) -> Any:
+def _lead(upstream: Upstream, refresh: Steps) -> _Waiting:
     worked: bool | None = None
     try:
         worked = (yield from refresh) is not False
@@ -102,9 +113,4 @@ def _wait_for_leader(upstream: Upstream, waiter: Waiter, seconds: float) -> Step
     except BaseException:
         upstream.leave(waiter, CLOCK.now())
         raise
-    waiter.rest()
-
-
-def settled(upstream: Upstream, ended: float, sent: float) -> None:
-    """Report a success."""
-    upstream.succeeded(ended, sent, CLOCK.draw)
+    waiter.clear()

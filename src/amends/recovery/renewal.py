@@ -1,4 +1,4 @@
-"""One renewal of credentials for everybody who was refused with the old ones. Held under its upstream's lock."""
+"""One renewal of credentials for all operations whose calls were refused. The upstream's lock protects it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,38 @@ __all__ = ["Renewal", "Turn"]
 
 
 class Turn(Enum):
-    """What somebody whose credentials were refused does next."""
+    """What an operation does after its credentials were refused."""
 
     LEAD = "lead"
-    """Renew them, for everybody."""
+    """Renew the credentials."""
     WAIT = "wait"
-    """Somebody is at it."""
+    """Wait for the operation that is renewing them."""
     DONE = "done"
-    """They are new already."""
+    """Go on: they were renewed after the refused call was sent."""
     FAILED = "failed"
-    """Somebody tried while we waited, and it did not work."""
+    """Give up: another operation tried to renew them in the meantime and failed."""
 
 
 class Renewal:
-    """Who renews, who waits for it, and how often it worked."""
+    """Which operation renews, which wait for it, and how often it worked."""
 
     __slots__ = ("failures", "generation", "leading", "waiters")
 
     def __init__(self) -> None:
         self.generation = 0
-        """Successful renewals. A call remembers the one it was sent under."""
+        """The number of successful renewals. A call notes the generation it was sent with."""
         self.failures = 0
+        """The number of failed renewals."""
         self.leading = False
+        """Whether an operation is renewing at the moment."""
         self.waiters: set[Waiter] = set()
 
     def ask(self, waiter: Waiter, generation: int, failures: int) -> Turn:
-        """`generation` is that of the refused call, `failures` those known when its caller began to ask."""
+        """
+        Return what an operation has to do.
+
+        `generation` is that of the refused call, `failures` the number that was known when the operation asked first.
+        """
         self.waiters.discard(waiter)
         if self.generation != generation:
             return Turn.DONE
@@ -48,7 +54,7 @@ class Renewal:
         return Turn.LEAD
 
     def end(self, worked: bool | None) -> None:
-        """The leader is done; None when it was interrupted, so that somebody else may lead."""
+        """End the renewal and wake the waiters. None: it was interrupted, and another operation may lead."""
         self.leading = False
         if worked is not None:
             self.generation += worked

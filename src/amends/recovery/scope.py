@@ -1,7 +1,8 @@
 """
-What a call may know about the recovery around it: which operation it serves, and when its time is over.
+The scope of a call: the operation it belongs to and its deadline, for the code that runs inside the call.
 
-Set only where there is something to say (a key, a deadline), so that a plain successful call never pays for it.
+It is a context variable, set only if there is a key, a deadline or an upstream. A first call without these runs
+without a scope of its own.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ __all__ = ["SCOPE", "Scope", "current_operation", "time_left"]
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The innermost recovery that a call runs in."""
+    """The innermost operation that a call runs in."""
 
     operation: Operation
     until: float | None = None
     """When no further call may start, on the recovery clock."""
     upstreams: tuple[Any, ...] = ()
-    """Those that let this call out: what it does to them in turn is part of it, and waits for nobody."""
+    """The upstreams that have let this call out. Calls inside it do not wait for them again."""
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("amends_recovery_scope", default=None)
 
 
 def current_operation() -> Operation | None:
-    """The operation this call serves, its key included, or None. Transports send the key they find here."""
+    """Return the operation this code runs in, with its key, or None. Transports send that key."""
     scope = SCOPE.get()
     return None if scope is None else scope.operation
 
 
 def time_left() -> float | None:
-    """Seconds until the deadline of the recovery around this call (0 when it is over); None without one."""
+    """Return the seconds until the deadline of the operation this code runs in, at least 0; None without one."""
     scope = SCOPE.get()
     if scope is None or scope.until is None:
         return None

@@ -1,4 +1,4 @@
-"""What a failure says about the service it came from."""
+"""What a failure shows about the health of the service."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class Signal(Enum):
     """How the outcome of a call counts for its upstream."""
 
     WELL = "well"
-    """It answered; what it said is between it and this one caller."""
+    """The service works; the failure concerns this one request."""
     PLAIN = "plain"
-    """It failed, and said so quickly."""
+    """The service failed and answered quickly."""
     SILENT = "silent"
-    """No answer in time: it may be drowning in work."""
+    """The service did not answer in time; it may be overloaded."""
     HINT = "hint"
-    """It asked for silence until a time it named."""
+    """The service asked for no calls until a time that it named."""
     NOTHING = "nothing"
-    """It says nothing about the service: the caller's own code failed."""
+    """The failure shows nothing about the service: the caller's own code failed."""
 
 
-# A wait on a conflict or a missing thing is about that thing; these are about everybody who calls.
+# With these codes a wait concerns all callers. A wait on a conflict or a missing thing concerns that thing only.
 _FOR_ALL = frozenset({"RATE_LIMITED", "SERVICE_UNAVAILABLE"})
 
 
 def signal_of(fault: Fault) -> Signal:
     """
-    What everybody else who calls this service should make of a failure.
+    Return what a failure shows to the other callers of the service.
 
     >>> signal_of(Fault(code="RATE_LIMITED", retry_after=5)).name, signal_of(Fault(code="NOT_FOUND")).name
     ('HINT', 'WELL')
@@ -47,6 +47,6 @@ def signal_of(fault: Fault) -> Signal:
         return Signal.SILENT
     if everyday != "INTERNAL_ERROR":
         return Signal.WELL
-    # An exception nobody could classify, raised in this process, is more often a bug here than an outage there.
+    # An exception of this process without a known class is more often a bug of the caller than an outage.
     unclassified = fault.origin is None and fault.status is None and fault.recovery is Recovery.UNCERTAIN
     return Signal.NOTHING if unclassified else Signal.PLAIN

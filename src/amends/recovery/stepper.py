@@ -1,9 +1,11 @@
 """
-One operation's way through its attempts. Pure: every step returns a new Stepper, the clock and dice are arguments.
+`Stepper`: the attempts of one operation and the decisions about them.
+
+Pure: every method returns a new Stepper; the time and random numbers are arguments.
 
     stepper = Stepper(policy=policy, operation=operation)
     stepper = stepper.failed(fault, started=0.0, ended=0.2, draw=0.5)
-    stepper.decision            # what to do about it
+    stepper.decision            # what to do next
     stepper = stepper.waited(1.0)
 """
 
@@ -29,7 +31,7 @@ _UNKNOWN = Operation()
 
 
 def remedy_for(fault: Fault) -> str | None:
-    """What may turn this failure into one worth repeating: "refresh" credentials, run the "setup", or None."""
+    """Return the hook that can remove the cause of this failure: "refresh", "setup", or None."""
     row = row_for(fault.vocabulary, fault.code, fault.status)
     if row.qualifier == "setup":
         return "setup"
@@ -39,32 +41,38 @@ def remedy_for(fault: Fault) -> str | None:
 
 
 class Stepper(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been tried so far, and what was decided last."""
+    """The attempts so far and the last decision."""
 
     policy: Policy = DEFAULT
     operation: Operation = _UNKNOWN
     state: State = _NOTHING_YET
     history: tuple[Attempt, ...] = ()
     remedies: frozenset[str] = frozenset()
-    """Those used already: each helps once."""
+    """The hooks that have run. Each is used once per operation."""
     fault: Fault | None = None
     """The last failure; None before the first."""
     verdict: Decision | None = None
 
     @property
     def decision(self) -> Decision:
-        """What to do about the last failure. Asked before there is one, it is a programming mistake."""
+        """
+        What to do about the last failure.
+
+        Raises:
+            LookupError: before the first failure.
+
+        """
         if self.verdict is None:
-            raise LookupError("nothing has failed yet, so nothing is decided")
+            raise LookupError("no call has failed yet, so there is no decision")
         return self.verdict
 
     @property
     def tries(self) -> int:
-        """Calls made in all, those that somebody below made included."""
+        """The number of calls made, including those of recoveries inside the calls."""
         return self.state.attempt + self.state.below
 
     def patience(self, now: float) -> float:
-        """How many more seconds may be waited from `now`; infinite without a bound."""
+        """Return how many more seconds the operation may wait from `now`; infinity without a bound."""
         policy, state = self.policy, self.state
         left = float("inf") if policy.max_wait is None else policy.max_wait - state.waited
         if policy.deadline is not None and state.started is not None:
@@ -85,7 +93,11 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         parked: float = 0.0,
         waited_below: float = 0.0,
     ) -> Stepper:
-        """After a call that failed: with the decision about it. `waited_below` is what a nested recovery waited."""
+        """
+        Add a failed call and decide about it.
+
+        `waited_below` is how long recoveries inside the call waited; it counts towards the policy's bound.
+        """
         before = self.state
         state = replace(
             before,
@@ -120,13 +132,13 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def succeeded(self, *, started: float, ended: float, parked: float = 0.0) -> Stepper:
-        """After the call that succeeded."""
+        """Add the call that succeeded."""
         state = replace(self.state, attempt=self.state.attempt + 1)
         attempt = Attempt(number=state.attempt, started=started, duration=ended - started, parked=parked)
         return replace(self, state=state, history=(*self.history, attempt))
 
     def waited(self, seconds: float) -> Stepper:
-        """After waiting, which counts towards the policy's bound and is written to the last attempt."""
+        """Add a wait. It counts towards the policy's bound and is noted in the last attempt."""
         history = self.history
         if history:
             last = history[-1]
@@ -134,19 +146,19 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, state=replace(self.state, waited=self.state.waited + seconds), history=history)
 
     def remedied(self, name: str, reason: str, now: float) -> Stepper:
-        """After a hook removed the cause: the same request once more, where the bounds allow it."""
+        """Decide to repeat the call, because the hook `name` removed the cause, if the bounds allow it."""
         attempts, _, _ = self.policy.limits(self._failure)
-        # The verdict of the failing side, and its class, were about the world before the remedy; attempts still count.
+        # The fault describes the situation before the remedy, so only attempts and time limit the repeat.
         stop = spent(_BARE, self.state, attempts, 0) or too_late(self.policy, self.state, now, 0.0)
         if stop is None:
             again = replace(self, remedies=self.remedies | {name})
-            return again.overruled(Decision(action=Action.RETRY, delay=0.0, reason=reason))
+            return again.with_decision(Decision(action=Action.RETRY, delay=0.0, reason=reason))
         return self.gave_up(stop)
 
     def not_happened(self, now: float, draw: float | None = None) -> Stepper:
-        """After somebody looked and found no effect: decided again, knowing that a repeat is safe."""
+        """Decide again, after `verify` found that the failed call had no effect."""
         state = self.state
-        # What the fault said about tries below is in the state by now.
+        # `failed` has already added the fault's own attempts to the state.
         fault = replace(self._failure, executed=Executed.NO, attempt=None)
         decision = decide(
             fault, policy=self.policy, state=state, operation=self.operation, now=now, draw=draw
@@ -154,15 +166,15 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         if decision.action is Action.RETRY:
             state = replace(state, uncertain=state.uncertain + (fault.recovery is Recovery.UNCERTAIN))
             decision = replace(decision, reason="not-happened")
-        return replace(self, state=state).overruled(decision)
+        return replace(self, state=state).with_decision(decision)
 
     def gave_up(self, reason: str, resume_in: float | None = None) -> Stepper:
-        """No further try, for a reason outside the fault: the declared other way where there is one."""
+        """Decide to give up, or to fall back if there is a fallback, for a reason outside the fault."""
         action = Action.FALLBACK if self.policy.fallback else Action.ESCALATE
-        return self.overruled(Decision(action=action, delay=None, reason=reason, resume_in=resume_in))
+        return self.with_decision(Decision(action=action, delay=None, reason=reason, resume_in=resume_in))
 
-    def overruled(self, decision: Decision) -> Stepper:
-        """With another decision about the last failure."""
+    def with_decision(self, decision: Decision) -> Stepper:
+        """Replace the decision about the last failure."""
         history = self.history
         if history:
             history = (*history[:-1], replace(history[-1], decision=decision))
@@ -171,7 +183,7 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _failure(self) -> Fault:
         if self.fault is None:
-            raise LookupError("nothing has failed yet")
+            raise LookupError("no call has failed yet")
         return self.fault
 
 

@@ -1,4 +1,8 @@
-"""What the flow of one operation asks its driver to do. A driver answers with the value, or throws the exception."""
+"""
+The steps of an operation's flow: what it asks the code that runs it to do.
+
+The runner performs a step and sends its value back into the flow, or throws the exception that the step raised.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import msgspec
 from amends.recovery.scope import Scope
 from amends.recovery.waiter import Waiter
 
-__all__ = ["Do", "Park", "Send", "Step", "Steps", "Wait", "WaiterMaker"]
+__all__ = ["Do", "Finish", "Park", "Send", "Step", "Steps", "Wait", "WaiterMaker"]
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -21,11 +25,11 @@ class Send(msgspec.Struct, frozen=True):
     kwargs: dict[str, Any]
     scope: Scope | None
     changed: bool = False
-    """It is what a hook gave instead of the call, and so may be plain where that is async."""
+    """Whether `on_fix` returned this call; it may be a plain function where the original one is async."""
 
 
 class Do(msgspec.Struct, frozen=True):
-    """Run a hook of the caller's."""
+    """Run a hook or a fallback of the caller."""
 
     call: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -33,18 +37,24 @@ class Do(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Let time pass."""
+    """Wait so many seconds."""
 
     seconds: float
 
 
 class Park(msgspec.Struct, frozen=True):
-    """Let time pass, or until somebody wakes the waiter."""
+    """Wait until the waiter is woken, at most so many seconds."""
 
-    waiter: Any  # a Waiter; msgspec has no word for it
+    waiter: Any  # a ThreadWaiter or a TaskWaiter, whichever the runner of this flow waits with
     seconds: float
 
 
-Step = Send | Do | Wait | Park
+class Finish(msgspec.Struct, frozen=True):
+    """End the operation with this result. It is the last step of a flow."""
+
+    result: Any
+
+
+Step = Send | Do | Wait | Park | Finish
 Steps = Generator[Step, Any, Any]
 WaiterMaker = Callable[[], Waiter]

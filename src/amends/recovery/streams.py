@@ -1,8 +1,8 @@
 """
-Recovery around something that answers piece by piece.
+`arecover_stream`: recovery around an async generator.
 
-Pieces are handed on as they come, and a repeat begins the source anew. What has been handed on cannot be taken back, so
-the source says from when on it may not be repeated.
+The items are yielded as they arrive, and a repeat starts the source again. Items that were yielded cannot be taken
+back, so the source decides from when on it must not be started again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from amends.recovery.operation_flow import Flow
 from amends.recovery.perform import aperform
 from amends.recovery.plan import Hook, plan_for
 from amends.recovery.scope import SCOPE, Scope
-from amends.recovery.steps import Send, Step
+from amends.recovery.steps import Finish, Send
 from amends.recovery.upstream import Upstream
 from amends.recovery.waiter import TaskWaiter
 
@@ -39,67 +39,67 @@ async def arecover_stream(
     refresh: Hook | None = None,
 ) -> AsyncGenerator[T]:
     """
-    The pieces of `source()`, begun again where that can help and cannot harm, within the policy's bounds.
+    Yield the items of `source()`, and start it again where that can help and is safe, within the policy's bounds.
 
     Args:
-        source: begins one attempt.
-        bound: whether what was handed on, or what the source knows, forbids another beginning.
-        policy: as in `recover`, like the others.
-        upstream: what is shared with the other callers of the same service.
+        source: starts one attempt.
+        bound: returns whether the source must not be started again, because of the items that were yielded or for a
+            reason of its own. It is asked after each failure.
+        policy: how many calls and how much waiting are allowed.
+        upstream: the state that all callers of the same service share.
         operation: whether a repeat is safe.
-        verify: looks for what became of an attempt nobody knows about; returns the pieces that are still to come as
-            an async generator, False if it had not happened, None if nobody can tell.
-        refresh: renews credentials after they were refused.
+        verify: finds out what became of an attempt that may have had its effect. It returns an async generator of the
+            remaining items, False if there was no effect, or None if it cannot find out.
+        refresh: renews credentials that were refused.
 
     Raises:
-        FaultError: as from `recover`.
+        FaultError: when recovery gives up, as from `recover`.
 
     """
     plan = plan_for(policy=policy, upstream=upstream, operation=operation, verify=verify, refresh=refresh)
     flow = Flow(plan, source, (), {}, TaskWaiter)
-    steps = flow.run()
-    try:
-        step: Step = next(steps)
-        while True:
-            value: Any = None
-            try:
-                if isinstance(step, Send):
-                    async with aclosing(source()) as pieces:
-                        while True:
-                            try:
-                                scope = step.scope
-                                piece = await (anext(pieces) if scope is None else _next(pieces, scope))
-                            except StopAsyncIteration:
-                                break
-                            yield piece
-                else:
-                    value = await aperform(step)
-            except BaseException as exc:  # noqa: BLE001 - the flow cleans up and lets pass what is not its business
-                if isinstance(exc, Exception) and bound():
-                    _once_only(flow)
-                step = steps.throw(exc)
+    steps = flow.steps()
+    step = next(steps)
+    while not isinstance(step, Finish):
+        value: Any = None
+        try:
+            if isinstance(step, Send):
+                async with aclosing(source()) as items:
+                    while True:
+                        try:
+                            item = await _next_item(items, step.scope)
+                        except StopAsyncIteration:
+                            break
+                        yield item
             else:
-                step = steps.send(value)
-    except StopIteration as done:
-        rest: AsyncGenerator[T] | None = done.value
+                value = await aperform(step)
+        except BaseException as exc:  # noqa: BLE001 - the flow cleans up, and raises again what it does not handle
+            if isinstance(exc, Exception) and bound():
+                _forbid_repeats(flow)
+            step = steps.throw(exc)
+        else:
+            step = steps.send(value)
+    rest: AsyncGenerator[T] | None = step.result
     if rest is not None:
         async with aclosing(rest):
-            async for piece in rest:
-                yield piece
+            async for item in rest:
+                yield item
 
 
-async def _next(pieces: AsyncIterator[T], scope: Scope) -> T:
-    """The next piece. The scope is the attempt's, and not that of whoever gets the piece."""
+async def _next_item(items: AsyncIterator[T], scope: Scope | None) -> T:
+    """Return the next item. The source runs in the attempt's scope, the code that gets the item does not."""
+    if scope is None:
+        return await anext(items)
     before = SCOPE.get()
     SCOPE.set(scope)
     try:
-        return await anext(pieces)
+        return await anext(items)
     finally:
         SCOPE.set(before)
 
 
-def _once_only(flow: Flow) -> None:
-    """From here on there is no repeat, and nothing that would lead to one."""
+def _forbid_repeats(flow: Flow) -> None:
+    """Change the flow so that it makes no further attempt and runs no hook that could lead to one."""
     policy = replace(flow.plan.policy, attempts=1, rules={})
     flow.plan = replace(flow.plan, policy=policy, verify=None, refresh=None)
     flow.stepper = replace(flow.stepper, policy=policy)

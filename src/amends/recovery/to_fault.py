@@ -1,4 +1,4 @@
-"""Exceptions and answers as faults."""
+"""The faults of exceptions and of responses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 
-__all__ = ["failed_answer", "fault_of", "waited_below"]
+__all__ = ["fault_in_response", "fault_of", "waited_below"]
 
 
 def fault_of(error: Exception) -> Fault:
-    """What an exception says: its own fault, or what is known about exceptions of its kind."""
+    """Return the fault of an exception: its own if it carries one, else the one `amends.from_exception` gives."""
     if isinstance(error, FaultError):
         return error.fault
     from amends.foreign import from_exception
@@ -20,27 +20,27 @@ def fault_of(error: Exception) -> Fault:
 
 
 def waited_below(error: Exception | None) -> float:
-    """Seconds a recovery inside the call waited before it gave up: they count for the one around it."""
+    """Return the seconds that a recovery inside the call waited before it gave up; they count for the outer one."""
     if not isinstance(error, FaultError):
         return 0.0
     return float(sum(attempt.wait for attempt in error.history))
 
 
-def failed_answer(answer: Any) -> Fault | None:
+def fault_in_response(response: Any) -> Fault | None:
     """
-    The fault of an answer that reports a failure; None for one that does not.
+    Return the fault of a response that reports a failure, or None for one that does not.
 
     Reads what `amends.extract` reads: an httpx or requests response, an MCP result, an A2A task, a finished process.
-    A remark on an answer that did not fail is not a failure.
+    An error inside a response that did not fail counts as no failure.
 
-    >>> failed_answer({"status": 503, "headers": {}}).code
+    >>> fault_in_response({"status": 503, "headers": {}}).code
     'SERVICE_UNAVAILABLE'
-    >>> failed_answer({"status": 200, "headers": {}}) is None
+    >>> fault_in_response({"status": 200, "headers": {}}) is None
     True
     """
     from amends.carriers.extraction import examine
 
-    _, reading = examine(answer)
+    _, reading = examine(response)
     if not reading.failed:
         return None
     return reading.fault or Fault(code="INTERNAL_ERROR")

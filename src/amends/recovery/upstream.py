@@ -1,10 +1,12 @@
 """
-What the operations against one service share in this process.
+`Upstream`: the state that all operations against one service share in this process.
 
-A hint received by one is obeyed by all; an outage is probed with single calls while the others are parked; repeats are
-a bounded share of the calls; credentials are renewed once for everybody. Safe to use from threads and tasks at once:
-every method takes one short lock and never waits inside it. There is no background thread: those who wait keep the
-time themselves, the first in line for all of them.
+All callers obey a hint that one of them receives. During an outage, single calls probe the service while the others
+wait in a queue. Repeats are a bounded share of the calls. Credentials are renewed once for all callers.
+
+An Upstream can be used from threads and tasks at the same time: every method holds one lock for a short time and never
+waits inside it. There is no background thread. The first waiter in the queue wakes up when the next call may be sent,
+and lets the others out.
 """
 
 from __future__ import annotations
@@ -34,32 +36,32 @@ _BACKOFF = Backoff()
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """An upstream at one moment, for dashboards."""
+    """The state of an upstream at one moment, for dashboards."""
 
     name: str
     state: str
     """flowing · draining · down · held"""
     resumes_in: float
-    """Seconds until a parked call may go out again; 0 when it may now."""
+    """Seconds until a parked call may be sent; 0 if it may be sent now."""
     parked: int
-    """Calls waiting in line."""
+    """The number of calls in the queue."""
     calls: int
-    """Calls that have ended so far."""
+    """The number of calls that have ended."""
     repeats: int
-    """Repeats taken out of the budget so far …"""
+    """Repeats taken from the budget so far …"""
     repeats_left: float
-    """… and what is left there now."""
+    """… and how many are left in it."""
     failing: float
-    """Share of the calls that failed lately."""
+    """The share of the calls that failed lately."""
     round_trip: float
     """Seconds a good answer usually takes; 0 before the first."""
     renewals: int
-    """Times the credentials were renewed."""
+    """How often the credentials were renewed."""
 
 
 class Upstream:
     """
-    One service, as far as its callers share their experience with it. Make one per service and keep it.
+    One service, with the state that its callers share. Make one per service and keep it.
 
         payments = Upstream("payments", refresh=renew_token)
         recover(charge, order, upstream=payments, operation=Operation(name="charge", keyed=True))
@@ -74,9 +76,9 @@ class Upstream:
     ) -> None:
         """
         Args:
-            name: for people and telemetry.
-            refresh: renews the credentials, for everybody; the default for operations that bring none.
-            tuning: other constants than those the simulator found.
+            name: for logs and telemetry.
+            refresh: renews the credentials; the default for operations that have no `refresh` of their own.
+            tuning: constants that replace the defaults.
 
         """
         check_kind("name", name, str, 'Upstream("payments")')
@@ -87,16 +89,16 @@ class Upstream:
         self._health = Health(tuning)
         self._budget = Budget(tuning)
         self._renewal = Renewal()
-        self._line: OrderedDict[Waiter, None] = OrderedDict()
+        self._queue: OrderedDict[Waiter, None] = OrderedDict()
         self._held_by: Fault | None = None
         self.open = True
-        """Whether a call may simply go out and report back: all is well, and nobody waits. Read without the lock."""
+        """Whether a call may be sent at once: the state is FLOWING and no call waits. Read without the lock."""
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {STATES[self._health.state]})"
 
     def snapshot(self, now: float | None = None) -> Snapshot:
-        """The state at this moment, read as a whole."""
+        """Return the state at this moment."""
         if now is None:
             from amends.recovery.clock import CLOCK
 
@@ -108,63 +110,67 @@ class Upstream:
                 name=self.name,
                 state=STATES[health.state],
                 resumes_in=max(0.0, resumes - now),
-                parked=len(self._line),
+                parked=len(self._queue),
                 calls=health.calls,
                 repeats=self._budget.taken,
                 repeats_left=self._budget.saved,
-                failing=health.share,
-                round_trip=health.usual,
+                failing=health.failure_share,
+                round_trip=health.round_trip,
                 renewals=self._renewal.generation,
             )
 
-    # Going out -------------------------------------------------------------------------------------------------
+    # Sending ---------------------------------------------------------------------------------------------------
 
     def look(self, waiter: Waiter, now: float) -> float:
-        """0: go, and report back. Otherwise stand in line and look again at that time, or when woken."""
+        """
+        Return 0 if the waiter's call may be sent; its outcome has to be reported then.
+
+        Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier.
+        """
         with self._lock:
-            if waiter not in self._line and not waiter.granted:
-                self._line[waiter] = None
+            if waiter not in self._queue and not waiter.granted:
+                self._queue[waiter] = None
             if not waiter.granted:
-                self._pump(now, waiter)
+                self._let_out(now, waiter)
             if waiter.granted:
                 return 0.0
-            return waiter.again if next(iter(self._line)) is waiter else inf
+            return waiter.look_at if next(iter(self._queue)) is waiter else inf
 
     def leave(self, waiter: Waiter, now: float) -> None:
-        """Give up one's place, or the turn one has got and cannot use."""
+        """Remove a waiter from the queue, or give back the turn it got and cannot use."""
         with self._lock:
             if waiter.granted:
                 self._health.abandoned(now)
                 waiter.granted = False
             else:
-                self._line.pop(waiter, None)
+                self._queue.pop(waiter, None)
             self._renewal.waiters.discard(waiter)
-            self._pump(now)
+            self._let_out(now)
 
     def force(self, waiter: Waiter, now: float) -> bool:
-        """Go although it is not one's turn, unless the server itself asked for silence."""
+        """Let a waiter out before its turn. Return False if the server asked for no calls until a later time."""
         with self._lock:
             if waiter.granted:
                 return True
-            self._line.pop(waiter, None)
+            self._queue.pop(waiter, None)
             allowed = self._health.state != HELD
             if allowed:
                 self._health.force()
-            self._pump(now)
+            self._let_out(now)
             return allowed
 
     def join(self) -> None:
-        """Go out as part of a call that has its turn."""
+        """Count a call that is sent inside another one, which this upstream has let out."""
         with self._lock:
             self._health.force()
 
     def held_for(self, now: float) -> float:
-        """Seconds for which the server asked for silence; 0 if it did not."""
+        """Return the seconds for which the server asked for no calls; 0 if it did not."""
         with self._lock:
             return max(0.0, self._health.held_until() - now)
 
     def refusal(self, now: float) -> Fault:
-        """Why nothing may go out now, as the fault an operation gets that was never sent."""
+        """Return the fault of an operation whose call could not be sent."""
         with self._lock:
             held = self._health.held_until() - now
             by = self._held_by
@@ -179,62 +185,67 @@ class Upstream:
                 executed=Executed.NO,
             )
 
-    def repeat_at(self, now: float) -> float:
-        """Take one repeat out of the budget: 0, or when there will be one."""
+    def take_repeat(self, now: float) -> float:
+        """Take one repeat from the budget and return 0, or return the time when one will be available."""
         with self._lock:
             return self._budget.take(now, self._health.calls)
 
-    # Reporting -------------------------------------------------------------------------------------------------
+    # Reports ---------------------------------------------------------------------------------------------------
 
     def succeeded(self, now: float, sent: float, draw: Callable[[], float]) -> None:
-        """The call sent at `sent` succeeded."""
-        with self._lock:
+        """Report that the call sent at `sent` succeeded."""
+        # `with self._lock` costs 0.15 µs more on CPython 3.11: a successful call of `arecover` would cost 1.30 of
+        # google-api-core's retry instead of 1.16 (target 1.3, bench/overhead.py).
+        self._lock.acquire()
+        try:
             if self.open:
-                self._health.flowed(now, sent)
+                self._health.succeeded_flowing(now, sent)
             else:
-                self._health.succeeded(now, sent, draw(), waiting=bool(self._line))
-                self._pump(now)
+                self._health.succeeded(now, sent, draw(), waiting=bool(self._queue))
+                self._let_out(now)
+        finally:
+            self._lock.release()
 
     def failed(self, fault: Fault, now: float, sent: float, draw: float) -> bool:
-        """The call sent at `sent` failed; whether everybody now waits because of what it said."""
+        """Report that the call sent at `sent` failed. Return whether its hint now holds back all calls."""
         signal = signal_of(fault)
         with self._lock:
             health = self._health
             if signal is Signal.HINT:
                 hint = usable(fault.vocabulary, fault.retry_after) or 0.0
                 self._held_by = fault
-                health.hinted(now, sent, now + _BACKOFF.above(hint, draw))
+                health.hold(now, sent, now + _BACKOFF.above(hint, draw))
             elif signal is Signal.WELL:
-                health.succeeded(now, sent, draw, waiting=bool(self._line))
+                health.succeeded(now, sent, draw, waiting=bool(self._queue))
             elif signal is Signal.NOTHING:
                 health.abandoned(sent)
             else:
                 health.failed(now, sent, draw, silent=signal is Signal.SILENT)
-            self._pump(now)
+            self._let_out(now)
             return signal is Signal.HINT
 
     def abandoned(self, now: float, sent: float) -> None:
-        """The call sent at `sent` was interrupted from outside."""
+        """Report that the call sent at `sent` was interrupted."""
         with self._lock:
             self._health.abandoned(sent)
-            self._pump(now)
+            self._let_out(now)
 
-    def _pump(self, now: float, asking: Waiter | None = None) -> None:
-        """Let out of the line whoever may go, and see that the first of the rest keeps the time."""
-        line, health = self._line, self._health
+    def _let_out(self, now: float, asking: Waiter | None = None) -> None:
+        """Grant the calls that may be sent, in the order of the queue, and give the next waiter its time to look."""
+        queue, health = self._queue, self._health
         self.open = False
-        while line:
-            head = next(iter(line))
-            again = health.admit(now)
-            if again == 0.0:
-                del line[head]
+        while queue:
+            head = next(iter(queue))
+            look_at = health.admit(now)
+            if look_at == 0.0:
+                del queue[head]
                 head.granted = True
-            elif again == head.again:
+            elif look_at == head.look_at:
                 return
-            head.again = again
+            head.look_at = look_at
             if head is not asking:
                 head.wake()
-            if again:
+            if look_at:
                 return
         self.open = health.state == FLOWING and not self._renewal.leading
 
@@ -242,23 +253,23 @@ class Upstream:
 
     @property
     def generation(self) -> int:
-        """Which credentials are the current ones; a call remembers it when it goes out."""
+        """The generation of the current credentials. A call notes it when it is sent."""
         return self._renewal.generation
 
     def renewals_failed(self) -> int:
-        """How often renewing did not work; whoever asks for a turn remembers it."""
+        """Return the number of failed renewals. An operation notes it before it asks to renew."""
         with self._lock:
             return self._renewal.failures
 
     def renewing(self, waiter: Waiter) -> bool:
-        """Whether somebody is renewing the credentials; then `waiter` is woken at the end of it."""
+        """Return whether an operation is renewing the credentials. If so, `waiter` is woken when it has finished."""
         with self._lock:
             if self._renewal.leading:
                 self._renewal.waiters.add(waiter)
             return self._renewal.leading
 
     def renew(self, waiter: Waiter, generation: int, failures: int) -> Turn:
-        """What to do about refused credentials of that generation."""
+        """Return what an operation has to do about refused credentials of that generation."""
         with self._lock:
             turn = self._renewal.ask(waiter, generation, failures)
             if turn is Turn.LEAD:
@@ -266,7 +277,7 @@ class Upstream:
             return turn
 
     def renewed(self, worked: bool | None, now: float) -> None:
-        """The turn to LEAD is over."""
+        """Report the end of a renewal. None: it was interrupted."""
         with self._lock:
             self._renewal.end(worked)
-            self._pump(now)
+            self._let_out(now)

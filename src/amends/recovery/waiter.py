@@ -1,36 +1,36 @@
-"""Somebody who waits for a turn, on a thread or on an event loop; woken from anywhere."""
+"""
+Waiters: a thread or a task that sleeps until it is woken.
+
+`wake` may be called from any thread. `amends.recovery.clock` does the sleeping, so that tests can replace it.
+"""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import asyncio
 
 __all__ = ["TaskWaiter", "ThreadWaiter", "Waiter"]
 
 
 class Waiter:
-    """One place in a line. `granted` and `again` belong to the line; a waiter only sleeps and is woken."""
+    """One entry of an upstream's queue. The upstream sets `granted` and `look_at`; the waiter only sleeps."""
 
-    __slots__ = ("again", "granted")
+    __slots__ = ("granted", "look_at")
 
     def __init__(self) -> None:
         self.granted = False
-        """Whether its turn has come."""
-        self.again = 0.0
-        """When it asked to be the one who looks again; the line's business."""
+        """Whether the call of this waiter may be sent."""
+        self.look_at = 0.0
+        """When the upstream asked this waiter to call `look` again."""
 
     def wake(self) -> None:
-        """End its sleep, or the next one if it is awake. From any thread."""
+        """End the current sleep, or the next one if the waiter is awake."""
 
-    def rest(self) -> None:
-        """Before sleeping: forget earlier calls to wake."""
+    def clear(self) -> None:
+        """Discard earlier calls of `wake`, so that the next sleep lasts."""
 
 
 class ThreadWaiter(Waiter):
-    """A thread that waits."""
+    """A waiting thread."""
 
     __slots__ = ("event",)
 
@@ -41,14 +41,14 @@ class ThreadWaiter(Waiter):
     def wake(self) -> None:  # noqa: D102
         self.event.set()
 
-    def rest(self) -> None:  # noqa: D102
+    def clear(self) -> None:  # noqa: D102
         self.event.clear()
 
 
 class TaskWaiter(Waiter):
-    """A task that waits, and is woken on its own loop whoever calls."""
+    """A waiting task. Its event is set on its own event loop, from whichever thread `wake` is called."""
 
-    __slots__ = ("future", "loop", "thread")
+    __slots__ = ("event", "loop", "thread")
 
     def __init__(self) -> None:
         import asyncio
@@ -56,22 +56,16 @@ class TaskWaiter(Waiter):
         super().__init__()
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.future: asyncio.Future[None] = self.loop.create_future()
+        self.event = asyncio.Event()
 
     def wake(self) -> None:  # noqa: D102
         if threading.get_ident() == self.thread:
-            self._finish()
+            self.event.set()
             return
         try:
-            self.loop.call_soon_threadsafe(self._finish)
+            self.loop.call_soon_threadsafe(self.event.set)
         except RuntimeError:
-            # Its loop is closed: the task is gone, and nobody is left to wake.
-            return
+            return  # the loop is closed, and its tasks with it
 
-    def _finish(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
-
-    def rest(self) -> None:  # noqa: D102
-        if self.future.done():
-            self.future = self.loop.create_future()
+    def clear(self) -> None:  # noqa: D102
+        self.event.clear()

@@ -18,7 +18,7 @@ from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
-from amends.recovery.to_fault import failed_answer, fault_of
+from amends.recovery.to_fault import fault_in_response, fault_of
 from amends.tasks.persistent_client import Kept
 
 __all__ = ["Connection", "Connections"]
@@ -94,7 +94,7 @@ class Connection:
             if any(_unreachable(part) for part in _parts(fault)):
                 self._broken()
             raise FaultError.from_fault(_said(fault, self._told)) from exc
-        failed = failed_answer(answer) if getattr(answer, "is_error", False) else None
+        failed = fault_in_response(answer) if getattr(answer, "is_error", False) else None
         if failed is not None:
             raise FaultError.from_fault(_said(failed, self._told))
         return answer

@@ -17,7 +17,7 @@ from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.clock import CLOCK
-from amends.recovery.plan import hearing
+from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.tasks.agent import Agent
@@ -120,7 +120,7 @@ class Judge:
         if agent is None or remedy is None or remedy in stepper.remedies:
             return None
         hook = agent.setup if remedy == "setup" else agent.reauth
-        if hook is None or not await self._hook(hook, *hearing(hook, fault)):
+        if hook is None or not await self._hook(hook, *hook_arguments(hook, fault)):
             return None
         missing = (fault.details or {}).get("mcp")
         if isinstance(missing, str):

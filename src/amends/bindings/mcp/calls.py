@@ -13,7 +13,7 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
-from amends.recovery.perform import adrive, failed_first
+from amends.recovery.perform import arun_flow, failed_call
 from amends.recovery.plan import plan_for
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
@@ -149,7 +149,7 @@ class Calls:
             if first is None:
                 return await arecover(bounded, **self._options(operation, policy))
             plan = plan_for(**self._options(operation, policy))
-            return await adrive(plan, bounded, (), {}, None, failed_first(*first))
+            return await arun_flow(plan, bounded, (), {}, None, failed_call(*first))
         except FaultError as error:
             if (errors or self.errors) == "return" and hasattr(error, "result"):
                 return error.result

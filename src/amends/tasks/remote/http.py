@@ -10,7 +10,7 @@ import msgspec
 
 from amends.errors.base import FaultError
 from amends.recovery.policies import NONE
-from amends.recovery.to_fault import failed_answer
+from amends.recovery.to_fault import fault_in_response
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
@@ -126,7 +126,7 @@ class HttpAgent(Agent):
 
 def _content(response: Any) -> Any:
     """What a good answer holds: JSON where it says so, else text."""
-    fault = failed_answer(response)
+    fault = fault_in_response(response)
     if fault is not None:
         raise FaultError.from_fault(fault)
     if not response.content:

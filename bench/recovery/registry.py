@@ -1,4 +1,4 @@
-"""All contenders by name, in the order of the table. Importing it imports every peer."""
+"""All contenders by name, in the order of the table. Importing this module imports every library."""
 
 from bench.recovery.contenders.http_clients import HTTPX_RETRIES, URLLIB3
 from bench.recovery.contenders.library import AMENDS

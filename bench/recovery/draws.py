@@ -1,7 +1,7 @@
 """
-The server's randomness: a pure function of (seed, operation, call number).
+The random numbers of the simulated servers: a pure function of the seed, the operation and the number of the call.
 
-Every policy therefore meets the same fate at the n-th call of the same operation, whenever it makes it.
+So the n-th call of an operation has the same outcome for every contender, whenever it is made.
 """
 
 _MASK = (1 << 64) - 1
@@ -16,5 +16,5 @@ def _mix(value: int) -> int:
 
 
 def draw(seed: int, operation: int, call: int) -> float:
-    """A number in [0, 1) for call number `call` (from 1) of `operation`; call 0 is the operation's own fate."""
+    """Return a number in [0, 1) for call number `call` (from 1) of `operation`; call 0 is for the operation itself."""
     return _mix(_mix(_mix(seed) ^ operation) ^ call) / (1 << 64)
