@@ -71,8 +71,8 @@ def test_the_end_of_the_fixture_ends_a_hang():
 def test_a_network_that_cannot_be_cut_off_is_reported():
     """A process with threads cannot move to a namespace; the report says so."""
     program = (
-        "import threading\nfrom amends.audit.sandbox import cut_network\nover = threading.Event()\n"
-        "threading.Thread(target=stopping.wait).start()\nprint(cut_network())\nover.set()\n"
+        "import threading\nfrom amends.audit.sandbox import cut_network\ndone = threading.Event()\n"
+        "threading.Thread(target=done.wait).start()\nprint(cut_network())\ndone.set()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.stdout.startswith("not enforced: "), done.stderr

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from amends.audit import html, observe, score
-from tests.process.alive import all_gone, read_pids
+from amends.process import child
+from tests.process.alive import JumpingClock, all_gone, read_pids
 
 APPS = Path(__file__).parent / "apps"
 SRC = str(Path(__file__).parents[2] / "src")
@@ -67,21 +68,19 @@ def test_a_call_that_does_not_reach_the_fixture():
     assert "no request reached the fixture" in html(report)
 
 
-def test_probes_are_isolated(tmp_path):
+def test_probes_are_isolated(tmp_path, monkeypatch):
     """Each probe has a new temporary home and none of our variables, and its processes are terminated."""
-    seen, pids = tmp_path / "seen", tmp_path / "pids"
+    log, pids = tmp_path / "log", tmp_path / "pids"
+    monkeypatch.setattr(child, "time", JumpingClock(pids))
     tool = tmp_path / "tool.sh"
     tool.write_text(
-        f'#!/bin/sh\necho $HOME >> {seen}\ntouch $HOME/left\n[ -z "$SECRET" ] || echo leaked >> {seen}\n'
+        f'#!/bin/sh\necho $HOME >> {log}\ntouch $HOME/left\n[ -z "$SECRET" ] || echo leaked >> {log}\n'
         f"sleep 60 &\necho $! >> {pids}\nexec sleep 60\n"
     )
     tool.chmod(0o755)
-    os.environ["SECRET"] = "x"
-    try:
-        report = score(observe([str(tool)], timeout=1.0))
-    finally:
-        del os.environ["SECRET"]
-    homes = seen.read_text().split()
+    monkeypatch.setenv("SECRET", "x")
+    report = score(observe([str(tool)], timeout=500))
+    homes = log.read_text().split()
     assert len(set(homes)) == len(homes) == 5
     assert not any(Path(place).exists() for place in homes)
     assert all(one.timed_out for one in report.evidence.observations)
