@@ -1,4 +1,4 @@
-"""An ARCP runtime with one agent, and a client whose every failure is typed. Run: python examples/arcp_job.py"""
+"""An ARCP runtime with one agent, and a client that gets typed errors. Run: python examples/arcp_job.py"""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ runtime = Runtime(tokens={"secret": "alice"})
 async def report(input: Any, ctx: Any) -> dict[str, Any]:
     await ctx.progress(1, total=2)
     if input["week"] > 53:
-        raise PermissionDeniedError("No such week for you", details={"week": input["week"]})
+        raise PermissionDeniedError("You may not read this week", details={"week": input["week"]})
     return {"week": input["week"], "sold": 17}
 
 

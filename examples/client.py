@@ -1,4 +1,4 @@
-"""A client that waits as long as it is asked to, and never orders twice. Run: python examples/client.py"""
+"""A client that waits as long as the server asks and never orders twice. Run: python examples/client.py"""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ orders: list[Any] = []
 async def order(request: Request) -> JSONResponse:
     calls.append(request.headers["idempotency-key"])
     if len(calls) == 1:
-        raise RateLimitedError("One at a time", retry_after=0.2)
+        raise RateLimitedError("One order at a time", retry_after=0.2)
     orders.append(await request.json())
     return JSONResponse({"number": len(orders)}, 201)
 
@@ -39,8 +39,8 @@ shop.add_middleware(Idempotent, store="memory:")
 async def main() -> None:
     transport = AsyncTransport(httpx2.ASGITransport(app=shop))
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
-        answer = await client.post("/orders", json={"item": "book"})
-        print(answer.json(), len(calls), len(set(calls)), len(orders))
+        response = await client.post("/orders", json={"item": "book"})
+        print(response.json(), len(calls), len(set(calls)), len(orders))
         try:
             await client.get("/orders/0")
         except FaultError as error:

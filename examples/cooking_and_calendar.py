@@ -1,10 +1,10 @@
 """
-The cooking and the calendar agent of the error contract, with MCP servers that are missing at first and then appear.
+The cooking and the calendar agent of the agent error contract, first without their MCP servers and then with them.
 
     python examples/cooking_and_calendar.py
 
-Nothing is declared about the servers: the agents find out. Without the recipe parser the cooking agent asks for the recipe; without the
-calendar the calendar agent falls back to what CLAUDE.md says. Then both servers are started, and the same requests go through. Needs
+The agents do not know in advance whether the servers run. Without the recipe parser the cooking agent asks for the recipe; without the calendar
+the calendar agent uses the fallback in CLAUDE.md. Then both servers are started, and the same requests succeed. It needs
 `pip install 'amends[mcp,server]'`.
 """
 
@@ -28,20 +28,20 @@ HERE = Path(__file__).resolve().parent
 
 
 class Recipe(msgspec.Struct):
-    """What the cooking agent is asked with."""
+    """The request to the cooking agent."""
 
     url: str
 
 
 class Event(msgspec.Struct):
-    """What the calendar agent is asked with."""
+    """The request to the calendar agent."""
 
     title: str
     minutes: int = 60
 
 
 def agents(address: str) -> tuple[Agent, Agent]:
-    """Both agents, for servers that may or may not be listening; a server that says nothing for a minute is given up on."""
+    """Return both agents. Their servers may or may not run; a call times out after a minute."""
     cooking = Agent("cooking-agent", mcp={"pinterest-parser": address}, timeout=60)
 
     async def by_hand(recipe: Recipe, ctx: Context) -> dict[str, object]:
@@ -72,8 +72,8 @@ def agents(address: str) -> tuple[Agent, Agent]:
     return cooking, calendar
 
 
-def serve(place: socket.socket) -> None:
-    """Both MCP servers in one: a recipe parser and a calendar that knows a repeat by its key."""
+def serve(listening: socket.socket) -> None:
+    """Run both MCP servers in one: a recipe parser and a calendar that recognises a repeat by its idempotency key."""
     import uvicorn
     from mcp.server.mcpserver import MCPServer
 
@@ -95,19 +95,19 @@ def serve(place: socket.socket) -> None:
         return {"deleted": id}
 
     guard(server)
-    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None)).run([place])
+    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None)).run([listening])
 
 
 @contextlib.contextmanager
-def running_server(place: socket.socket):  # noqa: ANN201
-    """The servers as a process of their own, up when this begins and gone when it ends."""
-    quiet, held = subprocess.DEVNULL, place.fileno()
+def running_server(listening: socket.socket):  # noqa: ANN201
+    """Run the servers in a process of their own until the block ends."""
+    quiet, fd = subprocess.DEVNULL, listening.fileno()
     server = subprocess.Popen(
-        [sys.executable, __file__, "serve", str(held)], stdout=quiet, stderr=quiet, pass_fds=[held]
+        [sys.executable, __file__, "serve", str(fd)], stdout=quiet, stderr=quiet, pass_fds=[fd]
     )
     try:
         for _ in range(600):
-            with contextlib.suppress(OSError), socket.create_connection(place.getsockname(), timeout=1):
+            with contextlib.suppress(OSError), socket.create_connection(listening.getsockname(), timeout=1):
                 break
             if server.poll() is not None:
                 raise SystemExit("the MCP server did not start: pip install 'amends[mcp,server]'")
@@ -122,9 +122,9 @@ def running_server(place: socket.socket):  # noqa: ANN201
             server.wait()
 
 
-async def evening(store: str, address: str) -> None:
-    """Ask for the same two things, and say what comes back."""
-    words = Catalogue()
+async def send_requests(store: str, address: str) -> None:
+    """Send the same requests to both agents and print the responses."""
+    catalogue = Catalogue()
     async with Orchestrator(agents(address), store=store) as orchestrator:
         cooked = await orchestrator.submit("import_recipe", {"url": "https://pin.example/42"})
         response = await cooked.wait()
@@ -148,42 +148,41 @@ async def evening(store: str, address: str) -> None:
         handle = await orchestrator.submit(plan)
         response = await handle.wait()
         if response.error is not None:
-            print(
-                "the whole evening:", words.message(response.error), response.error.details.get("undone", [])
-            )
+            message = catalogue.message(response.error)
+            print("sequence:", message, "undone:", response.error.details.get("undone", []))
         else:
-            print("the whole evening:", response.status)
+            print("sequence:", response.status)
 
 
 def main() -> None:
-    """First without the servers, then with them."""
+    """Send the requests without the servers, then with them."""
     if sys.argv[1:2] == ["serve"]:
         serve(socket.socket(fileno=int(sys.argv[2])))
         return
-    logging.getLogger("amends").setLevel(logging.CRITICAL)  # what failed is printed here
-    with socket.socket() as place, tempfile.TemporaryDirectory() as folder:
-        # Held from the beginning and listened to later: nobody else gets the port in the meantime.
-        place.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{place.getsockname()[1]}/mcp"
-        print("--- the MCP servers are missing")
-        asyncio.run(evening(f"sqlite:///{folder}/missing.db", address))
-        print("--- they have appeared")
-        with running_server(place):
-            asyncio.run(evening(f"sqlite:///{folder}/there.db", address))
+    logging.getLogger("amends").setLevel(logging.CRITICAL)  # this program prints the failures itself
+    with socket.socket() as listening, tempfile.TemporaryDirectory() as folder:
+        # The port is reserved now and served later, so that no other process takes it in the meantime.
+        listening.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        print("--- without the MCP servers")
+        asyncio.run(send_requests(f"sqlite:///{folder}/without.db", address))
+        print("--- with the MCP servers")
+        with running_server(listening):
+            asyncio.run(send_requests(f"sqlite:///{folder}/with.db", address))
 
 
 if __name__ == "__main__":
     main()
 
-# > --- the MCP servers are missing
+# > --- without the MCP servers
 # > cooking-agent asks: I can't open that link right now. Could you paste the recipe here?
 # > cooking-agent: {'title': "Grandma's soup", 'minutes': 45} (degraded)
 # > calendar-agent, instead:
 # >   - Inform user that calendar access isn't available
 # >   - Offer to help draft the event details for manual creation
 # >   - Suggest checking connection status
-# > the whole evening: input_required
-# > --- they have appeared
+# > sequence: input_required
+# > --- with the MCP servers
 # > cooking-agent: {'title': 'Ratatouille', 'minutes': 50}
 # > calendar-agent: {'id': 'event-1', 'title': 'Dinner'}
-# > the whole evening: I'm missing title. Could you tell me? ['date']
+# > sequence: I'm missing title. Could you tell me? undone: ['date']

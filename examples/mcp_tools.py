@@ -1,4 +1,4 @@
-"""An MCP server guarded by one call, and a client that recovers. Run: python examples/mcp_tools.py"""
+"""An MCP server with `guard`, and a client that recovers from failures. Run: python examples/mcp_tools.py"""
 
 import asyncio
 
@@ -15,7 +15,7 @@ calls: list[int] = []
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def free_seats(train: int) -> dict[str, int]:
-    """How many seats of a train are free."""
+    """Return the number of free seats of a train."""
     calls.append(train)
     if len(calls) == 1:
         raise RateLimitedError("Slow down", retry_after=1)

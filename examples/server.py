@@ -1,4 +1,4 @@
-"""A web API whose every failure says what to do next. Run: python examples/server.py"""
+"""A web API whose failures contain what to do next. Run: python examples/server.py"""
 
 import asyncio
 
@@ -40,12 +40,12 @@ async def main() -> None:
             {"train": "09:12", "seats": "two"},
             {"train": "10:12", "seats": 2},
         ):
-            answer = (await client.post("/bookings", json=body)).json()
+            problem = (await client.post("/bookings", json=body)).json()
             print(
-                answer["status"],
-                answer["code"],
-                answer["is_retriable"],
-                answer.get("suggestions", answer["detail"]),
+                problem["status"],
+                problem["code"],
+                problem["is_retriable"],
+                problem.get("suggestions", problem["detail"]),
             )
 
 

@@ -1,8 +1,8 @@
-"""In the middle: a failure arrives in one dialect and leaves in another. Run: python examples/translate.py"""
+"""An intermediary: it translates a failure from one dialect to others. Run: python examples/translate.py"""
 
 from amends import encode, extract, losses, translate
 
-arrived = extract(
+received = extract(
     {
         "status": 429,
         "headers": {"Retry-After": "7"},
@@ -13,11 +13,12 @@ arrived = extract(
         },
     }
 )
-assert arrived is not None
+assert received is not None
 for vocabulary, dialect in (("adcp", "adcp"), ("cli", "envelope"), ("arcp", "arcp")):
-    told, lost = translate(arrived, to=vocabulary)
-    print(dialect, encode(told, dialect).get("error", encode(told, dialect))["code"], sorted(lost))
-print(sorted(losses(arrived, "problem")))
+    translated, lost = translate(received, to=vocabulary)
+    document = encode(translated, dialect)
+    print(dialect, document.get("error", document)["code"], sorted(lost))
+print(sorted(losses(received, "problem")))
 # > adcp RATE_LIMITED ['status', 'title', 'trace_id']
 # > envelope RATE_LIMITED []
 # > arcp INTERNAL_ERROR ['actor', 'executed', 'retry_after', 'status', 'title', 'trace_id']

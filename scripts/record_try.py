@@ -1,7 +1,7 @@
 """
-Record `amends try` as a picture for the docs: python scripts/record_try.py
+Record `amends try` as an SVG image for the docs: python scripts/record_try.py
 
-Rich's own frame, without the fonts it would fetch from elsewhere.
+The frame is Rich's own; the references to web fonts are removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from amends.demo.comparison import perform
+from amends.demo.comparison import compare
 from amends.demo.view import Screen
 from amends.recovery import set_hooks
 
@@ -22,11 +22,11 @@ WIDTH = 92
 
 
 def main() -> None:
-    """Run the show once and write down what it looked like."""
+    """Run the demo once and save the terminal output as an SVG file."""
     set_hooks()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     screen = Screen(console)
-    screen.end(asyncio.run(perform(7, screen)))
+    screen.show_scores(asyncio.run(compare(7, screen)))
     picture = console.export_svg(title="make try", unique_id="try")
     PLACE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL))
 

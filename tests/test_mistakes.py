@@ -98,7 +98,7 @@ WRONG = {
     "losses(error)": (lambda: losses(RateLimitedError("x"), "adcp"), "losses takes a Fault"),
     "decide(error)": (lambda: decide(RateLimitedError("x")), "decide takes a Fault.*as .fault"),
     "for_llm(error)": (lambda: for_llm(RateLimitedError("x")), "for_llm takes a Fault.*as .fault"),
-    "run('a b')": (lambda: run("ls -l"), r"argv is a list of words.*write \['ls', '-l'\]"),
+    "run('a b')": (lambda: run("ls -l"), r"argv is a list of arguments.*write \['ls', '-l'\]"),
     "run(stdin='')": (lambda: run(["cat"], stdin="x"), "stdin is bytes"),
     "run(timeout='')": (lambda: run(["cat"], timeout="5"), "timeout is a number of seconds"),
 }

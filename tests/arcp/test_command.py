@@ -269,13 +269,13 @@ def signals_kept():
 
 def test_an_interrupt_cancels_the_job(capfd, url, monkeypatch):
     """The first Ctrl-C is the job's; its end is still told."""
-    shown = job_view._Lines.event
+    shown = job_view._JsonView.event
 
     def interrupted(view, event):
         shown(view, event)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(job_view._Lines, "event", interrupted)
+    monkeypatch.setattr(job_view._JsonView, "event", interrupted)
     with signals_kept():
         code, lines = run(capfd, "submit", url, "wait-long")
     assert (code, lines[-1]["error"]["code"]) == (130, "CANCELLED")
@@ -295,12 +295,12 @@ def test_the_screen(monkeypatch):
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     handle = SimpleNamespace(job_id="job_1", agent="a@1", summary="two parts")
-    with job_view._screen() as view:
-        view.begun(handle)
+    with job_view._text_view() as view:
+        view.start(handle)
         view.event(Event("progress", {"current": 1, "total": 4, "message": "[red]half\x1b[31m"}))
         view.event(Event("progress", {"current": "x", "total": True}))
         view.event(Event("log", {"message": "[bold]plain"}, ts="2026-05-13T19:42:13Z"))
-        view.ended(handle, None)
+        view.end(handle, None)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
     assert "[bold]plain" in shown
     assert "19:42:13 log" in shown

@@ -213,11 +213,11 @@ async def test_one_who_resumes_in_the_middle_is_told_no_more(begin):
 def test_the_command_line_does_not_show_it(capsys):
     """What a program reads in a pipe may end up in a log."""
     from amends.arcp import Event
-    from amends.commands.runtime.job_view import _Lines
+    from amends.commands.runtime.job_view import _JsonView
 
     body = {"phase": "credential_rotated", "id": "cred-1", "value": "sk-1"}
-    _Lines().event(Event("status", body))
-    _Lines().event(Event("status", {"phase": "x", "value": "kept"}))
+    _JsonView().event(Event("status", body))
+    _JsonView().event(Event("status", {"phase": "x", "value": "kept"}))
     out = capsys.readouterr().out
     assert SECRET not in out
     assert "cred-1" in out

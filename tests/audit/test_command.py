@@ -1,4 +1,4 @@
-"""C11: `amends audit cli`, as a program in a pipe and in CI."""
+"""C11: `amends audit cli`, run as a program in a pipe and in CI."""
 
 import json
 import os
@@ -17,14 +17,14 @@ TOOL = [sys.executable, str(APPS / "argparse_app.py")]
 ENV = ["--env", f"PYTHONPATH={SRC}{os.pathsep}{APPS}"]
 
 
-def audit(*words):
-    return subprocess.run([*AMENDS, *words], capture_output=True, timeout=100)
+def audit(*arguments):
+    return subprocess.run([*AMENDS, *arguments], capture_output=True, timeout=100)
 
 
-def test_a_whole_audit(tmp_path):
-    """Score, evidence, page and exit code; the network is cut off where that is permitted, and it says so."""
+def test_a_full_audit(tmp_path):
+    """Score, evidence, HTML page and exit code; the report has whether the network was cut off."""
     page = tmp_path / "report.html"
-    words = [
+    arguments = [
         "--fixture",
         "--call",
         "get {url}",
@@ -38,7 +38,7 @@ def test_a_whole_audit(tmp_path):
         "--",
         *TOOL,
     ]
-    done = audit(*words)
+    done = audit(*arguments)
     report = json.loads(done.stdout)
     assert (done.returncode, report["score"]) == (0, 3), done.stderr
     network = report["evidence"]["network"]
@@ -46,8 +46,8 @@ def test_a_whole_audit(tmp_path):
     assert "retry_after_ms" in page.read_text()
 
 
-def test_in_ci_a_low_score_fails():
-    """--min: exit 1 when less than that is certain; the network is left alone when asked."""
+def test_min_exits_with_1():
+    """--min: exit 1 if the certain score is lower; --keep-network leaves the network alone."""
     done = audit("--min", "1", "--keep-network", "--output", "text", *ENV, "--", *TOOL)
     assert done.returncode == 1
     assert b"not enforced: --keep-network" in done.stdout
@@ -58,7 +58,7 @@ def test_in_ci_a_low_score_fails():
     subprocess.run(["unshare", "-rn", "true"], check=False).returncode != 0, reason="no namespaces"
 )
 def test_no_network_but_loopback(tmp_path):
-    """A probe that tries to reach another address finds no way to it."""
+    """A probe cannot reach an address other than loopback."""
     tool = tmp_path / "tool.py"
     tool.write_text(
         "import socket\n"
@@ -78,7 +78,7 @@ def test_no_network_but_loopback(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "exit"),
+    ("arguments", "exit"),
     [
         (["tool"], 3),
         (["--"], 3),
@@ -89,8 +89,8 @@ def test_no_network_but_loopback(tmp_path):
         (["--", "no-such-tool-at-all"], 4),
     ],
 )
-def test_mistakes(words, exit):
-    """C7: our own mistakes are envelopes of our own."""
-    done = audit(*words)
+def test_mistakes(arguments, exit):
+    """C7: mistakes in the arguments are reported as envelopes."""
+    done = audit(*arguments)
     assert done.returncode == exit
     assert json.loads(done.stdout)["ok"] is False

@@ -1,4 +1,4 @@
-"""C11: scoring is a function of the evidence: made-up evidence for each rule, recorded evidence of real tools."""
+"""C11: scoring is a function of the evidence, tested with made-up evidence for each rule and with recorded evidence."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def envelope(retryable=True, meta=True, **more):
     )
 
 
-def seen(probe, exit=1, stdout="", stderr="", times=(0.0,), **more):
+def observation(probe, exit=1, stdout="", stderr="", times=(0.0,), **more):
     fixture = probe.isdecimal() or probe in {"hang", "drop"}
     requests = [Request("GET", "/", at) for at in times] if fixture else []
     return Observation(
@@ -45,94 +45,117 @@ NEVER = envelope(retryable=False)
 
 
 def test_all_levels():
-    """C11: each condition that falls away costs its level."""
-    assert report(seen("429", 9, LIMITED), seen("unknown-flag", 3, NEVER)).score == 3
-    assert report(seen("429", 9, envelope(retry_after_ms=1)), seen("unknown-flag", 3, NEVER)).score == 2
-    assert report(seen("429", 9, envelope()), seen("unknown-flag", 3, NEVER)).score == 1
-    assert report(seen("429", 1, LIMITED), seen("unknown-flag", 1, NEVER)).score == 1
-    assert report(seen("429", 9, LIMITED), seen("unknown-flag", 3, "no")).score == 1
-    assert report(seen("429", 9, ""), seen("unknown-flag", 3, "")).score == 0
-    assert report(seen("429", 9, LIMITED), seen("unknown-flag", 3, envelope(False, meta=False))).score == 2
+    """C11: each condition that is not met lowers the score to its level."""
+    assert report(observation("429", 9, LIMITED), observation("unknown-flag", 3, NEVER)).score == 3
+    assert (
+        report(observation("429", 9, envelope(retry_after_ms=1)), observation("unknown-flag", 3, NEVER)).score
+        == 2
+    )
+    assert report(observation("429", 9, envelope()), observation("unknown-flag", 3, NEVER)).score == 1
+    assert report(observation("429", 1, LIMITED), observation("unknown-flag", 1, NEVER)).score == 1
+    assert report(observation("429", 9, LIMITED), observation("unknown-flag", 3, "no")).score == 1
+    assert report(observation("429", 9, ""), observation("unknown-flag", 3, "")).score == 0
+    assert (
+        report(
+            observation("429", 9, LIMITED), observation("unknown-flag", 3, envelope(False, meta=False))
+        ).score
+        == 2
+    )
 
 
 @pytest.mark.parametrize("value", [None, "yes", 1, "Maybe"])
 def test_only_three_values_are_retryable(value):
-    """C11: retryable is true, false or "maybe"; anything else is none."""
+    """C11: retryable is true, false or "maybe"; any other value counts as absent."""
     text = envelope(retryable=value) if value is not None else envelope(None)
-    assert report(seen("429", 9, text), seen("unknown-flag", 3, text)).score == 0
+    assert report(observation("429", 9, text), observation("unknown-flag", 3, text)).score == 0
 
 
 @pytest.mark.parametrize("wait", [None, "2000", True, -1])
 def test_a_wait_is_a_number(wait):
-    """C11: retry_after_ms that is no number is none."""
+    """C11: a retry_after_ms that is not a number of at least 0 does not count."""
     text = envelope(retry_after_ms=wait, retry_strategy="x", max_retries=1)
-    assert report(seen("429", 9, text), seen("unknown-flag", 3, NEVER)).score == 1
+    assert report(observation("429", 9, text), observation("unknown-flag", 3, NEVER)).score == 1
 
 
-def test_what_was_not_triggered_stays_open():
-    """C11: without a rate limit, the most that is still possible is said beside the least that is certain."""
-    found = report(seen("unknown-flag", 3, NEVER))
+def test_bounds_without_a_rate_limit():
+    """C11: without a rate limit the report has a lower and an upper bound instead of a score."""
+    found = report(observation("unknown-flag", 3, NEVER))
     assert (found.score, found.at_least, found.at_most) == (None, 1, 3)
-    found = report(seen("unknown-flag", 3, "no"))
+    found = report(observation("unknown-flag", 3, "no"))
     assert (found.score, found.at_least, found.at_most) == (None, 0, 1)
-    found = report(seen("unknown-flag", 3, NEVER), seen("429", 9, LIMITED, times=()))
+    found = report(observation("unknown-flag", 3, NEVER), observation("429", 9, LIMITED, times=()))
     assert found.score is None
-    found = report(seen("unknown-flag", 3, NEVER), seen("429", None, "", timed_out=True))
+    found = report(observation("unknown-flag", 3, NEVER), observation("429", None, "", timed_out=True))
     assert found.score is None
-    assert "within the time" in found.criteria[2].because
+    assert "before the timeout" in found.criteria[2].because
 
 
-def test_an_envelope_on_stderr_counts_where_stdout_is_empty():
-    """C11: the rubric is about the error; where it stands is stdout purity's business."""
-    found = report(seen("429", 9, "", LIMITED), seen("unknown-flag", 3, "", NEVER))
+def test_an_envelope_on_stderr_counts_if_stdout_is_empty():
+    """C11: the rubric reads the error on either stream; stdout purity scores where it is."""
+    found = report(observation("429", 9, "", LIMITED), observation("unknown-flag", 3, "", NEVER))
     assert found.criteria[0].met is True
-    assert side(found, "stdout purity").score == 2
+    assert extra_score(found, "stdout purity").score == 2
 
 
-def side(found, name):
-    return next(one for one in found.sides if one.name == name)
+def extra_score(found, name):
+    return next(one for one in found.extra_scores if one.name == name)
 
 
 def test_stdout_purity():
-    """Beside the rubric: one envelope and nothing else; empty; some text; only text."""
+    """One envelope per failure; empty or JSON; some text; only text."""
     name = "stdout purity"
-    assert side(report(seen("429", 9, LIMITED)), name).score == 3
-    assert side(report(seen("429", 9, ""), seen("404", 4, "[]")), name).score == 2
-    assert side(report(seen("429", 9, ""), seen("404", 4, "oops")), name).score == 1
-    assert side(report(seen("404", 4, f"oops {NEVER}")), name).score == 0
-    assert side(report(), name).score is None
-    assert side(report(seen("404", 4, "{broken")), name).score == 0
-    assert side(report(seen("404", 4, "[" * 100_000)), name).score == 0
+    assert extra_score(report(observation("429", 9, LIMITED)), name).score == 3
+    assert extra_score(report(observation("429", 9, ""), observation("404", 4, "[]")), name).score == 2
+    assert extra_score(report(observation("429", 9, ""), observation("404", 4, "oops")), name).score == 1
+    assert extra_score(report(observation("404", 4, f"oops {NEVER}")), name).score == 0
+    assert extra_score(report(), name).score is None
+    assert extra_score(report(observation("404", 4, "{broken")), name).score == 0
+    assert extra_score(report(observation("404", 4, "[" * 100_000)), name).score == 0
 
 
 def test_exit_code_meaning():
-    """Beside the rubric: a published table; retryable told apart; usage told apart; nothing."""
+    """A published table; retryable failures differ; usage errors differ; no distinction."""
     name = "exit-code meaning"
-    usage = seen("unknown-flag", 3)
-    assert side(report(usage, seen("429", 9), seen("404", 4)), name).score == 3
-    assert side(report(seen("unknown-flag", 2), seen("429", 11), seen("404", 5)), name).score == 3
-    assert side(report(usage, seen("429", 20), seen("404", 4)), name).score == 2
-    assert side(report(usage, seen("429", 1), seen("404", 1)), name).score == 1
-    assert side(report(seen("unknown-flag", 1), seen("429", 1), seen("404", 1)), name).score == 0
-    assert side(report(usage, seen("429", 0)), name).score == 0
-    assert side(report(usage), name).score is None
-
-
-def test_suggestions():
-    """Beside the rubric: the right flag as data; some step as data; the right flag as text; nothing."""
-    name = "suggestion quality"
+    usage = observation("unknown-flag", 3)
+    assert extra_score(report(usage, observation("429", 9), observation("404", 4)), name).score == 3
     assert (
-        side(report(seen("near-miss", 3, envelope(False, suggestions=["Did you mean --help?"]))), name).score
+        extra_score(
+            report(observation("unknown-flag", 2), observation("429", 11), observation("404", 5)), name
+        ).score
         == 3
     )
-    assert side(report(seen("near-miss", 3, envelope(False, fix_required="Think"))), name).score == 2
-    assert side(report(seen("near-miss", 3, "", "try --help")), name).score == 1
-    assert side(report(seen("near-miss", 3)), name).score == 0
-    assert side(report(), name).score is None
+    assert extra_score(report(usage, observation("429", 20), observation("404", 4)), name).score == 2
+    assert extra_score(report(usage, observation("429", 1), observation("404", 1)), name).score == 1
+    assert (
+        extra_score(
+            report(observation("unknown-flag", 1), observation("429", 1), observation("404", 1)), name
+        ).score
+        == 0
+    )
+    assert extra_score(report(usage, observation("429", 0)), name).score == 0
+    assert extra_score(report(usage), name).score is None
+
+
+def test_suggestion_quality():
+    """The right flag as data; another step as data; the right flag in the text; nothing."""
+    name = "suggestion quality"
+    assert (
+        extra_score(
+            report(observation("near-miss", 3, envelope(False, suggestions=["Did you mean --help?"]))), name
+        ).score
+        == 3
+    )
+    assert (
+        extra_score(report(observation("near-miss", 3, envelope(False, fix_required="Think"))), name).score
+        == 2
+    )
+    assert extra_score(report(observation("near-miss", 3, "", "try --help")), name).score == 1
+    assert extra_score(report(observation("near-miss", 3)), name).score == 0
+    assert extra_score(report(), name).score is None
 
 
 def test_amplification():
-    """Beside the rubric: requests per rate limit; waiting as asked is no amplification."""
+    """Requests per rate limit; repeats that wait as long as asked do not count."""
     name = "amplification"
     for times, points in (
         ((0.0,), 3),
@@ -141,58 +164,63 @@ def test_amplification():
         (tuple(range(9)), 0),
         ((0.0, 2.1, 4.2), 3),
     ):
-        assert side(report(seen("429", 9, "", times=times)), name).score == points
-    assert side(report(), name).score is None
+        assert extra_score(report(observation("429", 9, "", times=times)), name).score == points
+    assert extra_score(report(), name).score is None
 
 
-class Known(NamedTuple):
-    """What a tool was seen to do, by hand: read off what it printed and off what the server was asked."""
+class ExpectedTool(NamedTuple):
+    """What a tool does, determined by hand from its output and the server's requests."""
 
-    sides: dict[str, int]
+    extra_scores: dict[str, int]
     exits: dict[str, int]
     requests: range
-    """How often one rate limit made it ask; random waits make it differ a little."""
+    """The number of requests for one rate limit; random waits make it vary a little."""
 
 
-def known(meaning, suggestion, amplification, requests, exits):
-    sides = {"exit-code meaning": meaning, "suggestion quality": suggestion, "amplification": amplification}
+def expected_tool(meaning, suggestion, amplification, requests, exits):
+    extra_scores = {
+        "exit-code meaning": meaning,
+        "suggestion quality": suggestion,
+        "amplification": amplification,
+    }
     probes = ("unknown-command", "unknown-flag", "429", "503", "401", "404", "422", "drop")
-    return Known({"stdout purity": 2, **sides}, dict(zip(probes, exits, strict=True)), requests)
+    return ExpectedTool({"stdout purity": 2, **extra_scores}, dict(zip(probes, exits, strict=True)), requests)
 
 
 ONCE = range(1, 2)
 EXPECTED = {
-    "aws": known(1, 0, 0, range(10, 11), (2, 2, 255, 255, 255, 255, 255, 255)),
-    "curl": known(1, 1, 3, ONCE, (6, 2, 22, 22, 22, 22, 22, 52)),
-    "gh": known(0, 0, 3, ONCE, (1, 1, 1, 1, 1, 1, 1, 1)),
-    "git": known(1, 1, 3, ONCE, (1, 129, 128, 128, 128, 128, 128, 128)),
-    "http": known(1, 1, 3, ONCE, (1, 1, 4, 5, 4, 4, 4, 1)),
-    "kubectl": known(0, 1, 0, range(50, 60), (1, 1, 1, 1, 1, 1, 1, 1)),
+    "aws": expected_tool(1, 0, 0, range(10, 11), (2, 2, 255, 255, 255, 255, 255, 255)),
+    "curl": expected_tool(1, 1, 3, ONCE, (6, 2, 22, 22, 22, 22, 22, 52)),
+    "gh": expected_tool(0, 0, 3, ONCE, (1, 1, 1, 1, 1, 1, 1, 1)),
+    "git": expected_tool(1, 1, 3, ONCE, (1, 129, 128, 128, 128, 128, 128, 128)),
+    "http": expected_tool(1, 1, 3, ONCE, (1, 1, 4, 5, 4, 4, 4, 1)),
+    "kubectl": expected_tool(0, 1, 0, range(50, 60), (1, 1, 1, 1, 1, 1, 1, 1)),
 }
 
 
 @pytest.mark.parametrize("tool", sorted(EXPECTED))
-def test_real_tools_replayed(tool):
-    """C11: what real tools did against the fixture, recorded, scores as it was checked by hand: none says anything."""
+def test_recorded_tools(tool):
+    """C11: the recorded evidence of real tools gives the scores that were checked by hand."""
     evidence = msgspec.json.decode((RECORDED / f"{tool}.json").read_bytes(), type=Evidence)
-    agrees(score(evidence), EXPECTED[tool])
+    assert_report(score(evidence), EXPECTED[tool])
 
 
-def agrees(found, expected):
-    """A report says of a tool what is known of it."""
+def assert_report(found, expected):
+    """Assert that a report has the expected scores, exit codes and requests of a tool."""
     assert (found.score, found.at_most) == (0, 0)
-    assert {one.name: one.score for one in found.sides} == expected.sides
+    assert {one.name: one.score for one in found.extra_scores} == expected.extra_scores
     observed = {one.probe: one for one in found.evidence.observations}
     assert {probe: observed[probe].exit for probe in expected.exits} == expected.exits
     assert len(observed["429"].requests) in expected.requests
-    assert f"{len(observed['429'].requests)} request" in side(found, "amplification").because
+    assert f"{len(observed['429'].requests)} request" in extra_score(found, "amplification").because
 
 
-def test_the_page_holds_everything_and_runs_nothing():
-    """The HTML report is one file; what a tool printed is shown, not obeyed."""
+def test_the_html_page_escapes_output():
+    """The HTML report is one file; a tool's output is escaped in it."""
     text = html(
         report(
-            seen("429", 9, "<script>alert(1)</script>\x1b[2J", "late\n"), seen("hang", None, signal="SIGTERM")
+            observation("429", 9, "<script>alert(1)</script>\x1b[2J", "late\n"),
+            observation("hang", None, signal="SIGTERM"),
         )
     )
     assert "<script" not in text
@@ -202,10 +230,10 @@ def test_the_page_holds_everything_and_runs_nothing():
 
 
 def test_the_table_for_a_terminal():
-    """A few lines, score first."""
+    """A few lines, the score first."""
     for found in (
-        report(seen("429", 9, LIMITED), seen("unknown-flag", 3, NEVER)),
-        report(seen("unknown-flag", 3, NEVER)),
+        report(observation("429", 9, LIMITED), observation("unknown-flag", 3, NEVER)),
+        report(observation("unknown-flag", 3, NEVER)),
     ):
         shown = lines(found, lambda text, *styles: text)
         assert shown[0].startswith("3 of 3" if found.score else "? (1 to 3 of 3)")

@@ -1,9 +1,9 @@
 """
-Real tools, and the one harmless call of each that asks a service.
+Real tools with one harmless call of each to a service.
 
-    python -m tests.audit.tools [tool …]      record what they do now into tests/audit/recorded
+    python -m tests.audit.tools [tool …]      record their behaviour in tests/audit/recorded
 
-`make soak` brings the tools and audits them live; `make test` scores what was recorded.
+`make soak` installs the tools and audits them; `make test` scores the recordings.
 """
 
 import re
@@ -34,56 +34,56 @@ TOOLS = {
         timeout=75,
     ),
     "curl": Tool("-sS -f {url}/x"),
-    # It speaks plain HTTP to one host alone, the developers' own; a proxy takes that host's place.
+    # gh uses plain HTTP only for github.localhost, so the fixture is its proxy.
     "gh": Tool(
         "repo list",
         {"GH_HOST": "github.localhost", "GH_ENTERPRISE_TOKEN": "test", "HTTP_PROXY": "{url}", "NO_PROXY": ""},
     ),
     "git": Tool("ls-remote {url}/repo.git"),
     "http": Tool("--check-status --ignore-stdin {url}/x"),
-    # It waits as asked for, five times eleven requests: an answer takes more than 100 s.
+    # kubectl waits as the server asks, for five times eleven requests: one call takes more than 100 s.
     "kubectl": Tool("--server {url} get pods", timeout=150),
 }
 
 
-def found(tool: str) -> str:
-    """Where `make soak` put it, or where it is on PATH."""
+def find_tool(tool: str) -> str:
+    """Return the path where `make soak` installed the tool, or its path on PATH."""
     path = shutil.which(tool, path=str(Path(sys.prefix) / "tools" / "bin")) or shutil.which(tool)
     assert path is not None, f"{tool} is missing: python scripts/fetch_tools.py {sys.prefix}/tools"
     return path
 
 
-def audited(tool: str) -> Report:
-    """What `amends audit cli` says of the tool now, in a network of its own where that is permitted."""
+def audit_tool(tool: str) -> Report:
+    """Run `amends audit cli` on the tool and return its report."""
     call, env, timeout = TOOLS[tool]
-    words = ["--output", "json", "--fixture", "--call", call, "--timeout", str(timeout)]
+    options = ["--output", "json", "--fixture", "--call", call, "--timeout", str(timeout)]
     for name, value in env.items():
-        words += ["--env", f"{name}={value}"]
-    command = [sys.executable, "-m", "amends", "audit", "cli", *words, "--", found(tool)]
+        options += ["--env", f"{name}={value}"]
+    command = [sys.executable, "-m", "amends", "audit", "cli", *options, "--", find_tool(tool)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=1200)
     return msgspec.json.decode(done.stdout, type=Report)
 
 
-def portable(value: Any, tool: str) -> Any:
-    """Evidence without the places of the machine it was made on."""
+def make_portable(value: Any, tool: str) -> Any:
+    """Replace the paths and addresses of this machine in the evidence."""
     if isinstance(value, dict):
-        return {name: portable(item, tool) for name, item in value.items()}
+        return {name: make_portable(item, tool) for name, item in value.items()}
     if isinstance(value, list):
-        return [portable(item, tool) for item in value]
+        return [make_portable(item, tool) for item in value]
     if isinstance(value, str):
-        for pattern, word in (
-            (re.escape(found(tool)), tool),
+        for pattern, replacement in (
+            (re.escape(find_tool(tool)), tool),
             (r"/tmp/amends-audit-\w+", "{home}"),
             (r"http://127\.0\.0\.1:\d+", "{url}"),
             (re.escape(str(Path(sys.prefix) / "tools" / "bin") + "/"), ""),
         ):
-            value = re.sub(pattern, word, value)
+            value = re.sub(pattern, replacement, value)
     return value
 
 
 def record(tool: str) -> None:
-    """Look once, and keep what was seen."""
-    evidence = portable(msgspec.to_builtins(audited(tool).evidence), tool)
+    """Audit a tool and save the evidence."""
+    evidence = make_portable(msgspec.to_builtins(audit_tool(tool).evidence), tool)
     text = msgspec.json.format(msgspec.json.encode(evidence), indent=1)
     (RECORDED / f"{tool}.json").write_bytes(text + b"\n")
     report = score(msgspec.convert(evidence, Evidence))

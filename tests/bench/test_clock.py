@@ -1,4 +1,4 @@
-"""Virtual time: it jumps, everybody sees the same clock, and blocking code takes part."""
+"""Virtual time: it jumps forward, all clocks agree, and blocking code takes part."""
 
 import asyncio
 import random
@@ -13,8 +13,8 @@ def virtually(main, seed="x"):
     return run_virtual(main, seed=seed, sleep=lambda s: block_on(lambda: asyncio.sleep(s)))
 
 
-def test_an_hour_costs_nothing_and_every_clock_shows_it():
-    """Sleeping moves the loop's, the monotonic and the wall clock together, and not the real one."""
+def test_sleeping_moves_every_clock():
+    """Sleeping moves the loop's, the monotonic and the wall clock together, but not the real one."""
     real = time.perf_counter
 
     async def main(loop):
@@ -28,7 +28,7 @@ def test_an_hour_costs_nothing_and_every_clock_shows_it():
 
 
 def test_timers_run_in_order_of_time_and_ties_in_order_of_scheduling():
-    """Two sleepers with the same end wake in the order they fell asleep."""
+    """Two sleeps with the same end wake in the order they were scheduled."""
 
     async def main(loop):
         seen = []
@@ -43,8 +43,8 @@ def test_timers_run_in_order_of_time_and_ties_in_order_of_scheduling():
     assert virtually(main) == [("first", 1), ("second", 1), ("late", 2)]
 
 
-def test_blocking_code_sleeps_in_virtual_time_side_by_side():
-    """Threads interleave by virtual time, one at a time, with results and exceptions passed on."""
+def test_blocking_code_sleeps_in_virtual_time():
+    """Threads interleave by virtual time, one at a time; results and exceptions are passed on."""
 
     async def main(loop):
         threads, seen = BlockingThreads(), []
@@ -69,8 +69,8 @@ def test_blocking_code_sleeps_in_virtual_time_side_by_side():
     assert isinstance(b, ValueError)
 
 
-def test_waiting_for_nothing_is_reported():
-    """A future that nothing will ever resolve is a deadlock, not a hang."""
+def test_a_deadlock_is_reported():
+    """A future that nothing can resolve raises instead of hanging."""
 
     async def main(loop):
         await loop.create_future()
@@ -79,8 +79,8 @@ def test_waiting_for_nothing_is_reported():
         virtually(main)
 
 
-def test_global_dice_are_seeded_for_the_run_and_restored_after_it():
-    """Libraries that roll the module's dice get the same numbers for the same seed."""
+def test_the_random_module_is_seeded_and_restored():
+    """Libraries that use the random module get the same numbers for the same seed."""
 
     async def main(loop):
         return random.random()

@@ -1,4 +1,4 @@
-"""The library in the simulator: one seed of each scenario, held to what we want of it."""
+"""The library in the simulator: a few seeds of each scenario, compared with the goals."""
 
 import pytest
 from bench.recovery.contenders.library import AMENDS
@@ -11,12 +11,12 @@ from bench.recovery.run import run
 from bench.recovery.scenarios import SCENARIOS
 
 SEEDS = range(50, 53)  # neither tuned on nor reported
-MORE = range(50, 80)  # for g, where how many are under way before the first answer is a matter of the draw
+MORE = range(50, 80)  # for g, where the number of calls before the first response varies with the seed
 
 
 @pytest.fixture(scope="module")
 def measured():
-    """Every scenario but the fleet, on a few seeds."""
+    """Measure every scenario except the fleet on a few seeds."""
     return {
         name: [
             measure(run(SCENARIOS[name].build(seed), SCENARIOS[name].load(seed), AMENDS, seed))
@@ -29,21 +29,21 @@ def measured():
 @pytest.mark.parametrize(
     "goal", [goal for goal in GOALS if goal.scenario != "h"], ids=lambda g: f"{g.scenario} {g.metric}"
 )
-def test_the_library_reaches_what_we_want(measured, goal):
-    """With a standard error of grace: three seeds are few."""
+def test_the_library_reaches_its_goals(measured, goal):
+    """One standard error of tolerance, because three seeds are few."""
     found = estimate([numbers[goal.metric] for numbers in measured[goal.scenario]])
     grace = found.error if goal.sense == "at least" else -found.error
     assert goal.met(type(found)(found.mean + grace, found.error, found.count))
 
 
 def test_runs_of_the_library_repeat_exactly():
-    """No clock or dice of its own escape the simulation."""
+    """The library uses no clock or random numbers outside the simulation."""
     first, again = (run(SCENARIOS["c"].build(50), SCENARIOS["c"].load(50), AMENDS, 50) for _ in range(2))
     assert (first.ends, first.succeeded) == (again.ends, again.succeeded)
 
 
-def test_a_small_fleet_comes_back():
-    """A tenth of scenario h: nearly everything comes through, and far more than without retries."""
+def test_a_small_fleet_recovers():
+    """A tenth of scenario h: nearly all operations succeed, far more than without retries."""
     arrivals = poisson(51, rate=0.5, seconds=120, clients=20)
     service = {"rate": 12, "slow_rate": 3, "queue": 50}
     ours, plain = (

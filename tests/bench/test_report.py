@@ -1,4 +1,4 @@
-"""Numbers out of runs, and what is said about them."""
+"""Metrics of runs, and the comparison with the published numbers."""
 
 import math
 
@@ -11,7 +11,7 @@ from bench.recovery.services import Service
 
 
 def test_percentiles_are_by_nearest_rank():
-    """The 99th of a hundred is the ninety-ninth; of one, that one; of none, nothing."""
+    """The 99th percentile of 1 to 100 is 99; of one value, that value; of none, NaN."""
     values = [float(n) for n in range(1, 101)]
     assert (percentile(values, 0.99), percentile(values, 0.5)) == (99, 50)
     assert percentile([7.0], 0.99) == 7
@@ -19,14 +19,14 @@ def test_percentiles_are_by_nearest_rank():
 
 
 def test_estimates_leave_out_runs_without_a_number():
-    """Mean 2 of 1 and 3, spread √2, error 1."""
+    """Of 1, NaN and 3: mean 2, standard error 1."""
     found = estimate([1.0, math.nan, 3.0])
     assert (found.mean, found.count) == (2, 2)
     assert found.error == pytest.approx(1.0)
 
 
-def test_a_run_is_summed_up_by_hand_computed_numbers():
-    """Two of three come through with four calls; the third failed after 2 s with its write committed."""
+def test_metrics_of_a_run():
+    """Two of three operations succeed with four calls; the third failed after 2 s with its write committed."""
     service = Service()
     service.calls = 4
     service.commits.update({0: 1, 1: 2, 2: 1})
@@ -38,7 +38,7 @@ def test_a_run_is_summed_up_by_hand_computed_numbers():
 
 
 def fleet_record(failing):
-    """Hundred arrivals a second for 60 s, answered after 0.05 s; those of the seconds in `failing` fail."""
+    """Return a record of 100 arrivals per second for 60 s; those of the seconds in `failing` fail."""
     arrivals = [(n / 100, 0) for n in range(6000)]
     return Record(
         Overload(),
@@ -49,7 +49,7 @@ def fleet_record(failing):
 
 
 def test_recovery_is_the_last_relapse():
-    """Bad until 36: 6 s; a relapse at 50 to 52: 22 s; never bad after 30: 0."""
+    """Bad until 36: 6 s; a relapse from 50 to 52: 22 s; never bad after 30: 0."""
     assert fleet(fleet_record(range(21, 36)), Overload())["recovery"] == 6
     assert fleet(fleet_record([*range(21, 36), 50, 51]), Overload())["recovery"] == 22
     assert fleet(fleet_record(range(21, 30)), Overload())["recovery"] == 0
@@ -65,7 +65,7 @@ def test_agreement_is_ten_per_cent_or_two_errors_or_rounding():
     assert agrees(0, Estimate(0.0, 0.0, 20))
 
 
-def test_goals_know_their_sense():
+def test_senses_of_goals():
     """At least, at most, below."""
     assert Goal("a", "success", "at least", 98).met(Estimate(98, 1, 2))
     assert Goal("a", "calls", "at most", 2).met(Estimate(2, 1, 2))

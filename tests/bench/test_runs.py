@@ -1,4 +1,4 @@
-"""Whole runs: they repeat exactly, no retry does what arithmetic says, and the driver keeps its promises."""
+"""Whole runs: they repeat exactly, no-retry matches the arithmetic, and the driver keeps its guarantees."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ def numbers(scenario, contender, seed):
 
 
 def test_loads_have_the_right_size_and_repeat():
-    """A burst is exact, Poisson streams have their rate, and a client's stream does not depend on the others."""
+    """A burst is exact, Poisson streams have their rate, and a client's stream does not depend on other clients."""
     assert burst(1, count=60, within=1.0) == burst(1, count=60, within=1.0) != burst(2, count=60, within=1.0)
     arrivals = poisson(3, rate=0.5, seconds=100, clients=40)
     assert len(arrivals) == pytest.approx(2000, rel=0.07)
@@ -32,7 +32,7 @@ def test_loads_have_the_right_size_and_repeat():
 @pytest.mark.parametrize("contender", [NO_RETRY, SKETCH, ORACLE], ids=lambda contender: contender.name)
 @pytest.mark.parametrize("scenario", "abcdefg")
 def test_a_seed_repeats_exactly(scenario, contender):
-    """Every moment of every operation is the same the second time, and another seed gives another run."""
+    """The same seed gives the same times for every operation, and another seed gives others."""
     chosen = SCENARIOS[scenario]
     first, again, other = (
         run(chosen.build(seed), chosen.load(seed), contender, seed) for seed in (11, 11, 12)
@@ -55,7 +55,7 @@ def test_a_seed_repeats_exactly(scenario, contender):
 )
 @pytest.mark.filterwarnings("default")
 def test_peers_repeat_exactly(module, name):
-    """Also real libraries, on asyncio or in threads, give the same run for the same seed."""
+    """Real libraries, on asyncio or in threads, also give the same run for the same seed."""
     for needed in ("tenacity", "stamina", "redress", "httpx_retries", "urllib3", "openai", "botocore"):
         pytest.importorskip(needed)
     from bench.recovery.contenders import http_clients, retry_libraries, sdks
@@ -86,14 +86,14 @@ def test_peers_repeat_exactly(module, name):
         ("g", "calls", 10, 0.001),
     ],
 )
-def test_no_retry_does_what_arithmetic_says(scenario, metric, expected, tolerance):
-    """Eight seeds are enough to be within a few per cent of the expectation."""
+def test_no_retry_matches_the_arithmetic(scenario, metric, expected, tolerance):
+    """Eight seeds are within a few per cent of the expected value."""
     measured = estimate([numbers(scenario, NO_RETRY, seed)[metric] for seed in range(8)])
     assert measured.mean == pytest.approx(expected, rel=tolerance, abs=2 * measured.error)
 
 
 def test_no_retry_in_the_fleet_fails_while_the_queue_is_too_long():
-    """Too slow from 0.9 s after the slow-down until the queue is down to 2 s again: some 22 of 120 s."""
+    """It fails from 0.9 s after the slow-down until the queue is down to 2 s again: about 22 of 120 s."""
     assert numbers("h", NO_RETRY, 1)["success"] == pytest.approx(82, abs=4)
 
 
@@ -101,7 +101,7 @@ def test_no_retry_in_the_fleet_fails_while_the_queue_is_too_long():
     "scenario", [scenario.name for scenario in variations() if scenario.name[0] in "abcdef"]
 )
 def test_ours_is_never_worse_than_no_retry(scenario):
-    """One seed of every variation outside the fleet; the full run has more."""
+    """One seed of every variation except the fleet; the full run has more."""
     chosen = next(candidate for candidate in variations() if candidate.name == scenario)
     ours, plain = (
         measure(run(chosen.build(2), chosen.load(2), contender, 2)) for contender in (SKETCH, NO_RETRY)
@@ -110,23 +110,23 @@ def test_ours_is_never_worse_than_no_retry(scenario):
     assert ours["duplicates"] <= plain["duplicates"]
 
 
-def test_one_refresh_serves_everybody():
-    """However many operations are refused at the same moment."""
+def test_one_refresh_serves_all_operations():
+    """However many operations are rejected at the same moment."""
     record = run(Expiry(death=0), [(0.001 * n, 0) for n in range(50)], SKETCH, 1)
     assert all(record.succeeded)
     assert record.service.refreshes == 1
 
 
 def test_a_hint_beyond_the_wait_left_is_given_up_at_once_by_all():
-    """The first caller asks, the others are told without a call."""
+    """The first operation makes a call; the others give up without one."""
     record = run(Hostile(), [(0.1 * n, 0) for n in range(10)], SKETCH, 1)
     assert record.service.calls == 1
     assert record.ends[0] == pytest.approx(0.05)
     assert record.ends[1:] == pytest.approx([0.1 * n for n in range(1, 10)])
 
 
-def test_a_write_without_a_key_is_not_repeated_after_silence():
-    """It may have happened: that is for `verify`, not for a blind repeat."""
+def test_a_write_without_a_key_is_not_retried_after_a_timeout():
+    """It may have had its effect, so the decision is `verify`."""
     service = Lossy(seed=5)
     service.keyed = False
     record = run(service, poisson(5, rate=5, seconds=40), SKETCH, 5)
@@ -134,8 +134,8 @@ def test_a_write_without_a_key_is_not_repeated_after_silence():
     assert sum(record.succeeded) / len(record.succeeded) > 0.75  # clean 503s are repeated
 
 
-def test_nobody_gives_up_unheard():
-    """A service that hardly ever answers is still asked at least once by every operation."""
+def test_every_operation_makes_at_least_one_call():
+    """Also if the service hardly ever responds."""
     service = Brownout(seed=9, share=0.97)
     arrivals = poisson(9, rate=2, seconds=60)
     asked = set()
@@ -146,8 +146,8 @@ def test_nobody_gives_up_unheard():
     assert max(end - at for end, (at, _) in zip(record.ends, arrivals, strict=True)) < 310
 
 
-def test_the_fleet_comes_back_with_ours():
-    """A small fleet, to be quick: everything comes through, with few calls too many."""
+def test_the_fleet_recovers_with_the_sketch():
+    """A small, fast fleet: nearly all operations succeed, with few extra calls."""
     service = Overload(rate=12, slow_rate=3, queue=50)
     record = run(service, poisson(1, rate=0.5, seconds=120, clients=20), SKETCH, 1)
     found = measure(record)
@@ -156,7 +156,7 @@ def test_the_fleet_comes_back_with_ours():
 
 
 def test_a_contender_may_fail_in_any_way():
-    """An exception of whatever kind is a failed operation, with its time."""
+    """Any exception is a failed operation, with its time."""
 
     async def perform(call):
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""The shared state machine, step by step; time and dice are arguments."""
+"""The shared state machine step by step; time and random numbers are arguments."""
 
 import itertools
 
@@ -6,7 +6,7 @@ from bench.recovery.contenders.sketch import DOWN, DRAINING, FLOWING, HELD, NEVE
 
 
 def healthy(answers=20, trip=0.05):
-    """An upstream that has seen some good answers, up to second 1."""
+    """Return an upstream that has had successful responses until second 1."""
     upstream = Upstream()
     for _ in range(answers):
         assert upstream.admit(0.0) == 0
@@ -20,7 +20,7 @@ def fail(upstream, now, *, silent=False, after=0.05, draw=0.5):
 
 
 def test_single_failures_change_nothing():
-    """Four in a row happen by chance; a success clears them."""
+    """Four failures in a row may be chance; a success resets the count."""
     upstream = healthy()
     for start in (2, 3):
         for step in range(4):
@@ -30,8 +30,8 @@ def test_single_failures_change_nothing():
     assert upstream.state == FLOWING
 
 
-def test_five_in_a_row_park_everybody_behind_one_probe():
-    """Nothing until the probe's time, then one call, then nothing until its outcome."""
+def test_five_failures_in_a_row_allow_one_probe():
+    """No call until the probe's time, then one call, then none until its result."""
     upstream = healthy()
     for step in range(5):
         fail(upstream, 2 + step / 10)
@@ -44,15 +44,15 @@ def test_five_in_a_row_park_everybody_behind_one_probe():
     assert upstream.admit(resume + 0.1) > resume + 0.5
 
 
-def test_one_unanswered_call_is_enough():
-    """On a healthy service, silence is no accident."""
+def test_one_timeout_on_a_healthy_service_is_enough():
+    """On a healthy service a timeout means that it is down."""
     upstream = healthy()
     fail(upstream, 2, silent=True, after=2)
     assert upstream.state == DOWN
 
 
-def test_silence_is_an_accident_when_a_later_call_was_answered():
-    """Then a message was lost, and the service is well."""
+def test_a_timeout_before_a_later_success_is_ignored():
+    """Then a message was lost, and the service is up."""
     upstream = healthy()
     upstream.admit(2.0)
     upstream.admit(2.5)
@@ -62,7 +62,7 @@ def test_silence_is_an_accident_when_a_later_call_was_answered():
 
 
 def test_a_service_known_to_fail_often_is_not_taken_for_dead():
-    """With six of ten calls failing all the time, six in a row say nothing."""
+    """If six of ten calls always fail, six failures in a row mean nothing."""
     upstream = healthy()
     for step in range(100):
         if upstream.state != FLOWING:
@@ -77,7 +77,7 @@ def test_a_service_known_to_fail_often_is_not_taken_for_dead():
 
 
 def test_probes_come_less_and_less_often_up_to_a_bound():
-    """The gap grows with each failed probe and stays below the cap and its jitter."""
+    """The gap grows with each failed probe, up to the cap."""
     upstream = healthy()
     fail(upstream, 2, silent=True, after=2)
     gaps, now = [], 4.0
@@ -92,7 +92,7 @@ def test_probes_come_less_and_less_often_up_to_a_bound():
 
 
 def test_a_hint_is_obeyed_by_all_and_never_shortened():
-    """Not by a shorter hint, not by the success of somebody who was on the way."""
+    """Neither a shorter hint nor the success of a call in flight shortens it."""
     upstream = healthy()
     upstream.hint(2.0, 1.95, 12.0)
     upstream.hint(2.1, 1.96, 7.0)
@@ -105,7 +105,7 @@ def test_a_hint_is_obeyed_by_all_and_never_shortened():
 
 
 def test_a_plain_failure_after_a_hint_is_an_outage():
-    """The server's word is used up, so its callers are no longer bound by it."""
+    """The hint has expired, so it no longer blocks callers."""
     upstream = healthy()
     upstream.hint(2.0, 1.95, 3.0)
     assert upstream.admit(3.0) == 0
@@ -115,7 +115,7 @@ def test_a_plain_failure_after_a_hint_is_an_outage():
 
 
 def drained(trip):
-    """After an outage: the probe took `trip`, and twenty wait."""
+    """Return an upstream after an outage whose probe took `trip`, with twenty callers waiting, and the time."""
     upstream = healthy()
     for step in range(5):
         fail(upstream, 2 + step / 10)
@@ -125,8 +125,8 @@ def drained(trip):
     return upstream, resume + trip
 
 
-def test_what_piled_up_goes_out_a_few_at_a_time():
-    """The window opens by at most one for each round of calm answers; an empty queue ends it."""
+def test_waiting_calls_are_released_gradually():
+    """The window grows by at most one per round of fast responses; an empty queue ends the draining."""
     upstream, now = drained(0.05)
     assert upstream.state == DRAINING
     rounds = []
@@ -146,8 +146,8 @@ def test_what_piled_up_goes_out_a_few_at_a_time():
     assert upstream.state == FLOWING
 
 
-def test_slow_answers_make_the_waiting_wait():
-    """A probe that took a second, where 0.05 is usual: rest some four seconds, then one."""
+def test_a_slow_probe_delays_the_next_call():
+    """The probe took 1 s instead of 0.05 s: pause about 4 s, then allow one call."""
     upstream, now = drained(1.0)
     again = upstream.admit(now)
     assert 2 < again - now < 6
@@ -155,8 +155,8 @@ def test_slow_answers_make_the_waiting_wait():
     assert upstream.admit(again) == NEVER
 
 
-def test_long_calls_are_calm_where_calls_differ_in_length():
-    """If half of all calls take 1.5 s in good times, 1.5 s is no reason to rest."""
+def test_long_calls_do_not_count_as_slow_if_they_are_usual():
+    """If half of all calls normally take 1.5 s, 1.5 s causes no pause."""
     upstream = Upstream()
     for step in range(60):
         upstream.admit(step)
@@ -168,7 +168,7 @@ def test_long_calls_are_calm_where_calls_differ_in_length():
 
 
 def test_stragglers_do_not_hold_the_window():
-    """Calls that were out before the trip and come back late are nobody's slots."""
+    """Calls from before the outage that return late do not occupy the window."""
     upstream = healthy()
     for _ in range(30):
         upstream.admit(1.5)
@@ -183,8 +183,8 @@ def test_stragglers_do_not_hold_the_window():
     assert upstream.inflight == 1
 
 
-def test_an_abandoned_probe_makes_room_for_another():
-    """Cancelling the probe must not park everybody for ever."""
+def test_a_cancelled_probe_allows_another():
+    """A cancelled probe must not block all callers forever."""
     upstream = healthy()
     fail(upstream, 2, silent=True, after=2)
     resume = upstream.admit(4.0)
@@ -194,7 +194,7 @@ def test_an_abandoned_probe_makes_room_for_another():
 
 
 def test_the_budget_delays_repeats_beyond_its_floor():
-    """Fifty at once, then ten a second; calls earn a fifth of a repeat each."""
+    """Fifty retries at once, then ten per second; each call adds a fifth of a retry."""
     upstream = Upstream()
     assert [upstream.repeat_at(0.0) for _ in range(50)] == [0.0] * 50
     assert 0 < upstream.repeat_at(0.0) <= 0.1

@@ -1,4 +1,4 @@
-"""Running the sample applications as real processes."""
+"""Runs the sample applications as real processes."""
 
 import json
 import os
@@ -18,14 +18,14 @@ ENV = {
 }
 
 
-def argv(framework, *words):
-    return [sys.executable, str(APPS / f"{framework}_app.py"), *map(str, words)]
+def argv(framework, *arguments):
+    return [sys.executable, str(APPS / f"{framework}_app.py"), *map(str, arguments)]
 
 
-def sample(framework, *words, env=None, **options):
-    """The finished process."""
+def run_sample(framework, *arguments, env=None, **options):
+    """Run a sample application and return the finished process."""
     return subprocess.run(
-        argv(framework, *words),
+        argv(framework, *arguments),
         capture_output=True,
         env={**ENV, **(env or {})},
         timeout=60,
@@ -34,9 +34,9 @@ def sample(framework, *words, env=None, **options):
     )
 
 
-def answer(framework, *words, **options):
-    """The exit code and the envelope, which must be valid and all there is on stdout."""
-    done = sample(framework, *words, "--output", "json", **options)
+def run_json(framework, *arguments, **options):
+    """Run a sample application with --output json; check that stdout is one valid envelope; return exit code and envelope."""
+    done = run_sample(framework, *arguments, "--output", "json", **options)
     envelope = json.loads(done.stdout)
     assert done.stdout.count(b"\n") == 1, done
     Draft202012Validator(schema("envelope")).validate(envelope)

@@ -1,4 +1,4 @@
-"""argparse: all mistakes at once, and parsers left as they were found."""
+"""Tests of the argparse binding: all mistakes at once, and parsers that are restored."""
 
 import argparse
 import json
@@ -10,22 +10,22 @@ from uuid import UUID
 import pytest
 
 from amends import FaultError
-from amends.bindings.argparse import declared, parse
-from tests.bindings.commands import answer, sample
+from amends.bindings.argparse import declared_values, parse
+from tests.bindings.commands import run_json, run_sample
 
 
 def test_help_and_version():
-    """--help and --version succeed; as JSON the text is the data, also when a mistake follows."""
-    code, envelope = answer("argparse", "--help")
+    """--help and --version succeed; with JSON output their text is the data. A mistake before them is reported."""
+    code, envelope = run_json("argparse", "--help")
     assert code == 0
     assert "--retries" in envelope["data"]["text"]
-    assert sample("argparse", "--version").stdout == b"1.2.3\n"
-    # The first mistake comes before --version, which must not answer in the second look.
-    code, envelope = answer("argparse", "show", "--count", "x", "bob", "--help")
+    assert run_sample("argparse", "--version").stdout == b"1.2.3\n"
+    # The second pass reaches --help after the mistake and must not print it.
+    code, envelope = run_json("argparse", "show", "--count", "x", "bob", "--help")
     assert (code, envelope["error"]["field"]) == (2, "--count")
 
 
-def refused(parser, *argv):
+def fault_of(parser, *argv):
     with pytest.raises(FaultError) as caught:
         parse(parser, argv)
     return caught.value.fault
@@ -38,19 +38,19 @@ def positive(text):
 
 
 def test_types_choices_and_groups():
-    """Types of the author's own keep their words; several values are looked at one by one; the parser stays as it was."""
+    """The message of an ArgumentTypeError is kept, several values are checked one by one, and the parser is restored."""
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_argument("--size", type=positive)
     parser.add_argument("--level", type=int, choices=range(3), nargs=2)
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--a", action="store_true")
     either.add_argument("--b", action="store_true")
-    fault = refused(parser, "--size", "-x", "--level", "7", "x")
+    fault = fault_of(parser, "--size", "-x", "--level", "7", "x")
     assert fault.code in {"USAGE_ERROR", "VALIDATION_ERROR"}
-    fault = refused(parser, "--size", "no", "--level", "7", "x")
+    fault = fault_of(parser, "--size", "no", "--level", "7", "x")
     assert [part.field for part in fault.errors] == ["--size", "--level", "--level"]
     assert "not positive" in fault.errors[0].message
-    fault = refused(parser, "--a", "--b")
+    fault = fault_of(parser, "--a", "--b")
     assert (fault.code, fault.field) == ("USAGE_ERROR", "--b")
     assert parse(parser, ["--size", "3", "--level", "1", "2"]).level == [1, 2]
     assert "error" not in vars(parser)
@@ -77,53 +77,53 @@ class Color(Enum):
         ({"type": positive}, "x", ("Give another value for order; see tool --help",)),
     ],
 )
-def test_what_is_wanted(options, given, steps):
-    """The step says what would fit, as the argument's type and choices say it; types of somebody's own say nothing."""
+def test_suggestions_describe_the_type(options, given, steps):
+    """The suggestion is derived from the argument's type and choices; unknown types have no description."""
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_argument("order", **options)
-    fault = refused(parser, given)
+    fault = fault_of(parser, given)
     assert (fault.code, fault.field, fault.suggestions) == ("VALIDATION_ERROR", "order", steps)
 
 
-def test_where_to_look():
-    """Where nothing is known of a value, the help of its own subcommand is named."""
+def test_the_help_of_the_subcommand_is_named():
+    """For a value without a description the suggestion names the subcommand's help."""
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_subparsers().add_parser("cut").add_argument("--size", type=positive)
-    assert refused(parser, "cut", "--size", "x").suggestions == (
+    assert fault_of(parser, "cut", "--size", "x").suggestions == (
         "Give another value for --size; see tool cut --help",
     )
 
 
-def test_a_type_that_cannot_be_asked_twice():
-    """What breaks in the second look does not hide the first mistake."""
-    asked = []
+def test_a_type_that_fails_on_the_second_pass():
+    """If a type raises on the second pass, the first mistake is still reported."""
+    calls = []
 
     def once(text):
-        asked.append(text)
-        if len(asked) > 1:
+        calls.append(text)
+        if len(calls) > 1:
             raise RuntimeError("not again")
         raise ValueError(text)
 
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_argument("--once", type=once)
-    fault = refused(parser, "--once", "x")
+    fault = fault_of(parser, "--once", "x")
     assert fault.code == "USAGE_ERROR"
     assert "--once" in fault.message
 
 
-def test_a_subparser_without_a_name():
-    """An unknown command is recognised however the subparsers are called."""
+def test_subparsers_without_dest():
+    """An unknown command is recognised if the subparsers have no dest."""
     parser = argparse.ArgumentParser(prog="tool")
     parser.add_subparsers().add_parser("status")
-    fault = refused(parser, "statsu")
+    fault = fault_of(parser, "statsu")
     assert fault.suggestions == ("Did you mean tool status?",)
 
 
-def test_flags_of_the_applications_own():
-    """Only flags on the way the words lead count as declared."""
+def test_declared_values():
+    """Only flags of the selected subparsers count as declared."""
     parser = argparse.ArgumentParser(prog="tool")
     commands = parser.add_subparsers()
     commands.add_parser("a").add_argument("--output", choices=["json", "csv"])
     commands.add_parser("b")
-    assert declared(parser, ["a"], "--output") == ("json", "csv")
-    assert declared(parser, ["b"], "--output") is None
+    assert declared_values(parser, ["a"], "--output") == ("json", "csv")
+    assert declared_values(parser, ["b"], "--output") is None

@@ -1,4 +1,4 @@
-"""Click and Typer: their own exceptions, all mistakes at once, and which side of the command's start they are on."""
+"""Tests of the Click binding, for Click and Typer: their exceptions, all mistakes at once, and errors inside a command."""
 
 import json
 import subprocess
@@ -13,23 +13,23 @@ import pytest
 import typer
 
 from amends.bindings.click import choices, main
-from amends.bindings.click_exceptions import verdict
-from tests.bindings.commands import ENV, answer, argv, sample
+from amends.bindings.click_exceptions import outcome_of
+from tests.bindings.commands import ENV, argv, run_json, run_sample
 
 BOTH = pytest.mark.parametrize("framework", ["click", "typer"])
 
 
-def told(command, *words):
-    """The steps of the one mistake in these arguments."""
+def suggestions_of(command, *arguments):
+    """Return the suggestions for the one mistake in these arguments."""
     with pytest.raises(Exception) as caught:
-        command.make_context("tool", list(words))
-    fault = verdict(caught.value, "s2", list(words)).fault
+        command.make_context("tool", list(arguments))
+    fault = outcome_of(caught.value, "s2", list(arguments)).fault
     assert (fault.code, fault.field) == ("VALIDATION_ERROR", "--it")
     return fault.suggestions
 
 
 def integer(text):
-    """A type of the application's own that is called like one of Click's."""
+    """A type of the application with the name of one of Click's."""
     raise ValueError(text)
 
 
@@ -63,10 +63,10 @@ def refuse(context, param, value):
         ({"type": int, "callback": refuse}, "5", "Give another value for --it; see tool --help"),
     ],
 )
-def test_what_is_wanted(options, given, step):
-    """The step says what would fit, as the type says it; a callback's refusal is not about the type."""
+def test_suggestions_describe_the_type(options, given, step):
+    """The suggestion is derived from the type; for an error of a callback it is not."""
     command = click.Command("tool", params=[click.Option(["--it"], **options)])
-    assert told(command, "--it", *given.split()) == (step,)
+    assert suggestions_of(command, "--it", *given.split()) == (step,)
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,20 @@ def test_what_is_wanted(options, given, step):
         (tuple[int, int], {}, "x y", "Give another value for --it; see tool --help"),
     ],
 )
-def test_what_typer_wants(annotation, options, given, step):
-    """Typer's types are annotations; the step is the same."""
+def test_suggestions_describe_typers_annotation(annotation, options, given, step):
+    """Typer's annotations give the same suggestions."""
     app = typer.Typer(add_completion=False)
 
     @app.command()
     def tool(it: Annotated[annotation, typer.Option(**options)]):
         """Nothing."""
 
-    assert told(typer.main.get_command(app), "--it", *given.split()) == (step,)
+    assert suggestions_of(typer.main.get_command(app), "--it", *given.split()) == (step,)
 
 
 def test_required_and_wrong_together():
     """A missing argument does not hide a wrong value."""
-    _, envelope = answer("click", "many", "--x", "one", "--y", "two")
+    _, envelope = run_json("click", "many", "--x", "one", "--y", "two")
     assert {part["field"] for part in envelope["error"]["errors"]} == {"--x", "--y", "Z"}
 
 
@@ -113,71 +113,71 @@ def test_required_and_wrong_together():
     ],
 )
 def test_clicks_own_exceptions_inside_a_command(kind, code, exit):
-    """Raised after the command began: what their author says, and never a promise that nothing happened."""
-    number, envelope = answer("click", "clicks", kind)
+    """Raised after the command started: the author's message, and no `phase` that promises no effect."""
+    number, envelope = run_json("click", "clicks", kind)
     assert (number, envelope["error"]["code"]) == (exit, code)
     assert "phase" not in envelope["error"]
     if kind in {"exception", "parameter"}:
-        assert "the author's words" in envelope["error"]["message"]
+        assert "the author's message" in envelope["error"]["message"]
     if kind == "parameter":
         assert envelope["error"]["field"] == "--when"
 
 
-def test_leaving_a_command_early_and_well():
+def test_ctx_exit_zero_is_a_success():
     """ctx.exit(0) inside a command is a success."""
-    code, envelope = answer("click", "clicks", "exit0")
+    code, envelope = run_json("click", "clicks", "exit0")
     assert (code, envelope["ok"]) == (0, True)
 
 
-def test_leaving_from_a_parameters_callback():
-    """An exit inside a callback keeps its number; the callback is not called again while mistakes are looked for."""
-    code, envelope = answer("click", "leave", "--how", "leave")
+def test_an_exit_in_a_parameters_callback():
+    """An exit in a callback keeps its exit code; the callback is not called again to find mistakes."""
+    code, envelope = run_json("click", "leave", "--how", "leave")
     assert (code, envelope["error"]["code"]) == (6, "CONFLICT")
-    assert answer("click", "leave", "--how", "stay")[1]["data"] == "stay"
+    assert run_json("click", "leave", "--how", "stay")[1]["data"] == "stay"
 
 
-def test_a_question_nobody_answers():
-    """A prompt in a pipe is told as what is missing, not as an abort."""
-    code, envelope = answer("click", "ask")
+def test_a_prompt_without_input():
+    """A prompt in a pipe is reported as a missing option, not as an abort."""
+    code, envelope = run_json("click", "ask")
     assert (code, envelope["error"]["code"]) == (3, "USAGE_ERROR")
 
 
-def test_a_flag_of_the_applications_own():
-    """--output that a command declares itself stays its own, and still chooses JSON where it says json."""
-    code, envelope = answer("click", "own")
+def test_an_output_flag_of_the_application():
+    """An --output that a command declares itself stays in its arguments, and json still selects JSON."""
+    code, envelope = run_json("click", "own")
     assert (code, envelope["data"]) == (0, {"output": "json"})
-    assert sample("click", "own", "--output", "table").returncode == 0
-    assert sample("click", "own", "--output=xml").returncode == 2
+    assert run_sample("click", "own", "--output", "table").returncode == 0
+    assert run_sample("click", "own", "--output=xml").returncode == 2
 
 
 def test_chained_commands():
-    """Several commands in one line: their results as a list, and the first mistake where all cannot be known."""
-    code, envelope = answer("click", "chain", "one", "--n", "1", "one", "--n", "2")
+    """Several commands in one line return a list; in a chain only the first mistake is reported."""
+    code, envelope = run_json("click", "chain", "one", "--n", "1", "one", "--n", "2")
     assert (code, envelope["data"]) == (0, [1, 2])
-    code, envelope = answer("click", "chain", "one", "--n", "x")
+    code, envelope = run_json("click", "chain", "one", "--n", "x")
     assert (code, envelope["error"]["field"]) == (2, "--n")
 
 
 @BOTH
-def test_help_is_the_answer_of_help(framework):
-    """--help and --version succeed; as JSON the text is the data. The help names our own flags."""
-    code, envelope = answer(framework, "--help")
+def test_help_text_is_the_data(framework):
+    """--help and --version succeed; with JSON output the text is the data. The help lists the common options."""
+    code, envelope = run_json(framework, "--help")
     assert code == 0
     assert "--retries" in envelope["data"]["text"]
-    assert b"show" in sample(framework, "--help").stdout
+    assert b"show" in run_sample(framework, "--help").stdout
     if framework == "click":
-        assert "1.2.3" in answer(framework, "--version")[1]["data"]["text"]
-        assert answer(framework, "show", "--help", "--nope")[0] in {0, 3}
+        assert "1.2.3" in run_json(framework, "--version")[1]["data"]["text"]
+        assert run_json(framework, "show", "--help", "--nope")[0] in {0, 3}
 
 
 @BOTH
 def test_rich_is_not_loaded_by_us(framework, tmp_path):
-    """The success path pulls in neither Rich nor msgspec; a failure does not pull in Rich either."""
-    for words, unwanted in ((["show", "bob"], ("rich", "msgspec")), (["fail", "limited"], ("rich",))):
+    """A success imports neither Rich nor msgspec; a failure does not import Rich."""
+    for arguments, unwanted in ((["show", "bob"], ("rich", "msgspec")), (["fail", "limited"], ("rich",))):
         code = (
             "import sys, runpy, atexit\n"
             f"atexit.register(lambda: print('LOADED', [m for m in {unwanted!r} if m in sys.modules], file=sys.stderr))\n"
-            f"sys.argv = {argv(framework, *words, '--output', 'json')[1:]!r}\n"
+            f"sys.argv = {argv(framework, *arguments, '--output', 'json')[1:]!r}\n"
             "sys.path.insert(0, sys.argv[0].rpartition('/')[0])\n"
             "runpy.run_path(sys.argv[0], run_name='__main__')\n"
         )
@@ -185,21 +185,21 @@ def test_rich_is_not_loaded_by_us(framework, tmp_path):
         assert b"LOADED []" in done.stderr, done.stderr[-300:]
 
 
-def test_completion_is_the_frameworks():
-    """Shell completion goes its own way."""
+def test_completion_stays_with_the_framework():
+    """Shell completion is handled by Click."""
     env = {"_SAMPLE_COMPLETE": "bash_complete", "COMP_WORDS": "sample sho", "COMP_CWORD": "1"}
-    assert b"show" in sample("click", env=env).stdout
+    assert b"show" in run_sample("click", env=env).stdout
 
 
-def test_what_main_takes():
-    """Something that is neither Click's nor Typer's is the author's mistake."""
+def test_main_rejects_other_objects():
+    """An object that is neither Click's nor Typer's raises a TypeError."""
     with pytest.raises(TypeError, match="Click command"):
         main(object())
     assert choices(object()) == []
 
 
 def test_the_newer_exit_table():
-    """profile="v2": the same failure under the newer table's number."""
+    """profile="v2": the same failure has the newer table's exit code."""
     program = (
         "import click\nfrom amends.bindings.click import main\nfrom amends.errors import RateLimitedError\n"
         "@click.command()\ndef app():\n    raise RateLimitedError('slow')\nmain(app, profile='v2', piped='json')\n"
@@ -209,47 +209,47 @@ def test_the_newer_exit_table():
 
 
 @pytest.mark.parametrize(("kind", "exit", "runs"), [("exit", 4, 1), ("usage", 2, 1), ("exception", 1, 2)])
-def test_ways_out_are_not_repeated(kind, exit, runs, tmp_path):
-    """C9: an exit and an answer about arguments end a command under --retries; a failure is repeated."""
-    code, envelope = answer("click", "leaving", tmp_path / "runs", kind, "--retries", "3")
+def test_exits_are_not_retried(kind, exit, runs, tmp_path):
+    """C9: an exit and a usage error end a command under --retries; a failure is retried."""
+    code, envelope = run_json("click", "leaving", tmp_path / "runs", kind, "--retries", "3")
     assert (code, envelope["ok"]) == (exit, False)
     assert len((tmp_path / "runs").read_text().splitlines()) == runs
 
 
-def test_a_command_that_wants_some_argument_and_does_not_say_which():
-    """no_args_is_help: without a word there is nothing to do, which is wrong usage and no success."""
+def test_no_args_is_help():
+    """no_args_is_help: a call without arguments is a usage error, not a success."""
     program = (
         "import click\nfrom amends.bindings.click import main\n"
         "@click.command(no_args_is_help=True)\n@click.option('--n')\ndef app(n):\n    pass\nmain(app, name='app')\n"
     )
-    words = [sys.executable, "-c", program, "--output", "json"]
-    done = subprocess.run(words, capture_output=True, env=ENV, timeout=60)
+    arguments = [sys.executable, "-c", program, "--output", "json"]
+    done = subprocess.run(arguments, capture_output=True, env=ENV, timeout=60)
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["code"], error["field"]) == (3, "USAGE_ERROR", "an argument")
 
 
 @BOTH
 def test_a_mistake_under_retries(framework):
-    """An unknown command is told with its nearest, and is not tried again."""
-    code, envelope = answer(framework, "shwo", "bob", "--retries", "2")
+    """An unknown command is reported with its closest match and is not retried."""
+    code, envelope = run_json(framework, "shwo", "bob", "--retries", "2")
     assert (code, envelope["error"]["fix_required"]) == (3, "Did you mean sample show?")
     assert envelope["meta"]["attempt"] == 1
 
 
-def test_a_type_that_cannot_be_asked_twice():
-    """What breaks in the second look does not hide the first mistake."""
-    code, envelope = answer("click", "moody", "--mood", "x")
-    assert (code, envelope["error"]["field"], envelope["error"]["phase"]) == (2, "--mood", "validation")
+def test_a_type_that_fails_on_the_second_pass():
+    """If a type raises on the second pass, the first mistake is still reported."""
+    code, envelope = run_json("click", "twice", "--value", "x")
+    assert (code, envelope["error"]["field"], envelope["error"]["phase"]) == (2, "--value", "validation")
 
 
 def test_several_letters_in_one_flag():
-    """-xyz: the first unknown letter is told, where it cannot be looked for further."""
-    code, envelope = answer("click", "show", "bob", "-xyz")
+    """-xyz: the first unknown letter is reported if the rest cannot be parsed."""
+    code, envelope = run_json("click", "show", "bob", "-xyz")
     assert (code, envelope["error"]["code"]) == (3, "USAGE_ERROR")
 
 
 def test_the_name_of_a_package(tmp_path):
-    """`python -m shop` is called so in messages; an epilog of the author's stays."""
+    """`python -m shop` is the program's name in messages; an epilog of the author is kept."""
     package = tmp_path / "shop"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -258,9 +258,13 @@ def test_the_name_of_a_package(tmp_path):
         "@click.group(epilog='My own.')\ndef app(): pass\n"
         "@app.command()\ndef list(): pass\nmain(app)\n"
     )
-    words = [sys.executable, "-m", "shop", "lst", "--output", "json"]
-    done = subprocess.run(words, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60)
+    arguments = [sys.executable, "-m", "shop", "lst", "--output", "json"]
+    done = subprocess.run(
+        arguments, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60
+    )
     assert json.loads(done.stdout)["error"]["fix_required"] == "Did you mean python -m shop list?"
-    words = [sys.executable, "-m", "shop", "--help"]
-    done = subprocess.run(words, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60)
+    arguments = [sys.executable, "-m", "shop", "--help"]
+    done = subprocess.run(
+        arguments, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60
+    )
     assert b"My own." in done.stdout

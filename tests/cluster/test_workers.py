@@ -180,7 +180,7 @@ async def test_the_status_command(begin, nats_url, tmp_path):
     os.close(ours)
     assert "2 nodes, 1 running" in shown
     assert "PERMISSION_DENIED" in shown
-    assert "dead, its jobs wait to be taken over: 1" in shown
+    assert "dead, jobs waiting for take-over: 1" in shown
     await raw.close()
 
 

@@ -1,4 +1,4 @@
-"""Completion: made from the parsers; bash is asked what it offers, and so are zsh and fish where they are installed."""
+"""The completion scripts, tested with bash, and with zsh and fish if they are installed."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from amends.commands.completion import places
+from amends.commands.completion import all_candidates
 from amends.commands.console import COMMANDS, parser
 
 AMENDS = [sys.executable, "-m", "amends"]
@@ -15,15 +15,15 @@ SHELLS = ("bash", "zsh", "fish")
 HERE = [shell for shell in SHELLS if shutil.which(shell)]
 
 ASK_BASH = """\
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _amends; printf '%s\\n' "${{COMPREPLY[@]}}"
+COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _amends; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-# What zsh's own completion would be asked to show; the parts that need a terminal are taken apart from it.
+# Replaces the functions of zsh's completion system that need a terminal by functions that print.
 ASK_ZSH = """\
 _describe() {{ local -a shown=("${{(@P)2}}"); print -l -- "${{shown[@]%%:*}}" }}
 _files() {{ print files }}
-_normal() {{ print -r -- "as for: ${{words[*]}}" }}
+_normal() {{ print -r -- "command: ${{words[*]}}" }}
 compset() {{ : }}
-words=({words}); CURRENT=${{#words}}; _amends
+words=({line}); CURRENT=${{#words}}; _amends
 """
 
 
@@ -33,26 +33,26 @@ def script(shell):
     return done.stdout
 
 
-def completed(shell, *words):
-    """What a shell offers for the last word of a line."""
-    quoted = " ".join(f"'{word}'" for word in ("amends", *words))
+def completed(shell, *arguments):
+    """Return what a shell offers for the last argument of a line."""
+    quoted = " ".join(f"'{argument}'" for argument in ("amends", *arguments))
     if shell == "fish":
-        code = f'{script(shell)}\ncomplete -C "{" ".join(("amends", *words))}"'
+        code = f'{script(shell)}\ncomplete -C "{" ".join(("amends", *arguments))}"'
         command = ["fish", "--no-config", "-c", code]
     elif shell == "zsh":
-        code = f"compdef() {{ : }}\n{script(shell)}\n{ASK_ZSH.format(words=quoted)}"
+        code = f"compdef() {{ : }}\n{script(shell)}\n{ASK_ZSH.format(line=quoted)}"
         command = ["zsh", "-f", "-c", code]
     else:
-        command = ["bash", "--norc", "-c", script(shell) + ASK_BASH.format(words=quoted)]
+        command = ["bash", "--norc", "-c", script(shell) + ASK_BASH.format(line=quoted)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    # fish says what each is for, behind a tab.
+    # fish prints the description after a tab.
     return {line.partition("\t")[0] for line in done.stdout.splitlines() if line}
 
 
 @pytest.mark.parametrize("shell", HERE)
 def test_commands_and_flags(shell):
-    """At the start every command; after one, its flags and no others."""
+    """First all commands; after a command its flags and no others."""
     assert completed(shell, "") == set(COMMANDS)
     assert "decode" in completed(shell, "dec")
     flags = completed(shell, "decode", "--")
@@ -62,8 +62,8 @@ def test_commands_and_flags(shell):
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_values_of_a_flag_and_commands_below_commands(shell):
-    """Behind a flag its values, and behind those the flags again; below a command its own commands."""
+def test_values_of_a_flag_and_subcommands(shell):
+    """After a flag its values, then flags again; after a command its subcommands."""
     assert {"mcp", "a2a", "http"} <= completed(shell, "decode", "--via", "")
     assert "--jsonl" in completed(shell, "decode", "--via", "mcp", "--")
     assert completed(shell, "store", "") == {"info", "check", "copy"}
@@ -72,43 +72,44 @@ def test_values_of_a_flag_and_commands_below_commands(shell):
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_files_where_nothing_is_known(shell, tmp_path, monkeypatch):
-    """Where any file or text may stand, no flag is offered for it."""
+def test_files_without_candidates(shell, tmp_path, monkeypatch):
+    """Without candidates file names are completed, not flags."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answer.json").touch()
-    # bash completes files itself when there is nothing else.
+    # bash completes files itself if there are no candidates.
     files = {"bash": set(), "zsh": {"files"}, "fish": {"answer.json"}}[shell]
     assert completed(shell, "decode", "") == files
     assert completed(shell, "runtime", "serve", "--tls-cert", "") == files
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_a_command_behind_two_dashes(shell):
-    """It is completed as if it stood alone."""
+def test_a_command_after_two_dashes(shell):
+    """It is completed like a command of its own."""
     found = completed(shell, "run", "--read-only", "--", "chmo")
-    assert found == ({"as for: chmo"} if shell == "zsh" else {"chmod"})
+    assert found == ({"command: chmo"} if shell == "zsh" else {"chmod"})
     behind = completed(shell, "run", "--", "chmod", "--")
     assert "--read-only" not in behind
 
 
-def test_values_behind_an_equals_sign():
-    """In bash it is a word of its own."""
+def test_values_after_an_equals_sign():
+    """bash passes the equals sign as a separate part."""
     assert completed("bash", "decode", "--via", "=", "mc") == {"mcp"}
     assert "mcp" in completed("bash", "decode", "--via", "=")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_flag_and_value_is_in_it(shell):
-    """Whatever shell it is for, and whether that is here or not."""
+def test_every_candidate_is_in_the_script(shell):
+    """For every shell, installed or not."""
     text = script(shell)
-    for place in places(parser()):
-        assert place.path in text
-        offered = [*place.words, *place.flags, *(each for values in place.values.values() for each in values)]
-        assert all(word.lstrip("-") in text for word in offered)
+    for candidates in all_candidates(parser()):
+        assert candidates.path in text
+        values = (value for each in candidates.values.values() for value in each)
+        offered = [*candidates.arguments, *candidates.flags, *values]
+        assert all(each.lstrip("-") in text for each in offered)
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_the_shell_reads_it(shell):
-    """Without a complaint."""
+def test_the_shell_parses_the_script(shell):
+    """The shell reports no syntax error."""
     done = subprocess.run([shell, "-n"], input=script(shell), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

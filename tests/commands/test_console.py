@@ -1,4 +1,4 @@
-"""The command line's own failures, and the commands around decode."""
+"""The command line's own failures, and the commands besides decode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.terminal import at_a_terminal
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "exit"),
+    ("arguments", "code", "exit"),
     [
         (["decod"], "USAGE_ERROR", 3),
         ([], "USAGE_ERROR", 3),
@@ -28,9 +28,9 @@ from tests.terminal import at_a_terminal
         (["explain", "NOPE_NOPE"], "NOT_FOUND", 4),
     ],
 )
-def test_own_failures_are_envelopes_with_their_exit_code(words, code, exit):
-    """C7: bad value 2, usage 3, not found 4; nothing else on stdout (C1)."""
-    done = amends(*words)
+def test_own_failures_are_envelopes_with_their_exit_code(arguments, code, exit):
+    """C7: bad value 2, usage 3, not found 4; stdout has only the envelope (C1)."""
+    done = amends(*arguments)
     envelope = json.loads(done.stdout)
     Draft202012Validator(schema("envelope")).validate(envelope)
     assert (envelope["error"]["code"], done.returncode) == (code, exit)
@@ -38,14 +38,14 @@ def test_own_failures_are_envelopes_with_their_exit_code(words, code, exit):
     assert done.stderr == b""
 
 
-def test_output_is_found_where_parsing_failed():
-    """--output and AMENDS_OUTPUT count also when the arguments themselves are wrong."""
-    for words, env in (
+def test_output_applies_when_parsing_fails():
+    """--output and AMENDS_OUTPUT also apply if the arguments are wrong."""
+    for arguments, env in (
         (["--output", "problem"], None),
         (["--output=problem"], None),
         ([], {"AMENDS_OUTPUT": "problem"}),
     ):
-        done = amends("decod", *words, env={**os.environ, **(env or {})})
+        done = amends("decod", *arguments, env={**os.environ, **(env or {})})
         problem = json.loads(done.stdout)
         Draft202012Validator(schema("problem")).validate(problem)
         assert problem["code"] == "USAGE_ERROR"
@@ -55,7 +55,7 @@ def test_output_is_found_where_parsing_failed():
 
 
 def test_close_matches_are_suggested():
-    """A slip of the finger is answered with the nearest command and code."""
+    """A misspelt command or code is reported with the closest match."""
     assert "amends decode" in json.loads(amends("decod").stdout)["error"]["suggestions"][0]
     assert "RATE_LIMITED" in json.loads(amends("explain", "RATE_LIMITTED").stdout)["error"]["suggestions"][0]
 
@@ -78,7 +78,7 @@ def test_explain_knows_statuses_and_every_vocabulary():
 @pytest.mark.parametrize("source", NAMES)
 @pytest.mark.parametrize("target", NAMES)
 def test_translate_between_every_pair(source, target):
-    """Every dialect's error can be said in every other, and validates against its schema."""
+    """An error of every dialect can be translated to every other and matches its schema."""
     from amends import Fault
 
     vocabularies = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
@@ -88,8 +88,8 @@ def test_translate_between_every_pair(source, target):
     Draft202012Validator(schema(target)).validate(json.loads(done.stdout))
 
 
-def test_translate_names_what_is_lost():
-    """Losses are on stderr, or in the report; never silently."""
+def test_translate_reports_losses():
+    """Losses are on stderr, or in the report."""
     done = amends("translate", "--from", "adcp", "--to", "arcp", stdin=RATE_LIMITED)
     assert b"retry_after" in done.stderr
     report = json.loads(
@@ -99,8 +99,8 @@ def test_translate_names_what_is_lost():
     assert report["document"]["details"]["translated_from"] == {"vocabulary": "adcp", "code": "RATE_LIMITED"}
 
 
-def test_translate_refuses_what_is_no_error():
-    """What is not of the dialect, or not JSON, is the caller's to correct."""
+def test_translate_rejects_other_input():
+    """Input of another dialect, or input that is not JSON, is a VALIDATION_ERROR."""
     for text in (b"{}", b"nope"):
         done = amends("translate", "--from", "task", "--to", "adcp", stdin=text)
         assert done.returncode == 2
@@ -108,20 +108,20 @@ def test_translate_refuses_what_is_no_error():
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_schemas(name):
+def test_schemas_are_valid(name):
     """Every schema is printed and is itself valid."""
     Draft202012Validator.check_schema(json.loads(amends("schema", name).stdout))
 
 
-def test_try_shows_every_dialect():
-    """The tour: each sample decoded, decided, translated; JSON in a pipe."""
+def test_samples_of_every_dialect():
+    """--samples: each sample decoded, decided and translated; JSON in a pipe."""
     tour = json.loads(amends("try", "--samples").stdout)
     assert [step["report"]["decision"]["action"] for step in tour] == ["retry", "fix", "fix", "fix", "retry"]
     assert all(step["translated"] for step in tour)
 
 
-def test_a_person_sees_the_decision_first_in_colour(tmp_path):
-    """On a terminal: words and colour; control characters of the sender do not reach it."""
+def test_decode_on_a_terminal(tmp_path):
+    """Coloured text that starts with the decision; control characters of the response are removed."""
     hostile = RATE_LIMITED | {"message": "calm\x1b[2J down"}
     response = tmp_path / "response.json"
     response.write_text(json.dumps(hostile))
@@ -132,23 +132,23 @@ def test_a_person_sees_the_decision_first_in_colour(tmp_path):
     assert "\x1b[2J" not in seen
 
 
-def test_a_person_sees_the_fix_of_a_mistake():
-    """On a terminal a mistake is a short text, the fix first, with the same exit code."""
+def test_a_mistake_on_a_terminal():
+    """A short text that starts with the fix, with the same exit code."""
     code, seen = at_a_terminal([*AMENDS, "decod"])
     assert code == 3
     assert "amends decode" in seen.splitlines()[0]
 
 
 def test_version_and_help():
-    """--version and --help succeed and name the commands."""
+    """--version and --help succeed, and the help lists the commands."""
     assert amends("--version").stdout.startswith(b"amends ")
     text = amends("--help").stdout.decode()
     assert all(command in text for command in ("try", "decode", "explain", "translate", "schema"))
     assert len(text.splitlines()) <= 24
 
 
-def test_debug_tells_where_on_stderr_only():
-    """--debug: a traceback on stderr; stdout stays the envelope."""
+def test_debug_prints_the_traceback_to_stderr():
+    """--debug: a traceback on stderr; stdout still has only the envelope."""
     done = amends("explain", "NOPE_NOPE", "--debug")
     assert b"Traceback" in done.stderr
     assert json.loads(done.stdout)["ok"] is False

@@ -1,4 +1,4 @@
-"""`amends decode` as a user runs it: real processes, bytes in, bytes out (mappings M6)."""
+"""`amends decode` as a real process (mappings M6)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ RATE_LIMITED = {"code": "RATE_LIMITED", "message": "Slow down", "retry_after": 5
 TOOL_RESULT = {"isError": True, "content": [], "structuredContent": {"adcp_error": RATE_LIMITED}}
 
 
-def amends(*words, stdin=b"", env=None):
+def amends(*arguments, stdin=b"", env=None):
     data = stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()
-    return subprocess.run([*AMENDS, *words], input=data, capture_output=True, timeout=60, env=env)
+    return subprocess.run([*AMENDS, *arguments], input=data, capture_output=True, timeout=60, env=env)
 
 
-def decoded(*words, stdin):
-    done = amends("decode", *words, stdin=stdin)
+def decoded(*arguments, stdin):
+    done = amends("decode", *arguments, stdin=stdin)
     assert done.returncode == 0, done
     report = json.loads(done.stdout)
     Draft202012Validator(schema("decode")).validate(report)
@@ -61,7 +61,7 @@ def test_a_report_has_exactly_the_members_of_m6():
     ],
 )
 def test_the_decision_depends_on_whether_a_repeat_is_safe(document, safe, unsafe):
-    """M6: decided for an operation whose repeat is safe; --unsafe: not."""
+    """M6: the decision is for an operation that is safe to repeat, with --unsafe for one that is not."""
     for flags, (action, delay) in (((), safe), (("--unsafe",), unsafe)):
         decision = decoded(*flags, stdin=document)["decision"]
         assert (decision["action"], decision["delay"]) == (action, delay)
@@ -75,22 +75,22 @@ def test_no_ceilings_and_no_jitter():
 
 
 def test_success_is_generic():
-    """M6: nothing found, also on success, is generic."""
+    """M6: if nothing is found, also for a success, the action is generic."""
     report = decoded("--via", "mcp", stdin={"content": [{"type": "text", "text": "ok"}]})
     assert (report["found"], report["failed"], report["fatal"]) == (False, False, False)
     assert report["decision"]["action"] == "generic"
 
 
 def test_empty_fields_are_left_out_and_received_values_kept():
-    """M6: an empty details stands in `error` as received and not in `fault`."""
+    """M6: empty details are in `error` as received and not in `fault`."""
     report = decoded("--via", "adcp", stdin=RATE_LIMITED | {"details": {}})
     assert "details" not in report["fault"]
     assert report["error"]["details"] == {}
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"nope", b'{"a": 1}\n}', b"\xff\xfe"])
-def test_malformed_json_is_answered_with_the_envelope(text):
-    """The command line answers malformed JSON with VALIDATION_ERROR, exit 2 and the line number."""
+def test_malformed_json(text):
+    """Malformed JSON is a VALIDATION_ERROR with exit 2 and the line number."""
     done = amends("decode", stdin=text)
     envelope = json.loads(done.stdout)
     Draft202012Validator(schema("envelope")).validate(envelope)
@@ -111,20 +111,20 @@ def test_malformed_json_is_answered_with_the_envelope(text):
     ],
 )
 def test_documents_are_read_tolerantly(text):
-    """M6: a byte-order mark, NaN, Infinity, 1e400 and lone surrogates do not stop it; such numbers count as absent."""
+    """M6: a byte-order mark, NaN, Infinity, 1e400 and lone surrogates are accepted; such numbers count as absent."""
     report = decoded(stdin=text)
     assert report["found"]
     assert report["decision"]["action"] == "retry"
 
 
-def test_a_document_nested_too_deep_is_readable_and_holds_nothing():
+def test_a_document_nested_too_deep():
     """M6: ten thousand levels: exit 0, nothing found."""
     report = decoded(stdin=b'{"a":' * 10_000 + b"1" + b"}" * 10_000)
     assert not report["found"]
 
 
-def test_lines_in_lines_out():
-    """M6: one line out per line in, blank lines skipped, an unreadable one answered on its line, exit 2 at the end."""
+def test_jsonl():
+    """M6: one line out per line in; blank lines are skipped, an unreadable line gives an envelope, and the exit code is 2."""
     good = json.dumps(TOOL_RESULT).encode()
     done = amends("decode", "--jsonl", stdin=b"\n".join([good, b"", b"   ", b"nope", b'{"ok": true}', good]))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -133,8 +133,8 @@ def test_lines_in_lines_out():
     assert answers[1]["error"]["details"]["line"] == 4
 
 
-def test_a_line_over_the_limit_is_unreadable_and_the_next_one_is_not():
-    """M6: a line over 8 MiB is unreadable; memory does not hold it, and the next line is read."""
+def test_a_line_over_the_limit():
+    """M6: a line over 8 MiB is unreadable and not kept in memory; the next line is read."""
     long = b'{"x": "' + b"a" * (8 * 1024 * 1024) + b'"}'
     done = amends("decode", "--jsonl", stdin=long + b"\n" + json.dumps(TOOL_RESULT).encode() + b"\n" + long)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -143,8 +143,8 @@ def test_a_line_over_the_limit_is_unreadable_and_the_next_one_is_not():
     assert [answers[0]["error"]["details"]["line"], answers[2]["error"]["details"]["line"]] == [1, 3]
 
 
-def test_a_slow_producer_is_answered_at_once():
-    """A stream is answered line by line, not when it ends."""
+def test_results_of_a_slow_producer():
+    """Each line gets its result at once, not at the end of the stream."""
     with subprocess.Popen(
         [*AMENDS, "decode", "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -157,7 +157,7 @@ def test_a_slow_producer_is_answered_at_once():
 
 
 def test_lone_surrogates_survive_a_stream():
-    """What cannot be UTF-8 is escaped, not dropped, and does not end the stream."""
+    """Text that is not valid UTF-8 is escaped and does not end the stream."""
     line = b'{"code": "X", "message": "\\ud800"}'
     done = amends("decode", "--jsonl", "--via", "adcp", stdin=line + b"\n" + line)
     assert done.returncode == 0
@@ -168,7 +168,7 @@ def test_lone_surrogates_survive_a_stream():
 
 
 def test_a_file_can_be_named(tmp_path):
-    """FILE instead of stdin; one that cannot be read is the caller's to correct."""
+    """FILE instead of stdin; an unreadable file is a VALIDATION_ERROR."""
     path = tmp_path / "response.json"
     path.write_text(json.dumps(TOOL_RESULT))
     assert json.loads(amends("decode", str(path)).stdout)["found"]
@@ -177,8 +177,8 @@ def test_a_file_can_be_named(tmp_path):
     assert json.loads(missing.stdout)["error"]["field"] == "FILE"
 
 
-def test_a_reader_that_leaves_is_no_crash():
-    """A broken pipe ends the run quietly."""
+def test_a_reader_that_closes_the_pipe():
+    """A broken pipe ends the command with 141 and no traceback."""
     lines = (json.dumps(TOOL_RESULT) + "\n").encode() * 20_000
     done = subprocess.run(
         f"{sys.executable} -m amends decode --jsonl | head -1; exit ${{PIPESTATUS[0]}}",

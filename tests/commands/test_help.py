@@ -1,4 +1,4 @@
-"""Every help fits a small terminal: 24 lines with the next prompt, 80 columns; and says what each thing is for."""
+"""Every help text fits a terminal of 24 lines and 80 columns, and describes every argument."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 
 import pytest
 
-from amends.bindings.argparse import parsers
+from amends.bindings.argparse import all_parsers
 from amends.commands.console import parser
 from tests.commands.test_decode import amends
 
-EVERY = list(parsers(parser()))
+EVERY = list(all_parsers(parser()))
 
 
-def test_the_help_fits_a_screen_of_24_lines_with_the_next_prompt():
-    """As it is printed, not only as it is made."""
+def test_the_help_fits_a_terminal():
+    """The printed help has at most 23 lines, so that the next prompt fits too."""
     env = {**os.environ, "COLUMNS": "80"}
     lines = amends("--help", env=env).stdout.decode().splitlines()
     assert len(lines) <= 23
@@ -23,8 +23,8 @@ def test_the_help_fits_a_screen_of_24_lines_with_the_next_prompt():
 
 
 @pytest.mark.parametrize("command", EVERY, ids=lambda each: each.prog)
-def test_so_does_every_commands(command, monkeypatch):
-    """Commands below commands too."""
+def test_the_help_of_every_command_fits_a_terminal(command, monkeypatch):
+    """Subcommands too."""
     monkeypatch.setenv("COLUMNS", "80")
     lines = command.format_help().splitlines()
     assert len(lines) <= 23
@@ -32,11 +32,11 @@ def test_so_does_every_commands(command, monkeypatch):
 
 
 @pytest.mark.parametrize("command", EVERY, ids=lambda each: each.prog)
-def test_each_command_and_flag_says_what_it_is(command):
-    """The description is a sentence, and nothing is listed without a word on it."""
+def test_every_command_and_argument_is_described(command):
+    """The description is a sentence, and every argument has a help text."""
     assert command.description
     assert command.description[0].isupper()
-    assert command.description.endswith((".", "source"))  # the last word of a line to be typed
+    assert command.description.endswith((".", "source"))  # fish's line ends with a command
     for action in command._actions:
         if not isinstance(action, argparse._SubParsersAction):
             assert action.help

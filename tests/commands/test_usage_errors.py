@@ -1,4 +1,4 @@
-"""What a newcomer does wrong at the prompt: each answer names the mistake and what to do, and none is a traceback."""
+"""Common mistakes on the command line: each error names the mistake and a fix, and none is a traceback."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.commands.test_decode import AMENDS, amends
 from tests.terminal import at_a_terminal
 
 
-def answered(*words, **options):
-    """The error a command answers with in a pipe, and its exit code."""
-    done = amends(*words, **options)
+def run_failing(*arguments, **options):
+    """Run a command in a pipe and return its error and exit code."""
+    done = amends(*arguments, **options)
     assert b"Traceback" not in done.stderr
     return json.loads(done.stdout)["error"], done.returncode
 
 
-WRONG_WORDS = {
+MISTAKES = {
     "a command": (["decde"], 3, "amends has no command decde", "Did you mean amends decode?"),
-    "a command below a command": (
+    "a subcommand": (
         ["store", "stat", "x"],
         3,
         "amends store has no command stat",
@@ -37,12 +37,12 @@ WRONG_WORDS = {
         "Did you mean --output?",
     ),
     "a flag": (["try", "--kep"], 3, "amends try has no flag --kep", "Did you mean --keep?"),
-    "no command below": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy"),
-    "a value": (["decode", "--via", "mpc"], 2, "'mpc' is none of", "Did you mean mcp?"),
+    "no subcommand": (["store"], 3, "ACTION", "Give ACTION, one of info, check, copy"),
+    "a value": (["decode", "--via", "mpc"], 2, "'mpc' is not one of", "Did you mean mcp?"),
     "a number": (["try", "--seed", "x"], 2, "'x' is not a whole number", "Give a whole number for --seed"),
-    "seconds": (["run", "--timeout", "x", "--", "true"], 2, "it is a number of seconds", "--timeout"),
+    "seconds": (["run", "--timeout", "x", "--", "true"], 2, "must be a number of seconds", "--timeout"),
     "a code": (["explain", "RATE_LIMTED"], 4, "no code 'RATE_LIMTED'", "Did you mean RATE_LIMITED?"),
-    "a shell": (["completion", "bsh"], 2, "'bsh' is none of", "Did you mean bash?"),
+    "a shell": (["completion", "bsh"], 2, "'bsh' is not one of", "Did you mean bash?"),
     "no dashes": (["run", "echo", "hi"], 3, "needs a command after --", "amends run -- echo hi"),
     "no dashes, audit": (["audit", "cli", "git"], 3, "needs a command after --", "amends audit cli -- git"),
     "a program": (["run", "--", "no-such-program"], 4, "could not be started", "Install no-such-program"),
@@ -63,26 +63,26 @@ WRONG_WORDS = {
 }
 
 
-@pytest.mark.parametrize(("words", "exit", "message", "step"), WRONG_WORDS.values(), ids=WRONG_WORDS)
-def test_wrong_words(words, exit, message, step):
-    """The message says which word, the first step says what would be right."""
-    error, code = answered(*words)
+@pytest.mark.parametrize(("arguments", "exit", "message", "step"), MISTAKES.values(), ids=MISTAKES)
+def test_wrong_arguments(arguments, exit, message, step):
+    """The message names the wrong argument, and the first suggestion corrects it."""
+    error, code = run_failing(*arguments)
     assert code == exit
     assert message in error["message"]
     assert step in error["suggestions"][0] if step else error["fix_required"]
 
 
-def test_everything_that_is_wrong_is_told_also_where_something_is_missing():
-    """An unknown flag is not hidden by a missing command."""
-    error, code = answered("-v")
+def test_an_unknown_flag_and_a_missing_command():
+    """An unknown flag is reported together with a missing command."""
+    error, code = run_failing("-v")
     assert code == 3
     assert [part["field"] for part in error["errors"]] == ["-v", "COMMAND"]
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    """Why, in words: not there, a directory."""
+    """The message has the reason: the file does not exist, or it is a directory."""
     for name, message in ((tmp_path / "none", "there is no file"), (tmp_path, "is a directory")):
-        error, code = answered("decode", str(name))
+        error, code = run_failing("decode", str(name))
         assert (code, error["field"]) == (2, "FILE")
         assert message in error["message"]
 
@@ -91,43 +91,43 @@ def test_files_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"), [(b"", "empty"), (b" \n", "empty"), (b"\x80\xff\x00", "line 1 is not")]
 )
-def test_input_that_is_none(command, data, message):
-    """Nothing at all, and what is no text."""
-    error, code = answered(*command, stdin=data)
+def test_empty_and_binary_input(command, data, message):
+    """Empty input and input that is not text."""
+    error, code = run_failing(*command, stdin=data)
     assert code == 2
     assert message in error["message"]
 
 
-def test_a_server_that_is_not_there():
-    """A store on NATS: what to start or to correct, in bounded time."""
+def test_a_nats_server_that_does_not_run():
+    """The suggestion is to start one or to correct the address; the command does not hang."""
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # and not listening
-        error, code = answered("store", "info", f"nats://127.0.0.1:{bound.getsockname()[1]}/x")
+        bound.bind(("127.0.0.1", 0))  # it does not listen
+        error, code = run_failing("store", "info", f"nats://127.0.0.1:{bound.getsockname()[1]}/x")
     assert code == 12
     assert "no NATS server answers" in error["message"]
     assert error["suggestions"][0] == "Start one, or correct the address"
 
 
 def test_a_port_that_is_taken(tmp_path):
-    """Whoever serves is told to take a free one."""
+    """The suggestion is a free port."""
     (tmp_path / "agents.py").write_text("async def echo(input, ctx):\n    return input\n")
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for port in (taken.getsockname()[1], 99999):
-            error, code = answered("runtime", "serve", "agents:echo", "--port", str(port), env=env)
+            error, code = run_failing("runtime", "serve", "agents:echo", "--port", str(port), env=env)
             assert (code, error["field"], error["fix_required"]) == (2, "--port", "--port 0")
 
 
-def seen_by_a_person(*words, typed=b"", **env):
-    """What is on a terminal where the command is run, and its exit code."""
+def run_on_terminal(*arguments, typed=b"", **env):
+    """Run a command on a terminal and return what it shows and its exit code."""
     env = {**os.environ, "TERM": "xterm", **env}
-    code, seen = at_a_terminal([*AMENDS, *words], typed, b"Ctrl-D", env=env)
+    code, seen = at_a_terminal([*AMENDS, *arguments], typed, b"Ctrl-D", env=env)
     return seen, code
 
 
-def test_a_person_who_pipes_nothing_is_told_so():
-    """`amends decode` at a prompt waits for input, and says it."""
-    seen, code = seen_by_a_person("decode", typed=b'{"code": "RATE_LIMITED", "retry_after": 5}')
+def test_decode_prompts_on_a_terminal():
+    """`amends decode` without a pipe prompts for input."""
+    seen, code = run_on_terminal("decode", typed=b'{"code": "RATE_LIMITED", "retry_after": 5}')
     assert "Paste a response" in seen
     assert "retry in 5 s" in seen
     assert code == 0
@@ -135,26 +135,26 @@ def test_a_person_who_pipes_nothing_is_told_so():
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_terminals_without_colour(env):
-    """No escape is written where it would be seen as letters."""
-    seen, code = seen_by_a_person("explain", "RATE_LIMTED", **env)
+    """No escape sequences are written to a terminal without colour."""
+    seen, code = run_on_terminal("explain", "RATE_LIMTED", **env)
     assert code == 4
     assert "\x1b" not in seen
     assert "Did you mean RATE_LIMITED?" in seen
 
 
 def test_a_locale_without_our_characters():
-    """Help and results are said all the same: in a pipe as UTF-8, on a terminal with what it can show."""
+    """With an ASCII locale a pipe gets UTF-8, and a terminal gets "?" for missing characters."""
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = amends("--help", env=env)
     assert (done.returncode, "COMMAND …" in done.stdout.decode()) == (0, True)
-    seen, code = seen_by_a_person("--help", PYTHONIOENCODING="ascii")
+    seen, code = run_on_terminal("--help", PYTHONIOENCODING="ascii")
     assert code == 0
     assert "COMMAND ?" in seen
 
 
 @pytest.mark.parametrize("when", ["before it reads", "while it reads"])
-def test_ctrl_c_is_130_and_says_nothing(when):
-    """Also while modules are still being loaded."""
+def test_ctrl_c_exits_with_130(when):
+    """Nothing is printed, also if modules are still being imported."""
     early = "import os, signal; os.kill(os.getpid(), signal.SIGINT)" if when == "before it reads" else ""
     code = (
         "import sys, builtins\n"
@@ -172,7 +172,7 @@ def test_ctrl_c_is_130_and_says_nothing(when):
     )
     if not early:
         assert child.stdin is not None
-        child.stdin.write(b" " * 1_000_000)  # more than a pipe holds: it is written when somebody reads
+        child.stdin.write(b" " * 1_000_000)  # more than a pipe holds, so it returns when the child reads
         child.stdin.flush()
         child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)

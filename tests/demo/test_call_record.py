@@ -1,42 +1,42 @@
-"""The services' memory: what stands in the way, and which calls were a waste."""
+"""The call record of the demo's services: planned failures and wasted calls."""
 
-from amends.demo.call_record import World
-from amends.demo.scenario import Late, Lost, Wrong, tell
-
-
-def test_the_same_seed_tells_the_same_story():
-    assert tell(4) == tell(4)
-    assert any(tell(4) != tell(seed) for seed in range(5, 10))
+from amends.demo.call_record import CallRecord
+from amends.demo.scenario import InvalidChoice, LostResponse, RateLimit, make_scenario
 
 
-def test_coming_back_too_soon_is_waste(monkeypatch):
+def test_the_same_seed_gives_the_same_scenario():
+    assert make_scenario(4) == make_scenario(4)
+    assert any(make_scenario(4) != make_scenario(seed) for seed in range(5, 10))
+
+
+def test_a_call_within_the_rate_limit_is_wasted(monkeypatch):
     now = 100.0
     monkeypatch.setattr("amends.demo.call_record.time.monotonic", lambda: now)
-    world = World(tell(0))
-    first = world.call("prices")
-    assert isinstance(first, Late)
+    record = CallRecord(make_scenario(0))
+    first = record.record_call("prices")
+    assert isinstance(first, RateLimit)
     now += first.seconds / 2
-    assert isinstance(world.call("prices"), Late)
+    assert isinstance(record.record_call("prices"), RateLimit)
     now += first.seconds
-    assert world.call("prices") is None
-    assert (world.tallies["prices"].calls, world.tallies["prices"].wasted) == (3, 1)
+    assert record.record_call("prices") is None
+    assert (record.tallies["prices"].calls, record.tallies["prices"].wasted) == (3, 1)
 
 
-def test_the_same_wrong_wish_again_is_waste_and_another_is_not():
-    world = World(tell(0))
-    hurdle = world.call("table", tell(0).wished)
-    assert isinstance(hurdle, Wrong)
-    assert isinstance(world.call("table", "noon"), Wrong)
-    assert world.tallies["table"].wasted == 0
-    world.call("table", "noon")
-    assert world.tallies["table"].wasted == 1
-    assert isinstance(world.call("table", hurdle.allowed[0]), Late)
+def test_repeating_an_invalid_choice_is_wasted():
+    record = CallRecord(make_scenario(0))
+    failure = record.record_call("table", make_scenario(0).requested_time)
+    assert isinstance(failure, InvalidChoice)
+    assert isinstance(record.record_call("table", "noon"), InvalidChoice)
+    assert record.tallies["table"].wasted == 0
+    record.record_call("table", "noon")
+    assert record.tallies["table"].wasted == 1
+    assert isinstance(record.record_call("table", failure.allowed[0]), RateLimit)
 
 
-def test_an_answer_is_lost_once():
-    world = World(tell(0))
-    assert isinstance(world.call("order"), Lost)
-    assert world.cuts("order")
-    assert not world.cuts("order")
-    assert world.call("order") is None
-    assert not world.cuts("order")
+def test_a_response_is_lost_once():
+    record = CallRecord(make_scenario(0))
+    assert isinstance(record.record_call("order"), LostResponse)
+    assert record.take_lost_response("order")
+    assert not record.take_lost_response("order")
+    assert record.record_call("order") is None
+    assert not record.take_lost_response("order")

@@ -1,4 +1,4 @@
-"""`amends run` as a person and a program see it."""
+"""`amends run` as a program, with text and JSON output."""
 
 import base64
 import json
@@ -10,25 +10,25 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from amends.schemas import schema
-from tests.process.alive import all_gone, written
+from tests.process.alive import all_gone, read_pids
 from tests.terminal import at_a_terminal
 
 AMENDS = [sys.executable, "-m", "amends", "run"]
 LIMITED = '{"ok":false,"error":{"code":"RATE_LIMITED","message":"x","retryable":true,"retry_after_ms":10}}'
 
 
-def amends_run(*words, **options):
-    return subprocess.run([*AMENDS, *words], capture_output=True, timeout=60, **options)
+def amends_run(*arguments, **options):
+    return subprocess.run([*AMENDS, *arguments], capture_output=True, timeout=60, **options)
 
 
 def test_a_success_passes_through():
-    """Text: stdout, stderr and the exit code are the command's own; binary stays what it is."""
+    """Text: stdout, stderr and the exit code are the command's own; binary output is unchanged."""
     done = amends_run("--", "sh", "-c", r"printf '\377\000out'; echo err >&2")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"\xff\x00out", b"err\n")
 
 
-def test_a_failure_leaves_as_it_left():
-    """C12: the exit code of the last run, its output once, and one line about what was decided."""
+def test_a_failure_keeps_its_exit_code():
+    """C12: the exit code and the output of the last run, and one line about the decision."""
     done = amends_run("--", "sh", "-c", f"echo '{LIMITED}'; exit 9")
     assert (done.returncode, done.stdout.decode().strip()) == (9, LIMITED)
     assert done.stderr.count(b"next in") == 2
@@ -39,8 +39,8 @@ def test_a_failure_leaves_as_it_left():
     assert amends_run("--timeout", "0.3", "--", "sleep", "9").returncode == 7
 
 
-def test_one_run_streams_and_ends_with_us(tmp_path):
-    """Where nothing can be repeated, stdout passes through as it comes; SIGTERM ends the command with us."""
+def test_one_run_streams_and_is_terminated(tmp_path):
+    """With --max-attempts 1 stdout passes through at once; SIGTERM terminates the command, too."""
     process = subprocess.Popen(
         [
             *AMENDS,
@@ -58,11 +58,11 @@ def test_one_run_streams_and_ends_with_us(tmp_path):
     process.terminate()
     process.communicate(timeout=30)
     assert process.returncode == 143
-    assert all_gone(written(tmp_path / "up"))
+    assert all_gone(read_pids(tmp_path / "up"))
 
 
-def test_json_says_everything():
-    """C10: the envelope with both streams, every run and the decision; exit codes by S2's table."""
+def test_json_output():
+    """C10: the envelope has both streams, every run and the decision; exit codes by the CLI agent spec's table."""
     done = amends_run("--output", "json", "--", "sh", "-c", f"echo '{LIMITED}'; exit 200")
     envelope = json.loads(done.stdout)
     Draft202012Validator(schema("envelope")).validate(envelope)
@@ -76,17 +76,17 @@ def test_json_says_everything():
 
 
 def test_input_reaches_every_run():
-    """C12: stdin from a pipe is recorded and given again."""
+    """C12: stdin from a pipe is recorded and given to every run."""
     done = amends_run("--read-only", "--", "sh", "-c", "cat; exit 1", input=b"the same")
     assert (done.returncode, done.stdout) == (1, b"the same")
     assert b"after 2 runs" in done.stderr
-    words = " ".join(AMENDS)
-    closed = subprocess.run(["sh", "-c", f"{words} -- cat <&-"], capture_output=True, timeout=60)
+    line = " ".join(AMENDS)
+    closed = subprocess.run(["sh", "-c", f"{line} -- cat <&-"], capture_output=True, timeout=60)
     assert (closed.returncode, closed.stdout) == (0, b"")
 
 
 @pytest.mark.parametrize(
-    ("words", "exit", "code"),
+    ("arguments", "exit", "code"),
     [
         (["true"], 3, "USAGE_ERROR"),
         (["--"], 3, "USAGE_ERROR"),
@@ -96,14 +96,14 @@ def test_input_reaches_every_run():
         (["--", "no-such-command-at-all"], 4, "NOT_FOUND"),
     ],
 )
-def test_mistakes(words, exit, code):
-    """C7: our own mistakes are envelopes of our own."""
-    done = amends_run(*words)
+def test_mistakes(arguments, exit, code):
+    """C7: mistakes in the arguments are reported as envelopes."""
+    done = amends_run(*arguments)
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (exit, code)
 
 
-def test_a_terminal_sees_a_live_line():
-    """A countdown while it waits, gone afterwards."""
+def test_a_countdown_on_a_terminal():
+    """A terminal shows a countdown while recovery waits, and clears it afterwards."""
     slow = LIMITED.replace("10}", "700}")
     command = [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", f"echo '{slow}'; exit 9"]
     code, seen = at_a_terminal(command, stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""The profiles as data: every row is a known code with a source."""
+"""The profiles: every row has a known code and a source."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from amends.profiles import NAMES, profile
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_is_known_and_sourced(name):
-    """C12: codes of the cli vocabulary, numbers a process can have, and an address to check them at."""
+    """C12: codes of the cli vocabulary, exit codes that a process can have, and a URL of the source."""
     found = profile(name)
     assert found.tool == name
     assert found.source.startswith("https://")
@@ -20,7 +20,7 @@ def test_every_row_is_known_and_sourced(name):
 
 
 def test_unknown_profiles():
-    """A name there is none of is answered with those there are."""
+    """The error for an unknown profile lists the known ones."""
     with pytest.raises(LookupError, match="curl"):
         profile("wget")
     assert set(NAMES) < set(PROFILE_NAMES)

@@ -1,4 +1,4 @@
-"""The runner on scripted commands: real processes, exactly the right number of runs, and nothing left behind."""
+"""The runner with scripted commands: real processes, the exact number of runs, and no processes left behind."""
 
 import asyncio
 import json
@@ -14,20 +14,20 @@ import pytest
 
 from amends import FaultError, Policy
 from amends.process import Feed, arun, child, run
-from amends.process.termination import HeldSignals, end_group
+from amends.process.termination import DeferredSignals, terminate_group
 from amends.testing import FakeClock
-from tests.process.alive import alive, all_gone, written
+from tests.process.alive import JumpingClock, alive, all_gone, read_pids
 
-S2 = {"code": "X", "message": "scripted"}
+ERROR = {"code": "X", "message": "scripted"}
 
 
 def envelope(ok=False, meta=None, **error):
-    return json.dumps({"ok": ok, "error": {**S2, **error}, "meta": meta or {}})
+    return json.dumps({"ok": ok, "error": {**ERROR, **error}, "meta": meta or {}})
 
 
 @pytest.fixture
 def script(tmp_path):
-    """Makes a command that counts its runs: script(stdout, exit, shell code before)."""
+    """Create a command that counts its runs: script(stdout, exit, before=shell code)."""
 
     class Script:
         count = tmp_path / "runs"
@@ -48,7 +48,7 @@ def script(tmp_path):
 
 
 def outcome(argv, **options):
-    """(runs by history, fault code or None, decision or None), without waiting."""
+    """Run a command without waiting; return (runs, fault code, decision, waits)."""
     history = []
     with FakeClock() as clock:
         try:
@@ -58,14 +58,14 @@ def outcome(argv, **options):
     return len(history), None, None, clock.waits
 
 
-NOTHING, READ_ONLY, MUTATING = {}, {"read_only": True}, {"mutating": True}
+UNDECLARED, READ_ONLY, MUTATING = {}, {"read_only": True}, {"mutating": True}
 
-# (what, stdout, exit, runs without a word, runs when read-only, runs when mutating)
+# (name, stdout, exit, runs without a declaration, runs if read-only, runs if mutating)
 MATRIX = [
     ("success", "fine", 0, 1, 1, 1),
     ("success with an envelope", '{"ok": true, "data": 1, "meta": {}}', 0, 1, 1, 1),
     ("a list", "[1, 2]", 0, 1, 1, 1),
-    ("exit 0 and no envelope", '{"error": "words"}', 0, 1, 1, 1),
+    ("exit 0 and no envelope", '{"error": "text"}', 0, 1, 1, 1),
     ("retryable true", envelope(retryable=True), 1, 3, 3, 1),
     ("retryable false", envelope(retryable=False), 1, 1, 1, 1),
     ("retryable maybe", envelope(retryable="maybe"), 1, 1, 2, 1),
@@ -73,7 +73,7 @@ MATRIX = [
     ("retryable of another type", envelope(retryable="yes"), 1, 1, 2, 1),
     ("retryable null", envelope(retryable=None), 1, 1, 2, 1),
     ("a rate limit", envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=10), 9, 3, 3, 3),
-    ("a rate limit that says no", envelope(code="RATE_LIMITED", retryable=False), 9, 1, 1, 1),
+    ("a rate limit that is not retryable", envelope(code="RATE_LIMITED", retryable=False), 9, 1, 1, 1),
     ("exit 0 with a failure inside", envelope(retryable=True), 0, 3, 3, 1),
     ("exit 0 with a permanent failure inside", envelope(retryable=False), 0, 1, 1, 1),
     ("ok true with exit 1", '{"ok": true, "data": 1, "meta": {}}', 1, 1, 2, 1),
@@ -86,25 +86,25 @@ MATRIX = [
     ("binary", bytes(range(256)), 1, 1, 2, 1),
     ("the tool tried three times", envelope(retryable=True, meta={"attempt": 3}), 1, 1, 1, 1),
     ("the tool tried twice", envelope(retryable=True, meta={"attempt": 2}), 1, 2, 2, 1),
-    ("the tool wants one repeat", envelope(retryable=True, max_retries=1), 1, 2, 2, 1),
-    ("the tool wants none", envelope(retryable=True, max_retries=0), 1, 1, 1, 1),
-    ("before it ran", envelope(retryable="maybe", phase="validation"), 1, 2, 2, 2),
-    ("words before the envelope", "loading\n" + envelope(retryable=True), 1, 3, 3, 1),
+    ("max_retries is one", envelope(retryable=True, max_retries=1), 1, 2, 2, 1),
+    ("max_retries is zero", envelope(retryable=True, max_retries=0), 1, 1, 1, 1),
+    ("failed in validation", envelope(retryable="maybe", phase="validation"), 1, 2, 2, 2),
+    ("text before the envelope", "loading\n" + envelope(retryable=True), 1, 3, 3, 1),
 ]
 
 
 @pytest.mark.parametrize(
-    ("what", "stdout", "exit", "plain", "read_only", "mutating"),
+    ("name", "stdout", "exit", "undeclared", "read_only", "mutating"),
     MATRIX,
     ids=lambda v: v if isinstance(v, str) and len(v) < 45 else "",
 )
-def test_how_often(script, what, stdout, exit, plain, read_only, mutating):
-    """C12: every way to answer, under every declaration: exactly so many runs."""
+def test_number_of_runs(script, name, stdout, exit, undeclared, read_only, mutating):
+    """C12: the number of runs for every kind of output under every declaration."""
     argv = script(stdout, exit)
-    for options, expected in ((NOTHING, plain), (READ_ONLY, read_only), (MUTATING, mutating)):
+    for options, expected in ((UNDECLARED, undeclared), (READ_ONLY, read_only), (MUTATING, mutating)):
         before = script.runs
-        seen, *_ = outcome(argv, **options)
-        assert (script.runs - before, seen) == (expected, expected), (what, options)
+        runs, *_ = outcome(argv, **options)
+        assert (script.runs - before, runs) == (expected, expected), (name, options)
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,18 @@ def test_how_often(script, what, stdout, exit, plain, read_only, mutating):
     ],
 )
 def test_profiles(script, profile, exit, code, runs):
-    """C12: exit codes count only under a declared profile, and only as far as they say something."""
-    seen, found, *_ = outcome(script("", exit), profile=profile)
-    assert (seen, found) == (runs, code)
+    """C12: exit codes count only under a declared profile, and only if they are specific."""
+    assert outcome(script("", exit), profile=profile)[:2] == (runs, code)
 
 
 def test_an_envelope_beats_a_profile(script):
-    """C12: the order of evidence: the envelope first, then the profile."""
+    """C12: the envelope decides before the profile."""
     _, code, *_ = outcome(script(envelope(code="NOT_FOUND", retryable=False), 28), profile="curl")
     assert code == "NOT_FOUND"
 
 
-def test_waits_are_the_tools_own(script):
-    """C12: retry_after_ms is waited; a rate limit without one waits five seconds; a wait too long is not begun."""
+def test_waits(script):
+    """C12: retry_after_ms is respected; a rate limit without it waits 5 s; a wait beyond the limit is not started."""
     assert outcome(script(envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=7000), 9))[3] == [
         7.0,
         7.0,
@@ -163,15 +162,15 @@ def test_a_signal_beats_an_envelope(script):
 
 
 def test_signals_without_a_name(script):
-    """Real-time signals are told by their number."""
+    """A real-time signal is reported as SIGRTMIN+n."""
     with pytest.raises(FaultError) as caught:
         run(script("", 1, after="kill -36 $$"))
     assert caught.value.fault.details == {"signal": "SIGRTMIN+2"}
     assert caught.value.history[-1].result.signal_number == 36
 
 
-def test_an_end_that_somebody_else_saw(tmp_path):
-    """Where children are waited for elsewhere, nobody knows how a command ended: no success, and no repeat."""
+def test_an_exit_status_that_is_lost(tmp_path):
+    """If other code waits for the child, its exit status is unknown: neither a success nor a retry."""
     program = (
         "import signal\nfrom amends import FaultError\nfrom amends.process import run\n"
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
@@ -183,24 +182,24 @@ def test_an_end_that_somebody_else_saw(tmp_path):
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
-def test_ending_a_group_that_is_gone():
-    """Nothing to end is no failure."""
+def test_terminating_a_group_that_is_gone():
+    """Terminating a group that has ended does not raise."""
     process = subprocess.Popen(["true"], start_new_session=True)
     process.wait()
-    end_group(process.pid, time.sleep)
+    terminate_group(process.pid, time.sleep)
 
 
-def test_signals_wait_while_a_command_is_started():
-    """What arrives before anybody could end the command is delivered afterwards; other threads hold nothing."""
-    came = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+def test_signals_are_deferred_while_a_command_is_started():
+    """A signal during the start is raised afterwards; in other threads nothing is deferred."""
+    received = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
     try:
-        held = HeldSignals()
+        deferred = DeferredSignals()
         signal.raise_signal(signal.SIGTERM)
-        assert came == []
-        held.release()
-        assert came == [signal.SIGTERM]
-        thread = threading.Thread(target=lambda: HeldSignals().release())
+        assert received == []
+        deferred.release()
+        assert received == [signal.SIGTERM]
+        thread = threading.Thread(target=lambda: DeferredSignals().release())
         thread.start()
         thread.join()
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
@@ -208,18 +207,19 @@ def test_signals_wait_while_a_command_is_started():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_hang_is_ended_with_everything_it_started(script, tmp_path):
-    """C12: a time-out ends the whole group, two levels down, also where SIGTERM is ignored."""
+def test_a_timeout_terminates_the_whole_group(script, tmp_path, monkeypatch):
+    """C12: a timeout terminates all processes, two levels deep, also if they ignore SIGTERM."""
     pids = tmp_path / "pids"
+    monkeypatch.setattr(child, "time", JumpingClock(pids, lines=2))
     deaf = tmp_path / "deaf.sh"
     deaf.write_text(f"trap '' TERM\necho $$ >> {pids}\n[ $1 = 0 ] || sh $0 0 &\nwhile :; do sleep 60; done\n")
-    seen, code, action, _ = outcome(script("", 0, before=f"sh {deaf} 1 &", after="sleep 600"), timeout=1.5)
-    assert (seen, code, action) == (1, "TIMEOUT", "verify")
-    assert all_gone(written(pids, 2))
+    runs, code, action, _ = outcome(script("", 0, before=f"sh {deaf} 1 &", after="sleep 600"), timeout=500)
+    assert (runs, code, action) == (1, "TIMEOUT", "verify")
+    assert all_gone(read_pids(pids, 2))
 
 
 def test_a_fork_bomb_of_two_levels(script, tmp_path):
-    """C12: thirty processes in two levels are gone before the command is repeated."""
+    """C12: thirty processes in two levels are gone before the command is retried."""
     pids = tmp_path / "pids"
     pids.touch()
     bomb = tmp_path / "bomb.sh"
@@ -230,42 +230,42 @@ def test_a_fork_bomb_of_two_levels(script, tmp_path):
     all_up = f"[ $(wc -l < {pids}) -ge $((31 * $(wc -l < {script.count}))) ]"
     before = f"sh {bomb} 2 >/dev/null 2>&1 &\nuntil {all_up}; do sleep 0.02; done"
     assert outcome(script(envelope(retryable=True), 1, before=before))[0] == 3
-    assert all_gone(written(pids, 93))
+    assert all_gone(read_pids(pids, 93))
 
 
 def test_output_after_the_exit(script, tmp_path, monkeypatch):
-    """What a command started may write a moment longer; a success is not waited for longer than that."""
+    """Output shortly after the command's exit is read; a success does not wait for it longer than that."""
     with monkeypatch.context() as patch:
-        patch.setattr(child, "AFTERMATH", 30.0)  # a moment on the busiest machine
+        patch.setattr(child, "OUTPUT_GRACE", 30.0)  # enough on a busy machine
         done = run(script("first ", 0, before="(sleep 0.2; echo second) &"))
     assert done.stdout == b"first second\n"
     done = run(script("first", 0, before=f"sleep 600 & echo $! > {tmp_path}/pid"))
     assert (done.stdout, done.exit) == (b"first", 0)
-    # It was not waited for: it is still there.
-    os.kill(*written(tmp_path / "pid"), signal.SIGKILL)
+    # The run did not wait for it, so it still exists.
+    os.kill(*read_pids(tmp_path / "pid"), signal.SIGKILL)
 
 
 def test_output_without_end(tmp_path):
-    """Something left behind that writes for ever holds nothing up, and what is kept stays bounded."""
+    """A process that writes endlessly after the command's exit delays nothing, and the kept output is limited."""
     argv = ["sh", "-c", f"yes & echo $! > {tmp_path}/pid"]
     done = run(argv, max_output=1000)
     assert (done.exit, done.truncated) == (0, True)
-    assert all_gone(written(tmp_path / "pid")), "it writes to nobody"
+    assert all_gone(read_pids(tmp_path / "pid")), "it still writes to a closed pipe"
 
 
-def test_a_success_keeps_what_it_started(script, tmp_path):
-    """A command that ended well may leave something running."""
+def test_a_success_leaves_its_processes_running(script, tmp_path):
+    """A command that succeeded may leave a process running."""
     pids = tmp_path / "pids"
     run(script("", 0, before=f"sh -c 'echo $$ > {pids}; exec sleep 60' >/dev/null 2>&1 &"))
-    (left,) = written(pids)
+    (left,) = read_pids(pids)
     try:
         assert alive(left)
     finally:
         os.kill(left, signal.SIGKILL)
 
 
-def test_huge_output_is_bounded_and_its_end_still_counts(script):
-    """More than the bound: the beginning and the end are kept, and the envelope at the end decides."""
+def test_huge_output(script):
+    """Beyond the limit the beginning and the end are kept, and the envelope at the end decides."""
     before = f"head -c 3000000 /dev/zero | tr '\\0' x; echo; echo '{envelope(retryable=True)}'"
     history = []
     with FakeClock(), pytest.raises(FaultError) as caught:
@@ -278,13 +278,13 @@ def test_huge_output_is_bounded_and_its_end_still_counts(script):
 
 
 def test_output_larger_than_an_envelope_may_be(script):
-    """Beyond the size of a document only the end is looked at."""
+    """If the output is larger than a document may be, only its end is read."""
     before = f"head -c 9000000 /dev/zero | tr '\\0' x; echo; echo '{envelope(retryable=False)}'"
     assert outcome(script("", 0, before=before))[1] == "X"
 
 
-def test_what_it_writes_is_streamed(script):
-    """on_output gets both streams as they come, of every run."""
+def test_on_output(script):
+    """on_output gets both streams of every run as they arrive."""
     pieces = []
     with FakeClock(), pytest.raises(FaultError):
         run(
@@ -295,7 +295,7 @@ def test_what_it_writes_is_streamed(script):
 
 
 def test_input_is_given_to_every_run(script, tmp_path):
-    """Bytes are fed again; they may be more than a pipe holds."""
+    """Every run gets the same bytes, also if they exceed a pipe's capacity."""
     data = b"x" * 300_000
     argv = script(envelope(retryable=True), 1, before=f"wc -c >> {tmp_path / 'sizes'}")
     assert outcome(argv, stdin=data)[0] == 3
@@ -304,7 +304,7 @@ def test_input_is_given_to_every_run(script, tmp_path):
 
 @pytest.mark.parametrize(("limit", "runs"), [(1_000_000, 3), (1000, 1)])
 def test_input_from_a_descriptor_is_recorded(script, tmp_path, limit, runs):
-    """C12: stdin is replayed only when it was kept whole; otherwise nothing is repeated."""
+    """C12: stdin is replayed only if all of it was recorded; otherwise there is no retry."""
     source = tmp_path / "in"
     source.write_bytes(b"y" * 200_000)
     argv = script(envelope(retryable=True), 1, before=f"wc -c >> {tmp_path / 'sizes'}")
@@ -315,7 +315,7 @@ def test_input_from_a_descriptor_is_recorded(script, tmp_path, limit, runs):
 
 
 def test_input_from_a_terminal_that_hung_up():
-    """It ends there."""
+    """The input ends when the terminal is closed."""
     ours, theirs = pty.openpty()
     os.close(theirs)
     done = run(["cat"], stdin=Feed(source=ours))
@@ -324,7 +324,7 @@ def test_input_from_a_terminal_that_hung_up():
 
 
 def test_a_command_that_reads_nothing(script):
-    """Input nobody reads does not hang anything."""
+    """Input that the command does not read does not block the run."""
     assert outcome(script("", 0), stdin=b"z" * 1_000_000)[0] == 1
 
 
@@ -332,13 +332,13 @@ def test_a_command_that_reads_nothing(script):
     ("name", "code"), [("no-such-command-at-all", "NOT_FOUND"), (".", "PERMISSION_DENIED")]
 )
 def test_a_command_that_cannot_be_started(name, code):
-    """It surely did not run, and running it again would not help."""
+    """It certainly did not run, and a retry would not help."""
     assert outcome([name])[:2] == (1, code)
     assert outcome(["/dev/null"])[1] == "PERMISSION_DENIED"
 
 
 def test_environment_and_directory(tmp_path):
-    """The environment and the directory are the caller's to choose."""
+    """The caller chooses the environment and the working directory."""
     done = run(
         ["sh", "-c", "echo $COLOUR; pwd"],
         env={"COLOUR": "green", "PATH": os.environ["PATH"]},
@@ -348,38 +348,38 @@ def test_environment_and_directory(tmp_path):
     done.close()
 
 
-def test_what_makes_no_sense():
-    """Contradictions are the caller's mistake."""
+def test_invalid_arguments():
+    """Contradictory or empty arguments raise."""
     with pytest.raises(ValueError, match="not both"):
         run(["true"], read_only=True, mutating=True)
     with pytest.raises(LookupError, match="s2"):
         run(["true"], profile="nope")
-    with pytest.raises(ValueError, match="no command"):
+    with pytest.raises(ValueError, match="argv is empty"):
         run([])
 
 
 def test_a_deadline_ends_a_run(script):
-    """The time of the whole operation bounds each run."""
+    """The deadline of the operation limits each run."""
     with pytest.raises(FaultError) as caught:
         run(script("", 0, before="sleep 600"), policy=Policy(deadline=0.7, rules={}), read_only=True)
     assert caught.value.fault.code == "TIMEOUT"
 
 
-def test_an_interrupt_ends_the_group(script, tmp_path):
-    """Ctrl-C reaches us alone; what we run is ended before it goes on."""
+def test_an_interrupt_terminates_the_group(script, tmp_path):
+    """Ctrl-C reaches only this process; it terminates the command before the interrupt propagates."""
     program = (
         "import sys\nfrom amends.process import run\n"
         f"run(['sh', '-c', 'echo $$ > {tmp_path}/up; exec sleep 60'])\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    pids = written(tmp_path / "up")
+    pids = read_pids(tmp_path / "up")
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate(timeout=30)[1]
     assert all_gone(pids)
 
 
-async def test_the_same_on_an_event_loop(script):
-    """arun: the same decisions, and several at a time."""
+async def test_arun(script):
+    """arun makes the same decisions, and several commands can run at the same time."""
     argv = script(envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=1), 9)
     with pytest.raises(FaultError) as caught:
         await arun(argv)
@@ -388,10 +388,10 @@ async def test_the_same_on_an_event_loop(script):
     assert [each.stdout for each in done] == [b"%d\n" % n for n in range(5)]
 
 
-async def test_cancelling_ends_the_group(tmp_path):
-    """A cancelled task leaves nothing running."""
+async def test_cancelling_terminates_the_group(tmp_path):
+    """A cancelled task leaves no process running."""
     task = asyncio.create_task(arun(["sh", "-c", f"echo $$ > {tmp_path}/up; exec sleep 60"]))
-    pids = await asyncio.to_thread(written, tmp_path / "up")
+    pids = await asyncio.to_thread(read_pids, tmp_path / "up")
     task.cancel()
     await asyncio.wait([task], timeout=30)
     assert task.cancelled()

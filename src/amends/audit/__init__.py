@@ -1,5 +1,5 @@
 """
-Scoring other people's software by S2's rubric, with evidence.
+Scores command lines by the CLI agent spec's rubric for retry hints, and keeps the evidence.
 
     from amends.audit import observe, score
 

@@ -1,4 +1,4 @@
-"""What was done to a command line and what came back: everything a score stands on."""
+"""The evidence of an audit: the probes that were run, and what each produced."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from amends.dialects.envelope import error_of
 __all__ = ["PERMANENT", "RETRYABLE", "Evidence", "Observation", "Request"]
 
 RETRYABLE = ("429", "503", "drop")
-"""Failures after which the same call may succeed."""
+"""Probes whose failure a retry of the same call may resolve."""
 PERMANENT = ("unknown-command", "unknown-flag", "near-miss", "401", "404", "422")
-"""Failures that stay as long as the call does."""
+"""Probes whose failure a retry of the same call cannot resolve."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request the fixture saw."""
+    """One request that the fixture received."""
 
     method: str
     path: str
     at: float
-    """Seconds since the probe began."""
+    """Seconds since the start of the probe."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,20 +37,20 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     stderr: str
     signal: str | None = None
     timed_out: bool = False
-    """It was ended by the audit."""
+    """The audit terminated it."""
     seconds: float = 0.0
     requests: list[Request] = []
     fixture: bool = False
-    """The loopback server was there to be asked."""
+    """The loopback server was running."""
 
     @property
     def triggered(self) -> bool:
-        """Whether what the probe is about happened at all."""
+        """Whether the failure of the probe occurred: if it needs the fixture, whether a request reached it."""
         return not self.fixture or bool(self.requests)
 
     @property
     def document(self) -> Any:
-        """The one JSON document stdout is; None when it is anything else."""
+        """The JSON document on stdout; None if stdout is not exactly one document."""
         text = self.stdout.strip()
         try:
             value = read_json(text) if text[:1] in {"{", "["} else None
@@ -60,7 +60,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error object of the envelope on stdout, or on stderr where stdout is empty."""
+        """The error object of the envelope on stdout, or on stderr if stdout is empty."""
         for text in (self.stdout, self.stderr if not self.stdout.strip() else ""):
             try:
                 found = error_of(read_json(text.strip())) if text.strip()[:1] == "{" else None
@@ -72,23 +72,23 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The envelope's meta; empty when there is none."""
+        """The envelope's meta; empty if there is none."""
         found = self.document.get("meta") if isinstance(self.document, dict) else None
         return found if isinstance(found, dict) else {}
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything seen of one command line; scoring it needs nothing else, so it can be done again later."""
+    """All observations of one command line. `score` needs nothing else, so stored evidence can be scored again."""
 
     command: list[str]
     observations: list[Observation]
     network: str
-    """How the network was kept away, or that it was not."""
+    """How the network was cut off, or that it was not."""
     retry_after: float
-    """Seconds the fixture's 429 asked for."""
-    json_way: list[str] = []
-    """The words that make it speak JSON; empty when none were found."""
+    """Seconds in the Retry-After header of the fixture's 429."""
+    json_flags: list[str] = []
+    """The arguments that select JSON output; empty if none were found."""
 
-    def seen(self, *probes: str) -> list[Observation]:
-        """The observations of these probes, those that did not happen left out."""
+    def triggered(self, *probes: str) -> list[Observation]:
+        """Return the observations of these probes whose failure occurred."""
         return [one for one in self.observations if one.probe in probes and one.triggered]

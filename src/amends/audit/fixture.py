@@ -1,4 +1,4 @@
-"""A service on loopback that fails on demand, and remembers who asked."""
+"""A service on loopback that fails in a chosen way and records the requests it receives."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ __all__ = ["RETRY_AFTER", "SCENARIOS", "Fixture", "fixture"]
 
 SCENARIOS = ("429", "503", "401", "404", "422", "hang", "drop")
 RETRY_AFTER = 2
-"""Seconds the rate limit asks for: more than an impatient tool waits, less than an audit may take."""
+"""Seconds in the 429's Retry-After: longer than a tool that ignores the header waits, and short enough for an audit."""
 _HEADERS = {"429": {"Retry-After": str(RETRY_AFTER)}, "401": {"WWW-Authenticate": "Bearer"}}
 
 
 class Fixture:
-    """The server's address, what it does now, and what it has seen."""
+    """The server's address, its current scenario, and the requests it received."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.scenario = "404"
-        self.over = threading.Event()
+        self.stopping = threading.Event()
         self._requests: list[Request] = []
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         self._lock = threading.Lock()
 
     def begin(self, scenario: str) -> None:
-        """Fail this way from now on, and forget what was seen."""
+        """Switch to a scenario and clear the recorded requests."""
         with self._lock:
-            self.scenario, self._requests, self._began = scenario, [], time.monotonic()
+            self.scenario, self._requests, self._started = scenario, [], time.monotonic()
 
-    def saw(self, method: str, path: str) -> None:
-        """Remember a request."""
+    def record(self, method: str, path: str) -> None:
+        """Record a request."""
         with self._lock:
-            at = round(time.monotonic() - self._began, 3)
+            at = round(time.monotonic() - self._started, 3)
             self._requests.append(Request(method, path[:200], at))
 
     @property
     def requests(self) -> list[Request]:
-        """Those of the present scenario."""
+        """The requests of the current scenario."""
         with self._lock:
             return list(self._requests)
 
 
 @contextmanager
 def fixture() -> Iterator[Fixture]:
-    """Serve while the block lasts."""
+    """Run the server for the duration of the block."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.fixture = Fixture(server.server_port)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -59,7 +59,7 @@ def fixture() -> Iterator[Fixture]:
     try:
         yield server.fixture
     finally:
-        server.fixture.over.set()
+        server.fixture.stopping.set()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -70,37 +70,37 @@ class _Server(ThreadingHTTPServer):
     fixture: Fixture
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A tool that hangs up is nothing to talk about."""
+        """Ignore errors of a connection: a tool may close it at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     timeout = 30
 
-    def _answer(self) -> None:
-        here = self.server.fixture
-        here.saw(self.command, self.path)
+    def _respond(self) -> None:
+        fixture = self.server.fixture
+        fixture.record(self.command, self.path)
         length = self.headers.get("Content-Length", "")
         if length.isdecimal():
             self.rfile.read(min(int(length), 1_000_000))
-        if here.scenario == "hang":
-            here.over.wait(60)
-        if here.scenario in {"hang", "drop"}:
+        if fixture.scenario == "hang":
+            fixture.stopping.wait(60)
+        if fixture.scenario in {"hang", "drop"}:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        status = int(here.scenario)
+        status = int(fixture.scenario)
         body = b'{"message": "this is the audit\'s fixture", "status": %d}' % status
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        for name, value in _HEADERS.get(here.scenario, {}).items():
+        for name, value in _HEADERS.get(fixture.scenario, {}).items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _answer  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _respond  # noqa: N815
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the requests are remembered, and stderr is the audit's."""
+        """Write no log: the requests are recorded, and stderr belongs to the audit."""

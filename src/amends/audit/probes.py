@@ -1,7 +1,7 @@
 """
-Asking a command line things that cannot harm, and one call of the user's choosing against the fixture.
+Runs harmless probes of a command line, and one call of the user's choice against the fixture.
 
-Without a fixture only the root is asked: for help, for its version, for a command and a flag that there are none of.
+Without a fixture only the root command runs: with --help, --version, an unknown command and an unknown flag.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from amends.process.finished import Finished
 __all__ = ["observe"]
 
 LIMIT = 64 * 1024
-"""Bytes of each stream that are kept as evidence."""
+"""Bytes of each stream to keep as evidence."""
 _UNKNOWN_COMMAND, _UNKNOWN_FLAG, _NEAR_MISS = "amends-no-such-command", "--amends-no-such-flag", "--hlep"
-# Tried in this order, and only where the help text has the flag.
-_JSON_WAYS = (["--output", "json"], ["--json"], ["--format", "json"], ["-o", "json"])
+# Tried in this order, and only if the help text has the flag.
+_JSON_FLAGS = (["--output", "json"], ["--json"], ["--format", "json"], ["-o", "json"])
 
 
 def observe(
@@ -31,66 +31,66 @@ def observe(
     *,
     call: str | None = None,
     env: Mapping[str, str] | None = None,
-    json_way: Sequence[str] | None = None,
+    json_flags: Sequence[str] | None = None,
     timeout: float = 30.0,
     network: str = "not enforced: not asked for",
 ) -> Evidence:
     """
-    Run the probes.
+    Run the probes and return the evidence.
 
     Args:
         command: the root of the command line: `tool`, or `python -m tool`.
-        call: the words of one harmless call that asks a service, `{url}` standing for the fixture's address.
-        env: variables for the command; `{url}` in their values, too.
-        json_way: the words that make it speak JSON; looked for without them.
+        call: the arguments of one harmless call to a service; `{url}` is replaced by the fixture's address.
+        env: variables for the command; `{url}` is replaced in their values too.
+        json_flags: the arguments that select JSON output; default: common flags are tried.
         timeout: seconds for one run.
-        network: how the network was kept away.
+        network: how the network was cut off.
 
     """
-    asker = _Asker(list(command), dict(env or {}), timeout)
-    found = [asker.ask("help", ["--help"]), asker.ask("version", ["--version"])]
-    way = list(json_way) if json_way is not None else _way(asker, found[0])
+    probes = _ProbeRunner(list(command), dict(env or {}), timeout)
+    found = [probes.run("help", ["--help"]), probes.run("version", ["--version"])]
+    flags = list(json_flags) if json_flags is not None else _find_json_flags(probes, found[0])
     found += [
-        asker.ask("unknown-command", [_UNKNOWN_COMMAND, *way]),
-        asker.ask("unknown-flag", [_UNKNOWN_FLAG, *way]),
-        asker.ask("near-miss", [_NEAR_MISS, *way]),
+        probes.run("unknown-command", [_UNKNOWN_COMMAND, *flags]),
+        probes.run("unknown-flag", [_UNKNOWN_FLAG, *flags]),
+        probes.run("near-miss", [_NEAR_MISS, *flags]),
     ]
     if call is not None:
         with fixture() as service:
             for scenario in SCENARIOS:
                 service.begin(scenario)
-                words = shlex.split(call.replace("{url}", service.url))
-                found.append(asker.ask(scenario, [*words, *way], service))
+                arguments = shlex.split(call.replace("{url}", service.url))
+                found.append(probes.run(scenario, [*arguments, *flags], service))
     return Evidence(
         command=list(command),
         observations=found,
         network=network,
         retry_after=RETRY_AFTER,
-        json_way=way,
+        json_flags=flags,
     )
 
 
-def _way(asker: _Asker, help: Observation) -> list[str]:
-    """The words that make it answer a mistake with JSON; none where nothing does."""
-    for way in _JSON_WAYS:
-        if way[0] in help.stdout + help.stderr:
-            seen = asker.ask("unknown-command", [_UNKNOWN_COMMAND, *way])
-            if isinstance(seen.document, dict):
-                return list(way)
+def _find_json_flags(probes: _ProbeRunner, help: Observation) -> list[str]:
+    """Return the flags with which the command reports a mistake as JSON; an empty list if none do."""
+    for flags in _JSON_FLAGS:
+        if flags[0] in help.stdout + help.stderr:
+            observation = probes.run("unknown-command", [_UNKNOWN_COMMAND, *flags])
+            if isinstance(observation.document, dict):
+                return list(flags)
     return []
 
 
-class _Asker:
-    """Runs one probe after the other, each in a home of its own."""
+class _ProbeRunner:
+    """Runs probes one after the other, each with a new empty home directory."""
 
     def __init__(self, command: list[str], env: dict[str, str], timeout: float) -> None:
         self.command, self.env, self.timeout = command, env, timeout
 
-    def ask(self, probe: str, words: list[str], service: Fixture | None = None) -> Observation:
+    def run(self, probe: str, arguments: list[str], service: Fixture | None = None) -> Observation:
         url = "" if service is None else service.url
         variables = {name: value.replace("{url}", url) for name, value in self.env.items()}
-        argv = [*self.command, *words]
-        began = time.monotonic()
+        argv = [*self.command, *arguments]
+        started = time.monotonic()
         with home(variables) as env:
             done = run_once(argv, env=env, cwd=env["HOME"], feed=Feed(b""), timeout=self.timeout, limit=LIMIT)
         return Observation(
@@ -101,7 +101,7 @@ class _Asker:
             timed_out=done.timed_out,
             stdout=_text(done, "stdout", url),
             stderr=_text(done, "stderr", url),
-            seconds=round(time.monotonic() - began, 3),
+            seconds=round(time.monotonic() - started, 3),
             requests=[] if service is None else service.requests,
             fixture=service is not None,
         )

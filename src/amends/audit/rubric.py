@@ -1,8 +1,8 @@
 """
-S2's rubric from 0 to 3, and four scores beside it, read off the evidence. Pure.
+Computes the CLI agent spec's score from 0 to 3 and four additional scores from the evidence. Pure.
 
-Every criterion is met, not met, or not known: what could not be triggered is never guessed. A score is a number only
-where it is certain; otherwise it is the least and the most it can be.
+A criterion is met, not met, or unknown if its failure could not be triggered. The score is a number only if it is
+certain; otherwise the report has its lower and upper bound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from amends.audit.evidence import PERMANENT, RETRYABLE, Evidence, Observation
 
-__all__ = ["Criterion", "Report", "Side", "score"]
+__all__ = ["Criterion", "ExtraScore", "Report", "score"]
 
 
 class Criterion(msgspec.Struct, frozen=True):
@@ -23,12 +23,12 @@ class Criterion(msgspec.Struct, frozen=True):
     level: int
     text: str
     met: bool | None
-    """None: it could not be triggered."""
+    """None: unknown, because the failure could not be triggered."""
     because: str
 
 
-class Side(msgspec.Struct, frozen=True):
-    """A score beside the rubric."""
+class ExtraScore(msgspec.Struct, frozen=True):
+    """A score that is not part of the rubric."""
 
     name: str
     score: int | None
@@ -36,19 +36,19 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit found."""
+    """The result of an audit."""
 
     command: list[str]
     score: int | None
     at_least: int
     at_most: int
     criteria: list[Criterion]
-    sides: list[Side]
+    extra_scores: list[ExtraScore]
     evidence: Evidence
 
 
 def score(evidence: Evidence) -> Report:
-    """Score what was seen."""
+    """Score the evidence."""
     criteria = _criteria(evidence)
     least = _level(criteria, lambda met: met is True)
     most = _level(criteria, lambda met: met is not False)
@@ -58,29 +58,34 @@ def score(evidence: Evidence) -> Report:
         at_least=least,
         at_most=most,
         criteria=criteria,
-        sides=[_purity(evidence), _meaning(evidence), _suggestions(evidence), _amplification(evidence)],
+        extra_scores=[
+            _stdout_purity(evidence),
+            _exit_code_meaning(evidence),
+            _suggestion_quality(evidence),
+            _amplification(evidence),
+        ],
         evidence=evidence,
     )
 
 
 def _level(criteria: Sequence[Criterion], good: Callable[[bool | None], bool]) -> int:
-    """The highest level whose conditions, and those of the levels below, are all good."""
+    """Return the highest level for which its criteria and those of all lower levels are good."""
     bad = [one.level for one in criteria if not good(one.met)]
     return min(bad, default=4) - 1
 
 
 def _failures(evidence: Evidence) -> list[Observation]:
-    """Failures the command answered itself: one that the audit had to end said nothing."""
-    return [one for one in evidence.seen(*PERMANENT, *RETRYABLE, "hang") if not one.timed_out]
+    """Return the failures that the command reported itself, without those where the audit terminated it."""
+    return [one for one in evidence.triggered(*PERMANENT, *RETRYABLE, "hang") if not one.timed_out]
 
 
-def _says(one: Observation) -> bool:
+def _has_retryable(one: Observation) -> bool:
     value = (one.error or {}).get("retryable", "absent")
     return isinstance(value, bool) or value == "maybe"
 
 
-def _names(found: Sequence[Observation]) -> str:
-    return ", ".join(one.probe for one in found) or "none"
+def _probe_names(observations: Sequence[Observation]) -> str:
+    return ", ".join(one.probe for one in observations) or "none"
 
 
 def _shown(value: object) -> str:
@@ -89,99 +94,109 @@ def _shown(value: object) -> str:
 
 def _criteria(evidence: Evidence) -> list[Criterion]:
     failures = _failures(evidence)
-    saying = [one for one in failures if _says(one)]
-    silent = [one for one in failures if not _says(one)]
-    limited = next((one for one in evidence.seen("429") if not one.timed_out), None)
+    with_retryable = [one for one in failures if _has_retryable(one)]
+    without_retryable = [one for one in failures if not _has_retryable(one)]
+    limited = next((one for one in evidence.triggered("429") if not one.timed_out), None)
     error = (limited.error or {}) if limited is not None else {}
-    unknown = None if limited is None else False
+    unless_limited = None if limited is None else False
     wait = error.get("retry_after_ms")
-    waits = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
-    counted = [one for one in failures if not {"attempt", "max_attempts"} <= set(one.meta)]
-    not_seen = _not_seen(evidence)
+    has_wait = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
+    max_retries = error.get("max_retries")
+    without_attempts = [one for one in failures if not {"attempt", "max_attempts"} <= set(one.meta)]
+    no_limit = _no_rate_limit(evidence)
     return [
-        Criterion(1, "some errors include retryable", True if saying else unknown, _names(saying)),
+        Criterion(
+            1,
+            "some errors include retryable",
+            True if with_retryable else unless_limited,
+            _probe_names(with_retryable),
+        ),
         Criterion(
             2,
             "all errors include retryable",
-            False if silent else (True if limited is not None else None),
-            f"without it: {_names(silent)}" if silent or limited is not None else not_seen,
+            False if without_retryable else (True if limited is not None else None),
+            f"without it: {_probe_names(without_retryable)}"
+            if without_retryable or limited is not None
+            else no_limit,
         ),
         Criterion(
             2,
             "a rate limit includes retry_after_ms",
-            None if limited is None else waits,
-            not_seen
+            None if limited is None else has_wait,
+            no_limit
             if limited is None
             else f"{_shown(wait)}; the server asked for {evidence.retry_after:g} s",
         ),
-        _encodes(evidence),
+        _exit_codes_differ(evidence),
         Criterion(
             3,
             "retry_strategy is present",
             None if limited is None else isinstance(error.get("retry_strategy"), str),
-            not_seen if limited is None else _shown(error.get("retry_strategy")),
+            no_limit if limited is None else _shown(error.get("retry_strategy")),
         ),
         Criterion(
             3,
             "max_retries is present",
-            None if limited is None else type(error.get("max_retries")) is int,
-            not_seen if limited is None else _shown(error.get("max_retries")),
+            None if limited is None else isinstance(max_retries, int) and not isinstance(max_retries, bool),
+            no_limit if limited is None else _shown(max_retries),
         ),
         Criterion(
             3,
             "meta has attempt and max_attempts",
-            False if counted else (True if limited is not None else None),
-            f"without them: {_names(counted)}" if counted or limited is not None else not_seen,
+            False if without_attempts else (True if limited is not None else None),
+            f"without them: {_probe_names(without_attempts)}"
+            if without_attempts or limited is not None
+            else no_limit,
         ),
     ]
 
 
-def _not_seen(evidence: Evidence) -> str:
-    if evidence.seen("429"):
-        return "the rate limit was not answered within the time for one run"
+def _no_rate_limit(evidence: Evidence) -> str:
+    if evidence.triggered("429"):
+        return "the command did not report the rate limit before the timeout"
     return "no rate limit could be triggered"
 
 
 def _exits(evidence: Evidence, probes: Sequence[str]) -> dict[str, int | None]:
-    return {one.probe: one.exit for one in evidence.seen(*probes) if not one.timed_out}
+    return {one.probe: one.exit for one in evidence.triggered(*probes) if not one.timed_out}
 
 
-def _encodes(evidence: Evidence) -> Criterion:
-    """Whether retryable and permanent failures can be told apart by the exit code alone."""
-    text = "the exit code tells retryable failures from permanent ones"
-    again, never = _exits(evidence, RETRYABLE), _exits(evidence, PERMANENT)
-    if "429" not in again or not never:
-        return Criterion(2, text, None, _not_seen(evidence))
-    shared = set(again.values()) & set(never.values())
-    apart = not shared and 0 not in {*again.values(), *never.values()}
-    return Criterion(2, text, apart, f"retryable {_listed(again)} · permanent {_listed(never)}")
+def _exit_codes_differ(evidence: Evidence) -> Criterion:
+    """Return the criterion that the exit code alone distinguishes retryable from permanent failures."""
+    text = "the exit code distinguishes retryable from permanent failures"
+    retryable, permanent = _exits(evidence, RETRYABLE), _exits(evidence, PERMANENT)
+    if "429" not in retryable or not permanent:
+        return Criterion(2, text, None, _no_rate_limit(evidence))
+    shared = set(retryable.values()) & set(permanent.values())
+    distinct = not shared and 0 not in {*retryable.values(), *permanent.values()}
+    return Criterion(2, text, distinct, f"retryable {_listed(retryable)} · permanent {_listed(permanent)}")
 
 
 def _listed(exits: dict[str, int | None]) -> str:
     return ", ".join(f"{probe} → {number}" for probe, number in exits.items())
 
 
-# Beside the rubric ----------------------------------------------------------------------------------------------
+# Additional scores ----------------------------------------------------------------------------------------------
 
 
-def _purity(evidence: Evidence) -> Side:
-    """What a failure leaves on stdout."""
+def _stdout_purity(evidence: Evidence) -> ExtraScore:
+    """Score what failures write to stdout: one envelope, nothing or JSON, or text."""
     failures = _failures(evidence)
     envelopes = [one for one in failures if isinstance(one.document, dict) and one.error is not None]
     clean = [one for one in failures if not one.stdout.strip() or one.document is not None]
     because = f"{len(envelopes)} of {len(failures)} failures are one envelope and nothing else"
     if not failures:
-        return Side("stdout purity", None, "nothing failed")
+        return ExtraScore("stdout purity", None, "nothing failed")
     if len(envelopes) == len(failures):
-        return Side("stdout purity", 3, because)
+        return ExtraScore("stdout purity", 3, because)
     if len(clean) == len(failures):
-        return Side("stdout purity", 2, f"{because}; the others leave it empty or JSON")
-    return Side(
+        return ExtraScore("stdout purity", 2, f"{because}; for the others stdout is empty or JSON")
+    return ExtraScore(
         "stdout purity", 1 if clean else 0, f"{because}; text on stdout: {len(failures) - len(clean)}"
     )
 
 
-# What each failure exits with, in either published table; several where a table leaves the choice.
+# The exit codes of each probe's failure in the two published tables; several if a table allows several.
 _TABLES: dict[str, dict[str, set[int]]] = {
     "s2": {
         "unknown-command": {2, 3},
@@ -208,63 +223,65 @@ _TABLES: dict[str, dict[str, set[int]]] = {
 }
 
 
-def _meaning(evidence: Evidence) -> Side:
-    """How much an exit code says."""
+def _exit_code_meaning(evidence: Evidence) -> ExtraScore:
+    """Score how much an exit code distinguishes."""
     exits = _exits(evidence, (*PERMANENT, *RETRYABLE))
     listed = _listed(exits)
     if 0 in exits.values():
-        return Side("exit-code meaning", 0, f"a failure exits 0: {listed}")
+        return ExtraScore("exit-code meaning", 0, f"a failure exits 0: {listed}")
     if "429" not in exits:
-        return Side("exit-code meaning", None, f"{_not_seen(evidence)}: {listed}")
+        return ExtraScore("exit-code meaning", None, f"{_no_rate_limit(evidence)}: {listed}")
     for name, table in _TABLES.items():
         if all(number in table[probe] for probe, number in exits.items()):
-            return Side("exit-code meaning", 3, f"as the table {name} says: {listed}")
-    if _encodes(evidence).met:
-        return Side("exit-code meaning", 2, f"retryable and permanent failures differ: {listed}")
+            return ExtraScore("exit-code meaning", 3, f"as in the table {name}: {listed}")
+    if _exit_codes_differ(evidence).met:
+        return ExtraScore("exit-code meaning", 2, f"retryable and permanent failures differ: {listed}")
     usage = {number for probe, number in exits.items() if probe in {"unknown-command", "unknown-flag"}}
     others = {number for probe, number in exits.items() if probe.isdecimal()}
     if usage and not usage & others:
-        return Side(
-            "exit-code meaning", 1, f"mistakes in usage differ from what a service answered: {listed}"
+        return ExtraScore(
+            "exit-code meaning", 1, f"usage errors differ from failures of the service: {listed}"
         )
-    return Side("exit-code meaning", 0, f"the same for different failures: {listed}")
+    return ExtraScore("exit-code meaning", 0, f"the same for different failures: {listed}")
 
 
-def _suggestions(evidence: Evidence) -> Side:
-    """Whether a mistake is answered with what would have been right: `--hlep` with `--help`."""
+def _suggestion_quality(evidence: Evidence) -> ExtraScore:
+    """Score whether the command suggests the right flag for a misspelt one: `--help` for `--hlep`."""
     name = "suggestion quality"
-    seen = evidence.seen("near-miss")
-    if not seen or seen[0].timed_out:
-        return Side(name, None, "it did not answer a misspelt flag")
-    one = seen[0]
+    observations = evidence.triggered("near-miss")
+    if not observations or observations[0].timed_out:
+        return ExtraScore(name, None, "the run with a misspelt flag did not finish")
+    one = observations[0]
     error = one.error or {}
     steps = [error.get("fix_required"), error.get("suggestion"), *_list(error.get("suggestions"))]
-    said = [step for step in steps if isinstance(step, str) and step]
-    if any("--help" in step for step in said):
-        return Side(name, 3, f"--hlep is answered with {said[0]!r}")
-    if said:
-        return Side(name, 2, f"a step is named, not the right flag: {said[0]!r}")
+    suggested = [step for step in steps if isinstance(step, str) and step]
+    if any("--help" in step for step in suggested):
+        return ExtraScore(name, 3, f"for --hlep it suggests {suggested[0]!r}")
+    if suggested:
+        return ExtraScore(name, 2, f"it suggests a step, but not the right flag: {suggested[0]!r}")
     if "--help" in one.stdout + one.stderr:
-        return Side(name, 1, "--help is named in the text")
-    return Side(name, 0, "nothing is suggested")
+        return ExtraScore(name, 1, "the text mentions --help")
+    return ExtraScore(name, 0, "it suggests nothing")
 
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _amplification(evidence: Evidence) -> Side:
-    """How many requests one rate limit turns into."""
+def _amplification(evidence: Evidence) -> ExtraScore:
+    """Score how many requests the command sends for one call that is rate limited."""
     name = "amplification"
-    seen = evidence.seen("429")
-    if not seen:
-        return Side(name, None, _not_seen(evidence))
-    times = [request.at for request in seen[0].requests]
+    observations = evidence.triggered("429")
+    if not observations:
+        return ExtraScore(name, None, _no_rate_limit(evidence))
+    times = [request.at for request in observations[0].requests]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     because = f"{len(times)} request{'s' if len(times) > 1 else ''} for one call"
     if gaps and min(gaps) >= evidence.retry_after * 0.95:
-        return Side(name, 3, f"{because}, never sooner than asked")
+        return ExtraScore(name, 3, f"{because}, never sooner than the server asked")
     if gaps:
-        because += f"; the shortest pause was {min(gaps):.2f} s, asked for {evidence.retry_after:g} s"
+        because += (
+            f"; the shortest pause was {min(gaps):.2f} s, the server asked for {evidence.retry_after:g} s"
+        )
     bounds = ((1, 3), (3, 2), (5, 1))
-    return Side(name, next((points for most, points in bounds if len(times) <= most), 0), because)
+    return ExtraScore(name, next((points for most, points in bounds if len(times) <= most), 0), because)

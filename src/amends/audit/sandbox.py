@@ -1,4 +1,4 @@
-"""Where probes run: a home that is empty and thrown away, few variables, and no network but loopback."""
+"""The environment of probes: an empty temporary home, few variables, and no network except loopback."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from tempfile import TemporaryDirectory
 
 __all__ = ["ENFORCED", "cut_network", "home"]
 
-ENFORCED = "a network namespace with loopback alone"
-_NOT = "not enforced: {}"
+ENFORCED = "a network namespace with only loopback"
+_NOT_ENFORCED = "not enforced: {}"
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
 def cut_network() -> str:
     """
-    Move this process, and all it will start, into a network namespace of its own. Says what came of it.
+    Move this process and its future children into a new network namespace with only loopback.
 
-    For a program's own process only: there is no way back.
+    This cannot be undone, so call it only in a process that runs the audit and nothing else.
+
+    Returns:
+        ENFORCED, or "not enforced: " and the reason.
+
     """
     try:
         import ctypes
@@ -30,13 +34,13 @@ def cut_network() -> str:
         libc = ctypes.CDLL(None, use_errno=True)
         user, group = os.getuid(), os.getgid()
         if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
-            return _NOT.format(os.strerror(ctypes.get_errno()))
+            return _NOT_ENFORCED.format(os.strerror(ctypes.get_errno()))
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
         _loopback_up()
     except (OSError, AttributeError) as error:
-        return _NOT.format(type(error).__name__)
+        return _NOT_ENFORCED.format(type(error).__name__)
     return ENFORCED
 
 
@@ -44,21 +48,21 @@ def _loopback_up() -> None:
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
-        named = struct.pack("16sh14x", b"lo", 0)
-        (flags,) = struct.unpack("16xh14x", fcntl.ioctl(link, _SIOCGIFFLAGS, named))
+        request = struct.pack("16sh14x", b"lo", 0)
+        (flags,) = struct.unpack("16xh14x", fcntl.ioctl(link, _SIOCGIFFLAGS, request))
         fcntl.ioctl(link, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
 
 
 @contextmanager
 def home(more: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """An environment with an empty home, thrown away afterwards."""
-    with TemporaryDirectory(prefix="amends-audit-", ignore_cleanup_errors=True) as place:
+    """Yield environment variables with an empty temporary home, which is deleted afterwards."""
+    with TemporaryDirectory(prefix="amends-audit-", ignore_cleanup_errors=True) as folder:
         yield {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": place,
-            "TMPDIR": place,
-            "XDG_CONFIG_HOME": f"{place}/.config",
-            "XDG_CACHE_HOME": f"{place}/.cache",
+            "HOME": folder,
+            "TMPDIR": folder,
+            "XDG_CONFIG_HOME": f"{folder}/.config",
+            "XDG_CACHE_HOME": f"{folder}/.cache",
             "LANG": "C.UTF-8",
             "TERM": "dumb",
             "NO_COLOR": "1",

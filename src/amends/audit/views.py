@@ -1,4 +1,4 @@
-"""An audit for a person: a table for the terminal, and one page that needs nothing else."""
+"""An audit report for people: a table for the terminal, and a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from amends.core.text import strip
 
 __all__ = ["html", "lines"]
 
-_MARKS = {True: "yes", False: "no", None: "?"}
+_MET = {True: "yes", False: "no", None: "?"}
 
 
 def headline(report: Report) -> str:
-    """The score in words."""
+    """Return the score as text, for example "2 of 3"."""
     if report.score is not None:
         return f"{report.score} of 3"
     return f"? ({report.at_least} to {report.at_most} of 3)"
 
 
 def lines(report: Report, paint: Callable[..., str]) -> list[str]:
-    """The report as a table of a few lines."""
+    """Return the lines of the report as a table."""
     colour = {3: "green", 2: "green", 1: "yellow", 0: "red"}[report.at_least]
-    found = [f"{paint(headline(report), 'bold', colour)}  {strip(shlex.join(report.command))}", ""]
+    table = [f"{paint(headline(report), 'bold', colour)}  {strip(shlex.join(report.command))}", ""]
     for one in report.criteria:
-        mark = paint(f"{_MARKS[one.met]:>3}", {True: "green", False: "red", None: "yellow"}[one.met])
-        found.append(f"  {one.level}  {mark}  {one.text}  {paint(strip(one.because), 'dim')}")
-    found.append("")
-    for side in report.sides:
-        shown = "?" if side.score is None else str(side.score)
-        found.append(f"     {shown:>3}  {side.name}  {paint(strip(side.because), 'dim')}")
-    found += ["", paint(f"network: {report.evidence.network}", "dim")]
-    return found
+        met = paint(f"{_MET[one.met]:>3}", {True: "green", False: "red", None: "yellow"}[one.met])
+        table.append(f"  {one.level}  {met}  {one.text}  {paint(strip(one.because), 'dim')}")
+    table.append("")
+    for extra in report.extra_scores:
+        shown = "?" if extra.score is None else str(extra.score)
+        table.append(f"     {shown:>3}  {extra.name}  {paint(strip(extra.because), 'dim')}")
+    table += ["", paint(f"network: {report.evidence.network}", "dim")]
+    return table
 
 
 def html(report: Report) -> str:
-    """The report with all its evidence as one page."""
+    """Return the report with all its evidence as one HTML page."""
     name = escape(shlex.join(report.command))
     criteria = "".join(
-        f"<tr class='{_MARKS[one.met] if one.met is not None else 'unknown'}'><td>{one.level}</td>"
-        f"<td>{_MARKS[one.met]}</td><td>{escape(one.text)}</td><td>{escape(one.because)}</td></tr>"
+        f"<tr class='{_MET[one.met] if one.met is not None else 'unknown'}'><td>{one.level}</td>"
+        f"<td>{_MET[one.met]}</td><td>{escape(one.text)}</td><td>{escape(one.because)}</td></tr>"
         for one in report.criteria
     )
-    sides = "".join(
-        f"<tr><td>{'?' if side.score is None else side.score}</td><td>{escape(side.name)}</td>"
-        f"<td>{escape(side.because)}</td></tr>"
-        for side in report.sides
+    extra_scores = "".join(
+        f"<tr><td>{'?' if extra.score is None else extra.score}</td><td>{escape(extra.name)}</td>"
+        f"<td>{escape(extra.because)}</td></tr>"
+        for extra in report.extra_scores
     )
-    seen = "".join(_observation(one) for one in report.evidence.observations)
-    way = escape(" ".join(report.evidence.json_way))
+    observations = "".join(_observation(one) for one in report.evidence.observations)
+    flags = escape(" ".join(report.evidence.json_flags))
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
@@ -59,20 +59,21 @@ def html(report: Report) -> str:
         f"<style>{_STYLE}</style></head><body><h1><code>{name}</code></h1>"
         f"<p class='score'>{escape(headline(report))}</p>"
         "<h2>Retry hints (challenge 19)</h2>"
-        f"<table><tr><th>level</th><th>met</th><th>condition</th><th>seen</th></tr>{criteria}</table>"
-        "<h2>Beside the rubric</h2>"
-        f"<table><tr><th>score</th><th>of</th><th>seen</th></tr>{sides}</table>"
-        f"<p>Network: {escape(report.evidence.network)}. Words that make it speak JSON: {f'<code>{way}</code>' if way else 'none found'}.</p>"
-        f"<h2>Evidence</h2>{seen}</body></html>\n"
+        f"<table><tr><th>level</th><th>met</th><th>condition</th><th>observed</th></tr>{criteria}</table>"
+        "<h2>Additional scores</h2>"
+        f"<table><tr><th>score</th><th>name</th><th>observed</th></tr>{extra_scores}</table>"
+        f"<p>Network: {escape(report.evidence.network)}. "
+        f"Flags for JSON output: {f'<code>{flags}</code>' if flags else 'none found'}.</p>"
+        f"<h2>Evidence</h2>{observations}</body></html>\n"
     )
 
 
 def _observation(one: Observation) -> str:
-    ended = "ended by the audit" if one.timed_out else (one.signal or f"exit {one.exit}")
+    ended = "terminated by the audit" if one.timed_out else (one.signal or f"exit {one.exit}")
     if not one.triggered:
-        ended += ", the fixture was never asked"
+        ended += ", no request reached the fixture"
     elif one.fixture:
-        ended += f", {counted(len(one.requests), 'request')}"
+        ended += f", {count(len(one.requests), 'request')}"
     requests = "".join(
         f"<li>{request.at:.2f} s {escape(request.method)} {escape(request.path)}</li>"
         for request in one.requests
@@ -86,13 +87,13 @@ def _observation(one: Observation) -> str:
     )
 
 
-def counted(number: int, what: str) -> str:
-    """So many of them, in words."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun in the right form, for example "2 requests"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def strip_lines(text: str) -> str:
-    """Text without control characters, its lines kept."""
+    """Remove control characters from each line of a text."""
     return "\n".join(strip(line) for line in text.splitlines())
 
 

@@ -1,1 +1,1 @@
-"""One framework per module, thin, and loaded only by whoever asks for it."""
+"""Bindings: one thin module per framework. Importing this package imports none of them."""

@@ -1,5 +1,5 @@
 """
-argparse: mistakes in arguments all at once, everything else as S2's envelope.
+Binding for argparse: reports all mistakes in the arguments at once, and every failure as the CLI agent spec's envelope.
 
     from amends.bindings.argparse import main
 
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from amends.cli.command_retry import Tries, operation
-from amends.cli.options import USAGE, take
+from amends.cli.command_retry import CommandRetry, operation
+from amends.cli.options import USAGE, parse_common_options
 
 __all__ = ["main", "operation", "parse"]
 
@@ -29,92 +29,100 @@ def main(
     success: str = "envelope",
 ) -> NoReturn:
     """
-    Parse, run `function` with the namespace, answer, and exit.
+    Parse the arguments, run `function` with the namespace, write its result or failure, and exit.
 
     Args:
-        parser: yours, with its subparsers. It is used as it is.
-        function: the command. What it returns is the envelope's `data`. With subparsers, a `function` set by
-            `set_defaults` may carry the declaration for --retries.
-        argv: the arguments; those of the process without one.
-        piped: the output when nobody asked for one and stdout is no terminal: text, or json.
-        profile: the exit table: s2, or v2.
-        success: "own" where the function writes its results to stdout itself, also as JSON.
+        parser: your parser with its subparsers; its error handling is replaced while it parses.
+        function: the command. Its return value is the envelope's `data`. With subparsers, a `function` set by
+            `set_defaults` may have the declaration for --retries.
+        argv: the arguments; default: those of the process.
+        piped: the output if none was chosen and stdout is not a terminal: text or json.
+        profile: the exit table: s2 or v2.
+        success: "own" if the function writes its results to stdout itself, with JSON output too.
 
     """
-    from amends.cli.session import conduct
+    from amends.cli.invocation import run_command
 
-    words = sys.argv[1:] if argv is None else argv
-    asked = take(words, lambda flag: declared(parser, words, flag), piped)
+    arguments = sys.argv[1:] if argv is None else argv
+    options = parse_common_options(arguments, lambda flag: declared_values(parser, arguments, flag), piped)
 
-    def work(tries: Tries) -> Any:
-        args = parse(parser, asked.rest)
-        marked = getattr(args, "function", function)
-        return tries.run(lambda: function(args), marked, parser.prog, _never)
+    def work(retry: CommandRetry) -> Any:
+        args = parse(parser, options.rest)
+        declaring = getattr(args, "function", function)
+        return retry.run(lambda: function(args), declaring, parser.prog, _never)
 
     if parser.epilog is None:
         parser.epilog = USAGE
-    sys.exit(conduct(work, asked, profile=profile, success=success))
+    sys.exit(run_command(work, options, profile=profile, success=success))
 
 
 def _never(exc: BaseException) -> bool:
     return False
 
 
-def declared(parser: argparse.ArgumentParser, words: Sequence[str], flag: str) -> tuple[str, ...] | None:
-    """The values a flag of the application's own accepts on the way these words lead; None where it has none."""
-    for each in path(parser, words):
-        for action in each._actions:  # noqa: SLF001 - argparse has no other way to ask
+def declared_values(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], flag: str
+) -> tuple[str, ...] | None:
+    """
+    Return the values that the application's own flag accepts (empty: any value), or None if it has no such flag.
+
+    Only the parser and the subparsers that `arguments` select are searched.
+    """
+    for each in selected_parsers(parser, arguments):
+        for action in each._actions:  # noqa: SLF001 - argparse has no public list of a parser's actions
             if flag in action.option_strings:
                 return tuple(map(str, action.choices or ()))
     return None
 
 
-def path(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[argparse.ArgumentParser]:
-    """The parsers that the words lead through."""
-    through = [parser]
-    for word in words:
-        for action in through[-1]._actions:  # noqa: SLF001
-            if isinstance(action, argparse._SubParsersAction) and word in action.choices:  # noqa: SLF001
-                through.append(action.choices[word])
+def selected_parsers(
+    parser: argparse.ArgumentParser, arguments: Sequence[str]
+) -> list[argparse.ArgumentParser]:
+    """Return the parser and the subparsers that the arguments select, outermost first."""
+    selected = [parser]
+    for argument in arguments:
+        for action in selected[-1]._actions:  # noqa: SLF001
+            if isinstance(action, argparse._SubParsersAction) and argument in action.choices:  # noqa: SLF001
+                selected.append(action.choices[argument])
                 break
-    return through
+    return selected
 
 
-def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser and all that are below it."""
+def all_parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser and all of its subparsers, at every depth."""
     yield parser
     for action in parser._actions:  # noqa: SLF001
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for below in dict.fromkeys(action.choices.values()):
-                yield from parsers(below)
+            for subparser in dict.fromkeys(action.choices.values()):
+                yield from all_parsers(subparser)
 
 
-class _WrongError(Exception):
+class _ParserError(Exception):
     """The parser found a mistake."""
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """
-    The namespace.
+    Parse the arguments and return the namespace.
 
     Raises:
-        FaultError: with every mistake there is.
+        FaultError: with every mistake in the arguments.
 
     """
 
-    def refuse(message: str) -> NoReturn:
-        raise _WrongError(message)
+    def error(message: str) -> NoReturn:
+        raise _ParserError(message)
 
-    every = list(parsers(parser))
+    every = list(all_parsers(parser))
     for each in every:
-        each.error = refuse  # type: ignore[method-assign]
+        each.error = error  # type: ignore[method-assign]
     try:
         return parser.parse_args(list(argv))
-    except (_WrongError, argparse.ArgumentError) as error:
-        from amends.bindings.argparse_errors import mistakes
-        from amends.cli.arguments import mistaken
+    except (_ParserError, argparse.ArgumentError) as first:
+        from amends.bindings.argparse_errors import find_mistakes
+        from amends.cli.arguments import argument_error
 
-        raise mistaken(mistakes(parser, list(argv), error)) from None
+        raise argument_error(find_mistakes(parser, list(argv), first)) from None
     finally:
         for each in every:
             each.__dict__.pop("error", None)

@@ -1,9 +1,9 @@
 """
-Every mistake in a command line, found by parsing it once more.
+Finds every mistake in a command line by parsing it a second time.
 
-argparse stops at the first. So each argument's type is asked to note what is wrong and go on, what is unknown is
-collected, and what is missing argparse lists itself; where it stops all the same, flags that nobody knows are looked
-for in the words. Only public attributes are changed, and put back.
+argparse stops at the first mistake. For the second pass each argument's type is replaced by one that records an invalid
+value and continues, and unknown arguments are collected; argparse itself lists the missing ones. If argparse stops all
+the same, the arguments are searched for unknown flags. Only public attributes are replaced, and restored afterwards.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from enum import EnumType
 from io import StringIO
 from typing import Any, NoReturn
 
-from amends.bindings.argparse import parsers, path
+from amends.bindings.argparse import all_parsers, selected_parsers
 from amends.cli.arguments import Mistake, bad_value, surplus, unknown
-from amends.cli.type_names import kind_name, words
+from amends.cli.type_names import describe_type, type_name
 
-__all__ = ["mistakes"]
+__all__ = ["find_mistakes"]
 
 
 class _StopError(Exception):
-    """Parsing cannot go on."""
+    """A parser called `error` (with a message) or `exit` (without one)."""
 
-    def __init__(self, where: argparse.ArgumentParser, message: str) -> None:
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
         super().__init__(message)
-        self.where = where
+        self.parser = parser
 
 
-def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception) -> list[Mistake]:
-    """What is wrong with `argv`: at least one mistake, `first` where nothing better was found."""
+def find_mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception) -> list[Mistake]:
+    """Return the mistakes in `argv`: at least one, made from `first` if the second pass found none."""
     found: list[Mistake] = []
     commands: dict[int, str] = {}
-    with _noting(parser, found, commands), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    with _recording(parser, found, commands), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         try:
             _, rest = parser.parse_known_args(argv)
         except _StopError as stop:
-            if str(stop):  # without a word it is --help or --version, which come too late to be answered
-                found += [*_strangers(parser, argv), _stopped(stop.where, str(stop))]
+            if str(stop):  # without a message it is --help or --version, which an earlier mistake overrides
+                found += [*_unknown_flags(parser, argv), _parser_mistake(stop.parser, str(stop))]
         except argparse.ArgumentError as error:
-            found += _refused(parser, error, argv, commands)
-        except Exception:  # noqa: BLE001, S110 - an action that was not written to be asked twice
+            found += _argument_mistakes(parser, error, argv, commands)
+        except Exception:  # noqa: BLE001, S110 - an application's own action may fail when it runs a second time
             pass
         else:
             found += _unrecognised(parser, argv, rest)
@@ -51,11 +51,11 @@ def mistakes(parser: argparse.ArgumentParser, argv: list[str], first: Exception)
 
 
 @contextmanager
-def _noting(
+def _recording(
     parser: argparse.ArgumentParser, found: list[Mistake], commands: dict[int, str]
 ) -> Iterator[None]:
-    """`commands` gets the word that was given for each choice of a command."""
-    every = list(parsers(parser))
+    """Replace types and error handlers; `found` receives the mistakes, `commands` the command given for each choice."""
+    every = list(all_parsers(parser))
     before = [(each, each.exit_on_error) for each in every]
     actions = {id(action): (action, each.prog) for each in every for action in each._actions}  # noqa: SLF001
     kept = [
@@ -64,16 +64,16 @@ def _noting(
         if not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
         and (action.type is None or callable(action.type))
     ]
-    choosing = [action for each in every if (action := _choosing(each)) is not None]
+    command_choices = [action for each in every if (action := _subparsers_action(each)) is not None]
     try:
-        for choice in choosing:
-            choice.type = _recording(choice, commands)
+        for choice in command_choices:
+            choice.type = _recording_type(choice, commands)
         for each in every:
             each.exit_on_error = False
-            each.error = _stopping(each)  # type: ignore[method-assign]
-            each.exit = _stopping(each, silent=True)  # type: ignore[method-assign]
+            each.error = _raise_stop(each)  # type: ignore[method-assign]
+            each.exit = _raise_stop(each, silent=True)  # type: ignore[method-assign]
         for action, kind, choices, program in kept:
-            action.type = _tolerant(action, kind, choices, program, found)
+            action.type = _tolerant_type(action, kind, choices, program, found)
             action.choices = None
         yield
     finally:
@@ -83,18 +83,18 @@ def _noting(
             each.__dict__.pop("error", None)
         for action, kind, choices, _ in kept:
             action.type, action.choices = kind, choices
-        for choice in choosing:
+        for choice in command_choices:
             choice.type = None
 
 
-def _choosing(parser: argparse.ArgumentParser) -> Any:
-    """The argument that chooses among a parser's commands, or None."""
-    subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other way to ask
+def _subparsers_action(parser: argparse.ArgumentParser) -> Any:
+    """Return the action that selects one of a parser's commands, or None."""
+    subparsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
     return next((action for action in parser._actions if isinstance(action, subparsers)), None)  # noqa: SLF001
 
 
-def _recording(choice: argparse.Action, commands: dict[int, str]) -> Callable[[str], str]:
-    """A type for what chooses a command: it is asked for the command's own words too, so the first counts."""
+def _recording_type(choice: argparse.Action, commands: dict[int, str]) -> Callable[[str], str]:
+    """Return a type that records the given command: the first call, because the command's own arguments follow."""
 
     def record(text: str) -> str:
         commands.setdefault(id(choice), text)
@@ -103,21 +103,22 @@ def _recording(choice: argparse.Action, commands: dict[int, str]) -> Callable[[s
     return record
 
 
-def _stopping(parser: argparse.ArgumentParser, *, silent: bool = False) -> Callable[..., NoReturn]:
-    def stop(*words: Any) -> NoReturn:
-        raise _StopError(parser, "" if silent else str(words[0]))
+def _raise_stop(parser: argparse.ArgumentParser, *, silent: bool = False) -> Callable[..., NoReturn]:
+    def stop(*args: Any) -> NoReturn:
+        raise _StopError(parser, "" if silent else str(args[0]))
 
     return stop
 
 
-def _tolerant(
+def _tolerant_type(
     action: argparse.Action, kind: Any, choices: Any, program: str, found: list[Mistake]
 ) -> Callable[[str], Any]:
+    """Return a type that converts like `kind`, but records an invalid value in `found` instead of raising."""
     name = _name(action)
-    listed = [str(choice) for choice in choices] if choices is not None else _members(kind)
-    wanted = words(kind_name(kind))
+    listed = [str(choice) for choice in choices] if choices is not None else _enum_values(kind)
+    wanted = describe_type(type_name(kind))
 
-    def note(message: str, given: str) -> None:
+    def record(message: str, given: str) -> None:
         found.append(
             bad_value(name, f"{name}: {message}", program, choices=listed, given=given, wanted=wanted)
         )
@@ -126,20 +127,20 @@ def _tolerant(
         try:
             value = text if kind is None else kind(text)
         except argparse.ArgumentTypeError as error:
-            note(str(error), text)
+            record(str(error), text)
         except (TypeError, ValueError):
-            note(f"{text!r} is not {wanted or 'a value it takes'}", text)
+            record(f"{text!r} is not {wanted or 'a valid value'}", text)
         else:
             if choices is not None and value not in choices:
-                note(f"{text!r} is none of {', '.join(listed)}", text)
+                record(f"{text!r} is not one of {', '.join(listed)}", text)
             return value
         return None
 
     return convert
 
 
-def _members(kind: Any) -> list[str]:
-    """The values of an enumeration that is used as a type."""
+def _enum_values(kind: Any) -> list[str]:
+    """Return the values of an enumeration that is used as a type; an empty list for any other type."""
     members: Iterable[Any] = kind if isinstance(kind, EnumType) else ()
     return [str(member.value) for member in members]
 
@@ -150,75 +151,74 @@ def _name(action: argparse.Action) -> str:
     return str(action.metavar or action.dest)
 
 
-def _stopped(parser: argparse.ArgumentParser, message: str) -> Mistake:
-    """What argparse says itself: mostly, what is missing."""
+def _parser_mistake(parser: argparse.ArgumentParser, message: str) -> Mistake:
+    """Return the mistake for argparse's own message; usually it lists the missing arguments."""
     _, _, listed = message.partition(": ")
     steps = [f"Give {listed}"] if listed else []
-    choice = _choosing(parser)
-    if choice is not None and listed == _argument(choice):
+    choice = _subparsers_action(parser)
+    if choice is not None and listed == _positional_name(choice):
         steps = [f"Give {listed}, one of {', '.join(choice.choices)}"]
     return Mistake(
         "USAGE_ERROR", listed or None, f"{parser.prog}: {message}", [*steps, f"See {parser.prog} --help"]
     )
 
 
-def _refused(
+def _argument_mistakes(
     parser: argparse.ArgumentParser, error: argparse.ArgumentError, argv: list[str], commands: dict[int, str]
 ) -> list[Mistake]:
-    """A command that there is none of, a flag that wants a value, flags that exclude each other."""
-    where, strangers = path(parser, argv)[-1], _strangers(parser, argv)
-    if error.argument_name is None:  # Python 3.13 raises what is missing instead of calling error()
-        return [*strangers, _stopped(where, error.message)]
-    for each in parsers(parser):
-        choice = _choosing(each)
+    """Return the mistakes for an unknown command, a flag without its value, or flags that exclude each other."""
+    innermost, flags = selected_parsers(parser, argv)[-1], _unknown_flags(parser, argv)
+    if error.argument_name is None:  # Python 3.13 raises an ArgumentError for missing arguments
+        return [*flags, _parser_mistake(innermost, error.message)]
+    for each in all_parsers(parser):
+        choice = _subparsers_action(each)
         given = "" if choice is None else commands.get(id(choice), "")
         if given and given not in choice.choices:
             before = argv[argv.index(given) - 1] if argv.index(given) else ""
-            if any(flag.field == before for flag in strangers):
-                return strangers  # the word after an unknown flag is probably its value
-            return [*strangers, unknown("command", given, choice.choices, each.prog)]
-    what = Mistake("USAGE_ERROR", error.argument_name, f"{where.prog}: {error}", [f"See {where.prog} --help"])
-    return [*strangers, what]
+            if any(flag.field == before for flag in flags):
+                return flags  # the argument after an unknown flag is probably its value
+            return [*flags, unknown("command", given, choice.choices, each.prog)]
+    help_hint = f"See {innermost.prog} --help"
+    return [*flags, Mistake("USAGE_ERROR", error.argument_name, f"{innermost.prog}: {error}", [help_hint])]
 
 
-def _strangers(parser: argparse.ArgumentParser, argv: list[str]) -> list[Mistake]:
-    """The flags that no parser on the way knows, where argparse stopped before it could say so."""
-    through = path(parser, argv)
-    known = _flags(through)
-    words = argv[: argv.index("--")] if "--" in argv else argv
+def _unknown_flags(parser: argparse.ArgumentParser, argv: list[str]) -> list[Mistake]:
+    """Return the flags that none of the selected parsers has, for when argparse stopped before it reported them."""
+    selected = selected_parsers(parser, argv)
+    known = _known_flags(selected)
+    arguments = argv[: argv.index("--")] if "--" in argv else argv
     return [
-        unknown("flag", flag, known, through[-1].prog)
-        for flag in dict.fromkeys(word.partition("=")[0] for word in words if _LONG.match(word))
+        unknown("flag", flag, known, selected[-1].prog)
+        for flag in dict.fromkeys(
+            argument.partition("=")[0] for argument in arguments if _FLAG.match(argument)
+        )
         if not any(each.startswith(flag) for each in known)
     ]
 
 
-_LONG = re.compile(r"--\w|-[A-Za-z]$")
-"""What is surely meant as a flag: a long one, or a single letter; not a number, and not letters that are joined."""
+_FLAG = re.compile(r"--\w|-[A-Za-z]$")
+"""Arguments that are certainly flags: long ones and single letters. Numbers and joined letters may be values."""
 
 
-def _flags(through: list[argparse.ArgumentParser]) -> list[str]:
-    every = (action for each in through for action in each._actions)  # noqa: SLF001
+def _known_flags(selected: list[argparse.ArgumentParser]) -> list[str]:
+    every = (action for each in selected for action in each._actions)  # noqa: SLF001
     return list(dict.fromkeys(flag for action in every for flag in action.option_strings))
 
 
-def _argument(action: argparse.Action) -> str:
-    """What an ArgumentError calls a positional argument."""
+def _positional_name(action: argparse.Action) -> str:
+    """Return the name that an ArgumentError uses for a positional argument."""
     if isinstance(action.metavar, str):
         return action.metavar
     return action.dest if action.dest != argparse.SUPPRESS else "{" + ",".join(action.choices or ()) + "}"
 
 
-def _word(word: str) -> bool:
-    return not word.startswith("-")
-
-
 def _unrecognised(parser: argparse.ArgumentParser, argv: list[str], rest: list[str]) -> Iterator[Mistake]:
-    flags = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "--"]
-    through = path(parser, argv)
-    program = through[-1].prog
+    """Yield the mistakes for the arguments that argparse left over."""
+    flags = [each.partition("=")[0] for each in rest if each.startswith("-") and each != "--"]
+    selected = selected_parsers(parser, argv)
+    program = selected[-1].prog
     for flag in flags:
-        yield unknown("flag", flag, _flags(through), program)
-    words = [word for word in rest if _word(word)]
-    if words and not flags:  # the word after an unknown flag is probably its value
-        yield surplus(words, program)
+        yield unknown("flag", flag, _known_flags(selected), program)
+    positional = [each for each in rest if not each.startswith("-")]
+    if positional and not flags:  # the argument after an unknown flag is probably its value
+        yield surplus(positional, program)

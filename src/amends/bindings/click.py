@@ -1,12 +1,12 @@
 """
-Click and Typer: mistakes in arguments all at once, everything else as S2's envelope.
+Binding for Click and Typer: reports all mistakes in the arguments at once, and failures as the CLI agent spec's envelope.
 
     from amends.bindings.click import main
 
     main(app)       # a click.Command or Group, or a typer.Typer
 
-Neither library is imported here: Typer brings its own copy of Click from 0.26 on, so what they raise is known by its
-names. Shell completion is left to the framework.
+Neither library is imported here. Typer contains its own copy of Click from 0.26 on, so exceptions of both are recognised
+by their class names. Shell completion stays with the framework.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from amends.cli.command_retry import Tries, operation
-from amends.cli.options import USAGE, take
+from amends.cli.command_retry import CommandRetry, operation
+from amends.cli.options import USAGE, parse_common_options
 
 if TYPE_CHECKING:
-    from amends.cli.command_errors import Verdict
+    from amends.cli.command_errors import Outcome
 
 __all__ = ["main", "operation"]
 
@@ -35,40 +35,40 @@ def main(
     success: str = "envelope",
 ) -> NoReturn:
     """
-    Parse, run the command, answer, and exit.
+    Parse the arguments, run the command, write its result or failure, and exit.
 
     Args:
         app: a Click command or group, or a Typer application.
-        argv: the arguments; those of the process without one.
-        name: the program's name in messages; that of the process without one.
-        piped: the output when nobody asked for one and stdout is no terminal: text, or json.
-        profile: the exit table: s2, or v2.
-        success: "own" where commands write their results to stdout themselves, also as JSON.
+        argv: the arguments; default: those of the process.
+        name: the program's name in messages; default: that of the process.
+        piped: the output if none was chosen and stdout is not a terminal: text or json.
+        profile: the exit table: s2 or v2.
+        success: "own" if commands write their results to stdout themselves, with JSON output too.
 
     """
     command = _command(app)
     program = name or _program(command)
     if f"_{program.replace('-', '_').replace('.', '_').upper()}_COMPLETE" in os.environ:
         command.main(prog_name=program)
-    from amends.cli.session import conduct
+    from amends.cli.invocation import run_command
 
-    words = sys.argv[1:] if argv is None else argv
-    asked = take(words, lambda flag: declared(command, words, flag), piped)
+    arguments = sys.argv[1:] if argv is None else argv
+    options = parse_common_options(arguments, lambda flag: declared_values(command, arguments, flag), piped)
     if getattr(command, "epilog", USAGE) is None:
         command.epilog = USAGE
 
-    def work(tries: Tries) -> Any:
-        if tries.allowed > 1:
-            _armed(command, tries, program)
-        with command.make_context(program, list(asked.rest)) as context:
+    def work(retry: CommandRetry) -> Any:
+        if retry.max_attempts > 1:
+            _add_retry(command, retry, program)
+        with command.make_context(program, list(options.rest)) as context:
             return command.invoke(context)
 
-    def reading(exc: BaseException, profile: str) -> Verdict | None:
-        from amends.bindings.click_exceptions import verdict
+    def click_outcome(exc: BaseException, profile: str) -> Outcome | None:
+        from amends.bindings.click_exceptions import outcome_of
 
-        return verdict(exc, profile, asked.rest)
+        return outcome_of(exc, profile, options.rest)
 
-    sys.exit(conduct(work, asked, reading=reading, profile=profile, success=success))
+    sys.exit(run_command(work, options, framework_outcome=click_outcome, profile=profile, success=success))
 
 
 def _command(app: Any) -> Any:
@@ -82,7 +82,7 @@ def _command(app: Any) -> Any:
 
 
 def _program(command: Any) -> str:
-    """What the user typed: a script's name, or `python -m package`."""
+    """Return the program as the user typed it: a script's name, or `python -m package`."""
     path = sys.argv[0] if sys.argv else ""
     package = getattr(sys.modules.get("__main__"), "__package__", None)
     if not package or (os.name == "nt" and not os.path.exists(path)):  # noqa: PTH110 - pathlib would cost its import
@@ -91,9 +91,13 @@ def _program(command: Any) -> str:
     return f"python -m {package if module == '__main__' else f'{package}.{module}'.lstrip('.')}"
 
 
-def declared(command: Any, words: Sequence[str], flag: str) -> Collection[str] | None:
-    """The values the application's own flag accepts on the way these words lead; None where it has no such flag."""
-    for each in _path(command, words):
+def declared_values(command: Any, arguments: Sequence[str], flag: str) -> Collection[str] | None:
+    """
+    Return the values that the application's own flag accepts (empty: any value), or None if it has no such flag.
+
+    Only the command and the subcommands that `arguments` select are searched.
+    """
+    for each in _selected_commands(command, arguments):
         for param in getattr(each, "params", ()):
             if flag in (*getattr(param, "opts", ()), *getattr(param, "secondary_opts", ())):
                 return choices(param)
@@ -101,39 +105,39 @@ def declared(command: Any, words: Sequence[str], flag: str) -> Collection[str] |
 
 
 def choices(param: Any) -> list[str]:
-    """The values a parameter chooses from; none where it takes anything. Typer keeps them elsewhere since 0.28."""
+    """Return the values a parameter accepts, or an empty list for any value. Typer 0.28 moved them to `type_descriptor`."""
     kind = getattr(param, "type", None) or getattr(param, "type_descriptor", None)
     return [str(getattr(choice, "value", choice)) for choice in getattr(kind, "choices", None) or ()]
 
 
-def _path(command: Any, words: Sequence[str]) -> Iterator[Any]:
-    """The commands that the words lead through; groups that load theirs later are not asked to."""
+def _selected_commands(command: Any, arguments: Sequence[str]) -> Iterator[Any]:
+    """Yield the command and the subcommands that the arguments select. Lazily loaded subcommands are not loaded."""
     yield command
-    for word in words:
-        below = (getattr(command, "commands", None) or {}).get(word)
-        if below is not None:
-            yield below
-            command = below
+    for argument in arguments:
+        subcommand = (getattr(command, "commands", None) or {}).get(argument)
+        if subcommand is not None:
+            yield subcommand
+            command = subcommand
 
 
-def _armed(command: Any, tries: Tries, program: str) -> None:
-    """Have the command that is reached in the end run under `tries`; groups and parsing happen once."""
+def _add_retry(command: Any, retry: CommandRetry, program: str) -> None:
+    """Run the innermost selected command under `retry`; groups and parsing run once."""
     if hasattr(command, "resolve_command"):
         resolve: Callable[..., Any] = command.resolve_command
 
-        def resolved(context: Any, args: list[str]) -> Any:
+        def resolve_with_retry(context: Any, args: list[str]) -> Any:
             name, found, rest = resolve(context, args)
             if found is not None:
-                _armed(found, tries, f"{program} {name}")
+                _add_retry(found, retry, f"{program} {name}")
             return name, found, rest
 
-        command.resolve_command = resolved
+        command.resolve_command = resolve_with_retry
         return
     invoke: Callable[..., Any] = command.invoke
 
-    def invoked(context: Any) -> Any:
-        from amends.bindings.click_exceptions import is_clicks_own
+    def invoke_with_retry(context: Any) -> Any:
+        from amends.bindings.click_exceptions import is_exit
 
-        return tries.run(lambda: invoke(context), command.callback, program, is_clicks_own)
+        return retry.run(lambda: invoke(context), command.callback, program, is_exit)
 
-    command.invoke = invoked
+    command.invoke = invoke_with_retry

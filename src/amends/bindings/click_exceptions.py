@@ -1,8 +1,8 @@
 """
-What Click and Typer raise, read by names: they are two libraries with the same words.
+Maps the exceptions of Click and Typer to outcomes, by class name: the two libraries use the same names.
 
-Only what is raised before the command's function ran is a mistake in its arguments; that is read off the traceback,
-where the framework's `Context.invoke` stands above every function it calls. A group's own function is set-up.
+A usage error is a mistake in the arguments only if it was raised before the command's function ran. The traceback shows
+that: it contains a frame of the framework's `Context.invoke` above every function that the framework calls.
 """
 
 from __future__ import annotations
@@ -12,85 +12,90 @@ from typing import Any
 
 from amends.cli import command_errors
 from amends.cli.arguments import Mistake, bad_value, missing
-from amends.cli.command_errors import Verdict
+from amends.cli.command_errors import Outcome
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
 
-__all__ = ["is_clicks_own", "verdict"]
+__all__ = ["class_names", "is_exit", "mistake_of", "outcome_of"]
 
-_WAYS_OUT = frozenset({"Exit", "Abort", "UsageError"})
+_EXITS = frozenset({"Exit", "Abort", "UsageError"})
 
 
-def _names(exc: BaseException) -> frozenset[str]:
+def class_names(exc: BaseException) -> frozenset[str]:
+    """Return the names of the classes of Click or Typer that an exception is an instance of."""
     return frozenset(
         cls.__name__ for cls in type(exc).__mro__ if cls.__module__.split(".")[0] in {"click", "typer"}
     )
 
 
-def is_clicks_own(exc: BaseException) -> bool:
-    """Whether an exception is a way to leave, or an answer about arguments, and no failure worth repeating."""
-    return bool(_names(exc) & _WAYS_OUT)
+def is_exit(exc: BaseException) -> bool:
+    """Return whether an exception leaves the command on purpose or reports wrong usage; a retry would not help."""
+    return bool(class_names(exc) & _EXITS)
 
 
-def verdict(exc: BaseException, profile: str, argv: list[str]) -> Verdict | None:
-    """What one of their exceptions means; None for all others."""
-    names = _names(exc)
+def outcome_of(exc: BaseException, profile: str, argv: list[str]) -> Outcome | None:
+    """Return the outcome of an exception of Click or Typer; None for any other exception."""
+    names = class_names(exc)
     if "Exit" in names:
-        return command_errors.left(getattr(exc, "exit_code", 1), profile)
+        return command_errors.from_exit_code(getattr(exc, "exit_code", 1), profile)
     if "Abort" in names:
         return _aborted(exc, profile)
     if "ClickException" not in names:
         return None
     if "UsageError" in names:
-        fault = _inside(exc) if ran(exc.__traceback__) else _before(exc, argv)
+        fault = _fault_of_command(exc) if command_ran(exc.__traceback__) else _fault_of_arguments(exc, argv)
     else:
         code = "VALIDATION_ERROR" if "FileError" in names else "INTERNAL_ERROR"
-        fault = Fault(code=code, message=_words(exc), vocabulary="cli")
-    fault = command_errors.told(fault)
-    return Verdict(fault, exit_code(fault, profile))
+        fault = Fault(code=code, message=_message(exc), vocabulary="cli")
+    fault = command_errors.as_cli_fault(fault)
+    return Outcome(fault, exit_code(fault, profile))
 
 
-def ran(trace: TracebackType | None) -> bool:
-    """Whether the exception came out of a function that the framework called, and not out of its parsing."""
+def command_ran(trace: TracebackType | None) -> bool:
+    """Return whether the exception was raised in a function that the framework called, and not while parsing."""
     while trace is not None:
-        code, home = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
-        if code.co_qualname == "Context.invoke" and home.split(".")[0] in {"click", "typer"}:
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
+        if code.co_qualname == "Context.invoke" and module.split(".")[0] in {"click", "typer"}:
             return True
         trace = trace.tb_next
     return False
 
 
-def _words(exc: Any) -> str:
+def _message(exc: Any) -> str:
     return str(exc.format_message())
 
 
-def _aborted(exc: BaseException, profile: str) -> Verdict:
-    """A question was answered with an interrupt or a no — or, in a pipe, there was nobody to answer it."""
+def _aborted(exc: BaseException, profile: str) -> Outcome:
+    """Return the outcome of a prompt that was interrupted or answered with no, or that had no input to read (EOFError)."""
     if not isinstance(exc.__context__, EOFError):
         return command_errors.interrupted(command_errors.INTERRUPTED)
     fault = Fault(
         code="USAGE_ERROR",
-        message="The command asked a question and nobody was there to answer",
+        message="The command prompted for input, and stdin has none",
         vocabulary="cli",
         suggestions=("Give the answer as an option; see --help",),
     )
-    return Verdict(fault, exit_code(fault, profile))
+    return Outcome(fault, exit_code(fault, profile))
 
 
-def _inside(exc: Any) -> Fault:
-    """A usage error the function raised: its author's word — or that of another command it called, which is a bug."""
+def _fault_of_command(exc: Any) -> Fault:
+    """
+    Return the fault of a usage error that the command's function raised.
+
+    If another command that the function invoked raised it, that is a bug in the function: INTERNAL_ERROR.
+    """
     context = getattr(exc, "ctx", None)
-    if context is not None and context.find_root() is not _outermost(exc):
+    if context is not None and context.find_root() is not _root_context(exc):
         from amends.core.vocabulary import row_for
 
         return Fault(
             code="INTERNAL_ERROR", message=row_for("cli", "INTERNAL_ERROR").message, vocabulary="cli"
         )
-    return Fault(code="VALIDATION_ERROR", message=_words(exc), vocabulary="cli", field=_field(exc))
+    return Fault(code="VALIDATION_ERROR", message=_message(exc), vocabulary="cli", field=_field(exc))
 
 
-def _outermost(exc: BaseException) -> Any:
-    """The context the whole command line runs in."""
+def _root_context(exc: BaseException) -> Any:
+    """Return the root context of the whole command line, from the outermost `Context.invoke` frame."""
     trace = exc.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_qualname == "Context.invoke":
@@ -114,24 +119,24 @@ def _field(exc: Any) -> str | None:
     return name or (hint if isinstance(hint, str) else None)
 
 
-def _before(exc: Any, argv: list[str]) -> Fault:
-    """A mistake in the arguments, with all the others that can be found."""
-    from amends.bindings.click_errors import mistakes
-    from amends.cli.arguments import mistaken
+def _fault_of_arguments(exc: Any, argv: list[str]) -> Fault:
+    """Return the fault of a mistake in the arguments, together with all other mistakes that can be found."""
+    from amends.bindings.click_errors import find_mistakes
+    from amends.cli.arguments import argument_error
 
     context = getattr(exc, "ctx", None)
-    found = mistakes(context, argv) if context is not None else []
-    return mistaken(found or [first(exc)]).fault
+    found = find_mistakes(context, argv) if context is not None else []
+    return argument_error(found or [mistake_of(exc)]).fault
 
 
-def first(exc: Any) -> Mistake:
-    """The one mistake an exception names."""
-    names, field, context = _names(exc), _field(exc), getattr(exc, "ctx", None)
+def mistake_of(exc: Any) -> Mistake:
+    """Return the one mistake that an exception reports."""
+    names, field, context = class_names(exc), _field(exc), getattr(exc, "ctx", None)
     program = context.command_path if context is not None else "the command"
     if "NoArgsIsHelpError" in names:
-        return missing("an argument", program)  # nobody says which one
+        return missing("an argument", program)  # the exception does not name the argument
     if "MissingParameter" in names:
-        return missing(field or "an argument", program, _words(exc))
+        return missing(field or "an argument", program, _message(exc))
     if "BadParameter" in names:
-        return bad_value(field, _words(exc), program)
-    return Mistake("USAGE_ERROR", field, _words(exc), [f"See {program} --help"])
+        return bad_value(field, _message(exc), program)
+    return Mistake("USAGE_ERROR", field, _message(exc), [f"See {program} --help"])

@@ -1,5 +1,5 @@
 """
-Any function as a command whose failures are S2's envelope with the right exit code.
+Turns any function into a command whose failures are envelopes of the CLI agent spec with the right exit code.
 
     from amends.bindings.guard import guard
 
@@ -10,8 +10,8 @@ Any function as a command whose failures are S2's envelope with the right exit c
     if __name__ == "__main__":
         main()
 
-The function does its own parsing, or none: `--output`, `--debug` and `--retries` are taken out of `sys.argv` first. What
-it returns is the envelope's `data`.
+The function parses its own arguments, if it has any: `--output`, `--debug` and `--retries` are removed from `sys.argv`
+first. The function's return value is the envelope's `data`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec
 
-from amends.cli.command_retry import Tries, operation
-from amends.cli.options import take
+from amends.cli.command_retry import CommandRetry, operation
+from amends.cli.options import parse_common_options
 
 __all__ = ["guard", "operation"]
 
@@ -33,35 +33,36 @@ def guard(
     function: Callable[P, Any], *, piped: str = "text", profile: str = "s2", success: str = "envelope"
 ) -> Callable[P, NoReturn]:
     """
-    `function` as a whole program: calling it runs it, answers, and exits.
+    Return a program that runs `function`, writes its result or failure, and exits.
 
     Args:
-        function: plain or async. Its result is the envelope's `data`; in text it prints what it likes.
-        piped: the output when nobody asked for one and stdout is no terminal: text, or json.
-        profile: the exit table: s2, or v2.
-        success: "own" where the function writes its results to stdout itself, also as JSON.
+        function: a plain or async function. Its result is the envelope's `data`; with text output the function prints
+            its results itself.
+        piped: the output if none was chosen and stdout is not a terminal: text or json.
+        profile: the exit table: s2 or v2.
+        success: "own" if the function writes its results to stdout itself, with JSON output too.
 
     """
 
     @functools.wraps(function)
     def program(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
-        from amends.cli.session import conduct
+        from amends.cli.invocation import run_command
 
-        asked = take(sys.argv[1:], piped=piped)
-        sys.argv[1:] = asked.rest
+        options = parse_common_options(sys.argv[1:], piped=piped)
+        sys.argv[1:] = options.rest
 
-        def work(tries: Tries) -> Any:
-            return tries.run(
-                lambda: _finished(function(*args, **kwargs)), function, function.__name__, _never
+        def work(retry: CommandRetry) -> Any:
+            return retry.run(
+                lambda: _run_awaitable(function(*args, **kwargs)), function, function.__name__, _never
             )
 
-        sys.exit(conduct(work, asked, profile=profile, success=success))
+        sys.exit(run_command(work, options, profile=profile, success=success))
 
     return program
 
 
-def _finished(value: Any) -> Any:
-    """What an async function returns in the end."""
+def _run_awaitable(value: Any) -> Any:
+    """Run the coroutine of an async function and return its result; return any other value unchanged."""
     if hasattr(value, "__await__"):
         import asyncio
 

@@ -1,5 +1,5 @@
 """
-What the bindings of command-line frameworks have in common: how an invocation is asked for, run and answered.
+Shared code of the command-line bindings (Click, Typer, argparse, guard): options, running a command, and its output.
 
-Importing any of it costs next to nothing: what a failure needs is loaded when something fails.
+Importing a module of this package is cheap: code that only a failure needs is imported when a command fails.
 """

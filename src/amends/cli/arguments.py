@@ -1,8 +1,8 @@
 """
-Mistakes in arguments, all of them at once, each with the nearest thing that would have been right.
+Mistakes in a command's arguments: every mistake at once, each with the closest valid alternative.
 
-Wrong usage (an unknown flag or command, something missing or too much) is exit 3; a value of the wrong kind is exit 2.
-They are found before the command ran, and say so: `phase` is "validation", which promises that nothing happened.
+Wrong usage (an unknown flag or command, a missing or an unexpected argument) exits with 3, an invalid value with 2. All
+of them are found before the command runs. Their `phase` is "validation", which promises that the command had no effect.
 """
 
 from __future__ import annotations
@@ -13,25 +13,34 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 
-__all__ = ["VALIDATION", "Mistake", "bad_value", "missing", "mistaken", "near", "surplus", "unknown"]
+__all__ = [
+    "VALIDATION",
+    "Mistake",
+    "argument_error",
+    "bad_value",
+    "close_matches",
+    "missing",
+    "surplus",
+    "unknown",
+]
 
 VALIDATION = {"phase": "validation"}
-FEW = 12
-"""Commands that are listed where none is near; more are looked up in the help."""
-MOST = 20
-"""Mistakes that are told; nobody corrects more at a time."""
+MAX_LISTED = 12
+"""A suggestion lists all commands only if there are at most this many; otherwise it points to --help."""
+MAX_MISTAKES = 20
+"""The most mistakes that one error reports."""
 
 
 class Mistake:
-    """One thing that is wrong with the arguments."""
+    """One mistake in the arguments."""
 
     __slots__ = ("code", "field", "message", "suggestions")
 
     def __init__(self, code: str, field: str | None, message: str, suggestions: Sequence[str]) -> None:
         self.code, self.field, self.message, self.suggestions = code, field, message, tuple(suggestions)
 
-    def fault(self) -> Fault:
-        """The fault this mistake is on its own."""
+    def to_fault(self) -> Fault:
+        """Return this mistake as a fault."""
         return Fault(
             code=self.code,
             message=self.message,
@@ -42,35 +51,36 @@ class Mistake:
         )
 
 
-def near(given: str, known: Iterable[str]) -> list[str]:
-    """What was probably meant: at most three, the nearest first."""
+def close_matches(given: str, known: Iterable[str]) -> list[str]:
+    """Return up to three of the known names that resemble `given`, the closest first."""
     from difflib import get_close_matches
 
     return get_close_matches(given, list(known), n=3, cutoff=0.6)
 
 
 def unknown(kind: str, given: str, known: Iterable[str], program: str) -> Mistake:
-    """A flag or command that there is none of."""
-    words = list(known)
+    """Return the mistake for an unknown flag or command (`kind`)."""
+    names = list(known)
     before = f"{program} " if kind == "command" else ""
-    steps = [f"Did you mean {before}{word}?" for word in near(given, words)]
-    if not steps and kind == "command" and len(words) <= FEW:
-        steps.append(f"Choose one of {', '.join(words)}")
+    steps = [f"Did you mean {before}{name}?" for name in close_matches(given, names)]
+    if not steps and kind == "command" and len(names) <= MAX_LISTED:
+        steps.append(f"Choose one of {', '.join(names)}")
     steps = steps or [f"See {program} --help"]
     return Mistake("USAGE_ERROR", given, f"{program} has no {kind} {given}", steps)
 
 
 def missing(field: str, program: str, message: str = "") -> Mistake:
-    """Something that has to be given was not."""
+    """Return the mistake for a required argument that is missing."""
     return Mistake(
         "USAGE_ERROR", field, message or f"{field} is missing", [f"Give {field}; see {program} --help"]
     )
 
 
-def surplus(words: Sequence[str], program: str) -> Mistake:
-    """More was given than there is a place for."""
-    listed = " ".join(words)
-    return Mistake("USAGE_ERROR", None, f"{listed} is more than {program} takes", [f"Leave out {listed}"])
+def surplus(arguments: Sequence[str], program: str) -> Mistake:
+    """Return the mistake for arguments that the command does not take."""
+    listed = " ".join(arguments)
+    noun = "argument" if len(arguments) == 1 else "arguments"
+    return Mistake("USAGE_ERROR", None, f"{program} does not take the {noun} {listed}", [f"Remove {listed}"])
 
 
 def bad_value(
@@ -82,8 +92,10 @@ def bad_value(
     given: str | None = None,
     wanted: str | None = None,
 ) -> Mistake:
-    """A value that does not fit, with what would: the values there are, or the kind in words."""
-    steps = [f"Did you mean {word}?" for word in (near(given, choices) if given and choices else ())]
+    """Return the mistake for an invalid value. It suggests the valid `choices`, or a description of the type (`wanted`)."""
+    steps = [
+        f"Did you mean {choice}?" for choice in (close_matches(given, choices) if given and choices else ())
+    ]
     place = f" for {field}" if field else ""
     if choices:
         steps.append(f"Use one of {', '.join(choices)}")
@@ -94,9 +106,13 @@ def bad_value(
     return Mistake("VALIDATION_ERROR", field, message, steps)
 
 
-def mistaken(mistakes: Sequence[Mistake]) -> FaultError:
-    """One error for all of them; usage weighs more than values, because then nobody knows what was meant."""
-    parts = [mistake.fault() for mistake in mistakes[:MOST]]
+def argument_error(mistakes: Sequence[Mistake]) -> FaultError:
+    """
+    Return one error for all mistakes.
+
+    It is a USAGE_ERROR if any mistake is one, because the values cannot be judged while the usage is unclear.
+    """
+    parts = [mistake.to_fault() for mistake in mistakes[:MAX_MISTAKES]]
     if len(parts) == 1:
         return FaultError.from_fault(parts[0])
     codes = {part.code for part in parts}

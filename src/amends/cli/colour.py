@@ -1,4 +1,4 @@
-"""Colour on words: on a terminal that has it, and nowhere else."""
+"""Terminal colours."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ _CODES = dict(bold="1", dim="2", red="31", green="32", yellow="33", blue="34", m
 
 
 class Painter:
-    """Puts colour on words, or leaves them alone."""
+    """Adds ANSI colours to text, or returns the text unchanged when `on` is false."""
 
     def __init__(self, *, on: bool) -> None:
         self._on = on
 
     def __call__(self, text: str, *styles: str) -> str:
-        """`text` in the given styles."""
+        """Return `text` in the given styles."""
         if not self._on:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
 def painter(stream: TextIO | None = None) -> Painter:
-    """Colour where `stream` (stdout without one) is a terminal, unless NO_COLOR says no; FORCE_COLOR says yes anywhere."""
+    """
+    Return a Painter for `stream` (default: stdout).
+
+    It adds colour if the stream is a terminal. NO_COLOR turns colour off, FORCE_COLOR turns it on everywhere.
+    """
     if "FORCE_COLOR" in os.environ:
         return Painter(on=True)
     if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
@@ -33,4 +37,4 @@ def painter(stream: TextIO | None = None) -> Painter:
     try:
         return Painter(on=(sys.stdout if stream is None else stream).isatty())
     except (AttributeError, ValueError):
-        return Painter(on=False)  # it is closed, or was never there
+        return Painter(on=False)  # the stream is None or closed

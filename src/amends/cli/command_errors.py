@@ -1,10 +1,10 @@
 """
-Whatever ends a command, as a fault and an exit code.
+Turns the exception that ended a command into a fault and an exit code.
 
-- A FaultError is what its author says. What recovery raised about an upstream, and every other exception, is told in
-  our own words: nothing of a foreign text leaves the process.
-- An explicit exit keeps its number; the profile says what it means.
-- Interrupts are 130 and 143.
+- A FaultError keeps the text its author wrote. An error that recovery raised about an upstream, and every other
+  exception, gets our own text for its code: foreign text never leaves the process.
+- An explicit exit keeps its exit code, which the profile maps to a code.
+- Interrupts exit with 130 (SIGINT) and 143 (SIGTERM).
 """
 
 from __future__ import annotations
@@ -20,67 +20,75 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.errors.base import FaultError
 
-__all__ = ["Verdict", "interrupted", "left", "told", "verdict"]
+__all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "outcome_of"]
 
 INTERRUPTED, TERMINATED = 130, 143
 RETRIES = 3
-"""S2's own example of `max_retries`."""
+"""The value of `max_retries` in the CLI agent spec's own example."""
 
 
-class Verdict(NamedTuple):
-    """How a command ended: with a fault and its exit code, or, without one, well."""
+class Outcome(NamedTuple):
+    """How a command ended: its fault (None for success) and its exit code."""
 
     fault: Fault | None
     exit: int
 
 
-def verdict(exc: BaseException, profile: str) -> Verdict:
-    """What to say about an exception that ended a command."""
+def outcome_of(exc: BaseException, profile: str) -> Outcome:
+    """Return the outcome of a command that ended with `exc`."""
     if isinstance(exc, SystemExit):
-        return left(exc.code, profile)
+        return from_exit_code(exc.code, profile)
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
-    fault = told(_fault(exc))
-    return Verdict(fault, exit_code(fault, profile))
+    fault = as_cli_fault(_fault(exc))
+    return Outcome(fault, exit_code(fault, profile))
 
 
-def interrupted(number: int) -> Verdict:
-    """Somebody outside ended it; how far it got nobody knows."""
-    return Verdict(told(Fault(code="CANCELLED", message=row_for(EVERYDAY, "CANCELLED").message)), number)
+def interrupted(number: int) -> Outcome:
+    """Return the outcome of a command that a signal interrupted; whether it had an effect is unknown."""
+    return Outcome(
+        as_cli_fault(Fault(code="CANCELLED", message=row_for(EVERYDAY, "CANCELLED").message)), number
+    )
 
 
-def left(code: Any, profile: str) -> Verdict:
-    """An explicit exit: 0 or nothing is success, a text is a message of the author's, a number stays what it is."""
+def from_exit_code(code: Any, profile: str) -> Outcome:
+    """
+    Return the outcome of an explicit exit.
+
+    0 and None are success. A text is the author's message for an INTERNAL_ERROR. A number stays the exit code.
+    """
     if code is None or code == 0:
-        return Verdict(None, 0)
+        return Outcome(None, 0)
     if not isinstance(code, int):
         message = code if isinstance(code, str) else ""
-        return Verdict(_plain("INTERNAL_ERROR", message), 1)
-    number = code & 0xFF or 1  # what the operating system leaves of it, and never success
+        return Outcome(_cli_fault("INTERNAL_ERROR", message), 1)
+    number = (
+        code & 0xFF or 1
+    )  # the operating system keeps one byte; a multiple of 256 must not become success
     if number in {INTERRUPTED, TERMINATED}:
         return interrupted(number)
     known = PROFILES[profile].get(number)
-    return Verdict(_plain(known.code if known else "INTERNAL_ERROR", "", {"exit": number}), number)
+    return Outcome(_cli_fault(known.code if known else "INTERNAL_ERROR", "", {"exit": number}), number)
 
 
-def _plain(code: str, message: str, details: dict[str, Any] | None = None) -> Fault:
-    words = message or row_for("cli", code).message
-    return told(Fault(code=code, message=words, vocabulary="cli", details=details))
+def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -> Fault:
+    text = message or row_for("cli", code).message
+    return as_cli_fault(Fault(code=code, message=text, vocabulary="cli", details=details))
 
 
 def _fault(exc: BaseException) -> Fault:
     if isinstance(exc, FaultError):
-        # What recovery raises about a foreign failure carries the answer as it was received.
-        carried = exc.fault.origin is not None and exc.history and not isinstance(exc.__cause__, FaultError)
-        return _own_words(exc.fault) if carried else exc.fault
+        # The fault of an error that recovery raised about a foreign failure holds the upstream's own text.
+        received = exc.fault.origin is not None and exc.history and not isinstance(exc.__cause__, FaultError)
+        return _without_foreign_text(exc.fault) if received else exc.fault
     from amends.foreign import from_exception
 
-    return _own_words(from_exception(exc))
+    return _without_foreign_text(from_exception(exc))
 
 
-def _own_words(fault: Fault) -> Fault:
-    """The same failure without anything that was written elsewhere; numbers and classes stay."""
-    errors = tuple(_own_words(part) for part in fault.errors)
+def _without_foreign_text(fault: Fault) -> Fault:
+    """Return the same failure with our own text; numbers and the recovery class stay."""
+    errors = tuple(_without_foreign_text(part) for part in fault.errors)
     if fault.origin is None:
         return fault if errors == fault.errors else replace(fault, errors=errors)
     row = row_for(EVERYDAY, row_for(fault.vocabulary, fault.code, fault.status).everyday)
@@ -97,8 +105,12 @@ def _own_words(fault: Fault) -> Fault:
     )
 
 
-def told(fault: Fault) -> Fault:
-    """In a command line's words, with what S2 wants beside `retryable`: how to space repeats, and how many."""
+def as_cli_fault(fault: Fault) -> Fault:
+    """
+    Return the fault in the command-line vocabulary.
+
+    A retryable fault gets the members the CLI agent spec wants beside `retryable`: `strategy` and `max_retries`.
+    """
     if fault.vocabulary not in {"cli", APP}:
         fault = transfer(fault, "cli")
     if fault.recovery not in {Recovery.TRANSIENT, Recovery.UNCERTAIN}:
@@ -106,7 +118,7 @@ def told(fault: Fault) -> Fault:
     row = source_row(fault)
     strategy = "immediate" if row.wait == 0 else "exponential_backoff"
     retries = RETRIES if fault.recovery is Recovery.TRANSIENT else 1
-    # C3: a rate limit always says how long, also one that was passed on without a wait.
+    # C3: a rate limit always has a wait, also when the upstream gave none.
     wait = row_for("cli", "RATE_LIMITED").wait if row.everyday == "RATE_LIMITED" else None
     return replace(
         fault,

@@ -1,11 +1,12 @@
 """
-Commands that may be repeated, and repeating them (C9).
+Repeating a command that its author declared safe to repeat (C9).
 
     @operation(read_only=True)
     def show(name): ...
 
-Only a command whose author says so is repeated by --retries: one that changes nothing, or one that sends an
-idempotency key (`keyed`), which `amends.recovery.current_operation().key` tells it.
+`--retries` repeats a command only if its function has this declaration: it changes nothing (`read_only`), may run twice
+(`idempotent`), or sends an idempotency key (`keyed`). A keyed command reads its key from
+`amends.recovery.current_operation().key`.
 """
 
 from __future__ import annotations
@@ -16,57 +17,60 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from amends.core.operation import Operation
 
-__all__ = ["Tries", "operation", "operation_of"]
+__all__ = ["CommandRetry", "operation", "operation_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_MARK = "__amends_operation__"
+_ATTRIBUTE = "__amends_operation__"
 
 
 def operation(*, read_only: bool = False, idempotent: bool = False, keyed: bool = False) -> Callable[[F], F]:
-    """Declare that a command may be repeated: it changes nothing, may be done twice, or carries a key."""
+    """Declare that a command may be repeated: it changes nothing, may run twice, or sends an idempotency key."""
 
-    def mark(function: F) -> F:
-        setattr(function, _MARK, {"read_only": read_only, "idempotent": idempotent, "keyed": keyed})
+    def declare(function: F) -> F:
+        setattr(function, _ATTRIBUTE, {"read_only": read_only, "idempotent": idempotent, "keyed": keyed})
         return function
 
-    return mark
+    return declare
 
 
 def operation_of(function: Any, name: str) -> Operation | None:
-    """What a command's function declares; None when it may not be repeated."""
-    said = getattr(function, _MARK, None)
-    if not said or not any(said.values()):
+    """Return the operation that a command's function declares, or None if it may not be repeated."""
+    declared = getattr(function, _ATTRIBUTE, None)
+    if not declared or not any(declared.values()):
         return None
     from amends.core.operation import Operation
 
-    return Operation(name=name, **said)
+    return Operation(name=name, **declared)
 
 
-class Tries:
-    """How often one invocation may run its command, and how often it did."""
+class CommandRetry:
+    """Runs the command of one invocation up to `max_attempts` times and counts the attempts."""
 
     def __init__(self, retries: int) -> None:
-        self.allowed = retries + 1
-        self.made = 1
+        self.max_attempts = retries + 1
+        self.attempts = 1
 
     def run(
-        self, call: Callable[[], Any], function: Any, name: str, passing: Callable[[BaseException], bool]
+        self, call: Callable[[], Any], function: Any, name: str, is_exit: Callable[[BaseException], bool]
     ) -> Any:
         """
-        Run the command, repeated where `--retries` asked for it.
+        Run the command, and repeat it as `--retries` allows.
 
         Args:
             call: runs it once.
-            function: what the author wrote, with the declaration.
-            name: for telemetry.
-            passing: which exceptions are no failures but ways to leave; they are never repeated.
+            function: the author's function, which has the declaration.
+            name: the operation's name in telemetry.
+            is_exit: whether an exception leaves the command on purpose; such an exception is never retried.
+
+        Raises:
+            FaultError: if `--retries` was given and the function is not declared safe to repeat.
 
         """
-        if self.allowed == 1:
+        if self.max_attempts == 1:
             return call()
         declared = operation_of(function, name)
         if declared is None:
-            raise _refused(name)
+            raise _not_repeatable(name)
         from amends.core.policy import Policy
         from amends.recovery import Attempt, recover
 
@@ -74,32 +78,32 @@ class Tries:
             try:
                 return True, call()
             except Exception as exc:
-                if passing(exc):
+                if is_exit(exc):
                     return False, exc
                 raise
 
         history: list[Attempt] = []
         try:
-            done, result = recover(
-                once, policy=Policy(attempts=self.allowed, rules={}), operation=declared, history=history
+            returned, result = recover(
+                once, policy=Policy(attempts=self.max_attempts, rules={}), operation=declared, history=history
             )
         finally:
-            self.made = max(1, len(history))
-        if not done:
+            self.attempts = max(1, len(history))
+        if not returned:
             raise result
         return result
 
 
-def _refused(name: str) -> Exception:
-    from amends.cli.arguments import Mistake, mistaken
+def _not_repeatable(name: str) -> Exception:
+    from amends.cli.arguments import Mistake, argument_error
 
-    return mistaken(
+    return argument_error(
         [
             Mistake(
                 "VALIDATION_ERROR",
                 "--retries",
                 f"{name} is not declared safe to repeat",
-                ["Leave out --retries, and look at what happened before running it again"],
+                ["Remove --retries, and check what happened before you run it again"],
             )
         ]
     )

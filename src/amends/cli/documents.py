@@ -1,4 +1,4 @@
-"""The documents a bound command answers with, and the short text a person gets instead."""
+"""The JSON documents that a bound command writes to stdout, and the short text for a terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
-__all__ = ["failure", "failure_text", "finite", "success", "tell", "to_json"]
+__all__ = ["failure", "finite", "success", "to_json", "write_failure_text", "write_stderr"]
 
 
 def success(data: Any, meta: dict[str, Any]) -> bytes:
-    """The envelope of a success. A result that is no JSON is left out and said so: the command did succeed."""
+    """
+    Return the envelope of a success.
+
+    Data that cannot be written as JSON becomes null with a warning, because the command did succeed.
+    """
     envelope: dict[str, Any] = {"ok": True, "data": data, "error": None, "meta": meta}
     try:
         return to_json(envelope)
@@ -22,7 +26,7 @@ def success(data: Any, meta: dict[str, Any]) -> bytes:
 
 
 def failure(fault: Fault, meta: dict[str, Any], output: str) -> bytes:
-    """A failure in the dialect that was asked for."""
+    """Return a failure as a problem document (`output="problem"`) or as an envelope."""
     if output == "problem":
         from amends.dialects import problem
 
@@ -34,12 +38,12 @@ def failure(fault: Fault, meta: dict[str, Any], output: str) -> bytes:
 
 
 def to_json(value: Any) -> bytes:
-    """One line of JSON. Numbers that are none become null; values that only msgspec knows are written as it would."""
+    """Return a value as one line of JSON. NaN and infinities become null; msgspec converts types that json does not know."""
     from json import dumps
 
     try:
         return dumps(value, ensure_ascii=False, allow_nan=False, default=_builtin).encode() + b"\n"
-    except (ValueError, TypeError):  # NaN, a lone surrogate, a key of another type
+    except (ValueError, TypeError):  # NaN, a lone surrogate, a key that is not a string
         return dumps(finite(_builtin(value))).encode() + b"\n"
 
 
@@ -50,7 +54,7 @@ def _builtin(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """A plain value with null for numbers that are none."""
+    """Return a JSON value in which None replaces NaN and infinities."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
@@ -58,8 +62,8 @@ def finite(value: Any) -> Any:
     return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def failure_text(fault: Fault) -> None:
-    """A failure for a person, on stderr, the fix first."""
+def write_failure_text(fault: Fault) -> None:
+    """Write a failure to stderr for a person: the first suggestion, then code and message, then the rest."""
     from amends.cli.colour import painter
     from amends.core.crosswalk import source_row
     from amends.core.text import strip
@@ -70,7 +74,7 @@ def failure_text(fault: Fault) -> None:
     lines = [paint(first, "bold"), f"{paint(strip(fault.code), 'red')} {strip(fault.message)}"]
     lines += [f"  {strip(part.field or part.code)}: {strip(part.message)}" for part in fault.errors]
     lines += [paint(step, "dim") for step in suggestions[1:]]
-    tell("\n".join(lines) + "\n")
+    write_stderr("\n".join(lines) + "\n")
 
 
 def _next_step(fault: Fault) -> str | None:
@@ -79,12 +83,12 @@ def _next_step(fault: Fault) -> str | None:
     return None
 
 
-def tell(text: str) -> None:
-    """Say something on stderr, if there is one."""
+def write_stderr(text: str) -> None:
+    """Write text to stderr. A closed or missing stderr is ignored: the exit code still reports the failure."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
-    except UnicodeError:  # a terminal that cannot show it
+    except UnicodeError:  # the terminal's encoding lacks a character
         sys.stderr.write(text.encode("ascii", "replace").decode())
     except (AttributeError, OSError, ValueError):
-        pass  # nobody listens; the exit code still says it
+        pass

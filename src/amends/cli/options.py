@@ -1,28 +1,28 @@
 """
-The flags every bound command takes: --output, --debug and --retries.
+The options every bound command takes: --output, --debug and --retries.
 
-They are taken out of the arguments before the framework sees them, so that they count also where parsing fails. A
-flag that the application declares itself stays the application's.
+They are removed from the arguments before the framework parses them, so that they also apply when parsing fails. If the
+application declares an option of the same name, that option stays in the arguments.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-__all__ = ["OUTPUTS", "USAGE", "Asked", "Declared", "take"]
+__all__ = ["OUTPUTS", "USAGE", "CommonOptions", "Declared", "parse_common_options"]
 
 OUTPUTS = ("text", "json", "problem")
-USAGE = "Everywhere: --output text|json|problem, --debug, --retries N (where a repeat is safe)."
-"""For the foot of a help text."""
-MOST_RETRIES = 100
+USAGE = "Common options: --output text|json|problem, --debug, --retries N (only for commands that are safe to repeat)."
+"""The epilog of a help text."""
+MAX_RETRIES = 100
 
 Declared = Callable[[str], Collection[str] | None]
-"""The values an application's own flag of this name accepts (none listed: anything); None where it has no such flag."""
+"""Returns the values the application's own flag of this name accepts (empty: any value), or None if it has no such flag."""
 
 
-class Asked:
-    """What the caller wants from the binding, and the arguments that are left for the framework."""
+class CommonOptions:
+    """The values of the common options, and the arguments left for the framework (`rest`)."""
 
     __slots__ = ("debug", "mistakes", "output", "rest", "retries")
 
@@ -35,79 +35,84 @@ class Asked:
         """(flag, what is wrong, what to do)"""
 
     @property
-    def for_program(self) -> bool:
-        """Whether a program reads the answer: an envelope or a problem document, and nothing else on stdout."""
+    def machine_readable(self) -> bool:
+        """Whether stdout must hold one JSON document (an envelope or a problem) and nothing else."""
         return self.output != "text"
 
 
 def nothing_declared(_: str) -> None:
-    """An application without flags of its own."""
+    """A `Declared` for an application without flags of its own."""
 
 
-def take(argv: Sequence[str], declared: Declared = nothing_declared, piped: str = "text") -> Asked:
+def parse_common_options(
+    argv: Sequence[str], declared: Declared = nothing_declared, piped: str = "text"
+) -> CommonOptions:
     """
-    What `argv` and the environment ask for.
+    Read the common options from `argv` and the environment.
 
     Args:
         argv: the arguments without the program's name.
-        declared: what the application's own flags accept.
-        piped: the output when nobody chose one and stdout is no terminal.
+        declared: returns the values that the application's own flags accept.
+        piped: the output if none was chosen and stdout is not a terminal.
 
     """
-    asked, chosen = Asked(), ""
-    words = iter(argv)
-    for word in words:
-        if word == "--":
-            asked.rest += [word, *words]
+    options, chosen = CommonOptions(), ""
+    arguments = iter(argv)
+    for argument in arguments:
+        if argument == "--":
+            options.rest += [argument, *arguments]
             break
-        flag, equals, value = word.partition("=")
+        flag, equals, value = argument.partition("=")
         if flag == "--output":
-            chosen = _output(asked, declared, words, word, value if equals else None) or chosen
-        elif word == "--debug":
-            asked.debug = True
-            if declared(word) is not None:
-                asked.rest.append(word)
+            chosen = _output(options, declared, arguments, argument, value if equals else None) or chosen
+        elif argument == "--debug":
+            options.debug = True
+            if declared(argument) is not None:
+                options.rest.append(argument)
         elif flag == "--retries" and declared(flag) is None:
-            _retries(asked, value if equals else next(words, ""))
+            _retries(options, value if equals else next(arguments, ""))
         else:
-            asked.rest.append(word)
-    asked.output = chosen or _default(piped)
-    return asked
+            options.rest.append(argument)
+    options.output = chosen or _default(piped)
+    return options
 
 
-def _output(asked: Asked, declared: Declared, words: Iterable[str], word: str, value: str | None) -> str:
+def _output(
+    options: CommonOptions, declared: Declared, arguments: Iterator[str], argument: str, value: str | None
+) -> str:
+    """Return the output that `argument` chooses, or an empty string."""
     own = declared("--output")
+    consumed = [argument]
     if value is None:
-        value = next(iter(words), None)
-        given = [word] if value is None else [word, value]
-    else:
-        given = [word]
+        value = next(arguments, None)
+        if value is not None:
+            consumed.append(value)
     if own is not None:
-        asked.rest += given
+        options.rest += consumed
         return value if value in OUTPUTS and value in own else ""
     if value in OUTPUTS:
         return value
-    asked.mistakes.append(
+    options.mistakes.append(
         ("--output", "--output takes text, json or problem", "Use --output json, text or problem")
     )
     return ""
 
 
-def _retries(asked: Asked, value: str) -> None:
-    if value.isdecimal() and len(value) < 4 and int(value) <= MOST_RETRIES:
-        asked.retries = int(value)
+def _retries(options: CommonOptions, value: str) -> None:
+    if value.isdecimal() and len(value) < 4 and int(value) <= MAX_RETRIES:
+        options.retries = int(value)
     else:
-        asked.mistakes.append(
+        options.mistakes.append(
             (
                 "--retries",
-                f"--retries takes a number from 0 to {MOST_RETRIES}",
-                "Say how many repeats may be made",
+                f"--retries takes a number from 0 to {MAX_RETRIES}",
+                "Give the number of retries, for example --retries 3",
             )
         )
 
 
 def _default(piped: str) -> str:
-    named = os.environ.get("AMENDS_OUTPUT", "")
-    if named in OUTPUTS:
-        return named
+    chosen = os.environ.get("AMENDS_OUTPUT", "")
+    if chosen in OUTPUTS:
+        return chosen
     return "text" if os.isatty(1) else piped

@@ -1,9 +1,9 @@
 """
-Keeping file descriptor 1 for the answer alone.
+Reserves file descriptor 1 for the one document a command writes.
 
-The descriptor is moved aside and stderr put in its place, so that whatever prints — this program, a library, a C
-extension, a child process — ends up on stderr. It is never moved back: buffers of C libraries are written when the
-process ends, after everything Python can do.
+The descriptor is duplicated and stderr takes its place, so that everything that prints to stdout (this program, a
+library, a C extension, a child process) writes to stderr instead. It is never restored: C libraries flush their buffers
+when the process exits, after all Python code has run.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ import os
 import select
 import sys
 
-__all__ = ["Answer", "flush", "reader_left", "silence"]
+__all__ = ["ReservedStdout", "discard_stdout", "flush", "reader_closed"]
 
 _STDOUT, _STDERR = 1, 2
 
 
-class Answer:
-    """Where the one document goes. Made before anything else happens, written to once."""
+class ReservedStdout:
+    """The real stdout. Create it before the command runs, and write the document once."""
 
-    def __init__(self, *, keep_words: bool = False) -> None:
-        """`keep_words`: keep what is printed instead of passing it to stderr, because it is the answer (a help text)."""
+    def __init__(self, *, keep_printed: bool = False) -> None:
+        """`keep_printed`: keep printed text for `printed()` instead of passing it to stderr; --help needs this."""
         self._fd: int | None = None
         self._kept: int | None = None
         if sys.stdout is None:
-            return  # stdout was closed, and its number may belong to something else by now
+            return  # stdout was closed, and another file may have its number by now
         try:
             self._fd = _copy(_STDOUT)
         except OSError:
             return
-        if keep_words:
-            self._kept = _scratch()
-        place = self._kept if self._kept is not None else _error_descriptor()
-        os.dup2(place, _STDOUT)
+        if keep_printed:
+            self._kept = _temporary_file()
+        target = self._kept if self._kept is not None else _error_descriptor()
+        os.dup2(target, _STDOUT)
 
-    def words(self) -> str:
-        """What was printed, where it was kept."""
+    def printed(self) -> str:
+        """Return the printed text, if it was kept. From then on printed text goes to stderr."""
         if self._kept is None:
             return ""
         flush()
@@ -50,10 +50,10 @@ class Answer:
 
     def write(self, data: bytes) -> None:
         """
-        Hand over the document.
+        Write the document.
 
         Raises:
-            OSError: when it cannot be delivered; BrokenPipeError when nobody reads any more.
+            OSError: if it cannot be written; BrokenPipeError if the reader closed the pipe.
 
         """
         if self._fd is None:
@@ -63,12 +63,12 @@ class Answer:
         while left:
             try:
                 left = left[os.write(self._fd, left) :]
-            except BlockingIOError:  # somebody made it non-blocking; that holds for all who share it
+            except BlockingIOError:  # another process that shares the descriptor made it non-blocking
                 select.select([], [self._fd], [])
 
 
 def flush() -> None:
-    """Empty Python's buffer to wherever stdout leads now; a full disk there is not worth failing for."""
+    """Flush sys.stdout to the current descriptor 1, and ignore errors."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
@@ -76,7 +76,7 @@ def flush() -> None:
 
 
 def _copy(fd: int) -> int:
-    """A copy that no child inherits, above the numbers of the standard streams, one of which may be free."""
+    """Duplicate a descriptor: not inherited by children, and numbered above the standard streams, which may be closed."""
     try:
         from fcntl import F_DUPFD_CLOEXEC, fcntl
     except ImportError:
@@ -92,24 +92,24 @@ def _error_descriptor() -> int:
     return _STDERR
 
 
-def _scratch() -> int:
+def _temporary_file() -> int:
     import tempfile
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
-def reader_left(fd: int = _STDOUT) -> bool:
-    """Whether the other end of a pipe on stdout is gone, which tells its BrokenPipeError from that of a socket."""
+def reader_closed(fd: int = _STDOUT) -> bool:
+    """Return whether the reader of stdout closed the pipe. It distinguishes this BrokenPipeError from one of a socket."""
     if not hasattr(select, "poll"):
         return True
-    watch = select.poll()
-    watch.register(fd, select.POLLERR)
-    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in watch.poll(0))
+    poll = select.poll()
+    poll.register(fd, select.POLLERR)
+    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
 
 
-def silence() -> None:
-    """Let what Python still holds for stdout vanish, so that it does not complain once more while closing it."""
+def discard_stdout() -> None:
+    """Redirect stdout to the null device, so that Python's flush at exit does not report the broken pipe again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, _STDOUT)
     os.close(null)

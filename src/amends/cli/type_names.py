@@ -1,18 +1,18 @@
 """
-What is wanted where a value does not fit, in words: "a whole number from 1 to 10".
+Descriptions of argument types for suggestions, such as "a whole number from 1 to 10".
 
-Read from what the parser knows of the argument - its type and its bounds - and never from what a failure says. A type
-that says nothing about itself, like a function of the application's own, has no words.
+They are derived from the parser's type and bounds, never from the text of an exception. A type without a known name,
+such as a function of the application, has no description.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["bounded", "kind_name", "words"]
+__all__ = ["describe_range", "describe_type", "type_name"]
 
-# Click's names of its types, which serve for all: what stands here is what a user would call such a value.
-_WORDS = {
+# Click's type names, used for all frameworks.
+_DESCRIPTIONS = {
     "integer": "a whole number",
     "float": "a number",
     "boolean": "true or false",
@@ -27,7 +27,7 @@ _WORDS = {
     "path": "a path that can be used",
 }
 
-# Callables that are used as types, by where they are from.
+# Callables used as types, by module and qualified name.
 _CALLABLES = {
     ("builtins", "int"): "integer",
     ("builtins", "float"): "float",
@@ -43,36 +43,38 @@ _CALLABLES = {
 }
 
 
-def kind_name(kind: Any) -> str | None:
-    """The name of a type, or of a function or object that is used as one; None where it has none here."""
+def type_name(kind: Any) -> str | None:
+    """Return the name of a type, or of a callable or object used as one; None if it is not known."""
     for each in (kind, type(kind)):
-        # A method of a built-in class has no module but its class's.
-        home = getattr(each, "__module__", None) or getattr(
+        # A method of a built-in class has no module; its class has.
+        module = getattr(each, "__module__", None) or getattr(
             getattr(each, "__self__", None), "__module__", None
         )
         name = getattr(each, "__qualname__", None)
-        if isinstance(home, str) and isinstance(name, str):
-            # Python 3.13 keeps its paths one package further down.
-            found = _CALLABLES.get((home.removesuffix("._local"), name))
+        if isinstance(module, str) and isinstance(name, str):
+            # In Python 3.13 pathlib.Path.__module__ is "pathlib._local".
+            found = _CALLABLES.get((module.removesuffix("._local"), name))
             if found is not None:
                 return found
     return None
 
 
-def words(name: str | None) -> str | None:
-    """What is wanted, by the name of its kind."""
-    return _WORDS.get(name) if name is not None else None
+def describe_type(name: str | None) -> str | None:
+    """Return the description of a type name, or None if there is none."""
+    return _DESCRIPTIONS.get(name) if name is not None else None
 
 
-def bounded(name: str | None, low: Any, high: Any, *, over: bool = False, under: bool = False) -> str | None:
-    """Same as `words`, with the bounds a number has to keep; `over` and `under` where the bound itself is excluded."""
-    wanted = words(name)
+def describe_range(
+    name: str | None, low: Any, high: Any, *, low_open: bool = False, high_open: bool = False
+) -> str | None:
+    """Return the description of a type with its bounds; `low_open` and `high_open` exclude the bound itself."""
+    wanted = describe_type(name)
     if wanted is None or (low is None and high is None):
         return wanted
-    above = f"over {low}" if over else f"of at least {low}"
-    below = f"under {high}" if under else f"of at most {high}"
+    above = f"over {low}" if low_open else f"of at least {low}"
+    below = f"under {high}" if high_open else f"of at most {high}"
     if low is None:
         return f"{wanted} {below}"
     if high is None:
         return f"{wanted} {above}"
-    return f"{wanted} {above} and {below}" if over or under else f"{wanted} from {low} to {high}"
+    return f"{wanted} {above} and {below}" if low_open or high_open else f"{wanted} from {low} to {high}"

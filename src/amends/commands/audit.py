@@ -12,25 +12,25 @@ __all__ = ["add", "run"]
 
 def add(subparsers: Any) -> None:
     """Add the subcommand."""
-    words = "score a command line from 0 to 3"
+    summary = "score a command line from 0 to 3"
     parser = subparsers.add_parser(
         "audit",
-        help=words,
-        description=f"{words.capitalize()}, by how well a program can act on its failures.",
+        help=summary,
+        description=f"{summary.capitalize()}, by how well a program can act on its failures.",
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     cli = kinds.add_parser(
         "cli",
         help="a program on this machine",
         usage="amends audit cli [options] -- command …",
-        description="Ask a command line for help, its version, a command and a flag that there are none of; with "
-        "--fixture, also have it call a loopback service that fails. Then score what came back.",
+        description="Run a command with --help, --version, an unknown command and an unknown flag. With --fixture, "
+        "also run the --call against a failing service on loopback. Then score the results.",
     )
-    cli.add_argument("--fixture", action="store_true", help="start the failing service and make the --call")
+    cli.add_argument("--fixture", action="store_true", help="start the failing service and run the --call")
     cli.add_argument(
         "--call",
-        metavar="WORDS",
-        help="one harmless call that asks the service; {url} stands for its address",
+        metavar="ARGS",
+        help="one harmless call to the service; {url} is replaced by its address",
     )
     cli.add_argument(
         "--env",
@@ -38,16 +38,16 @@ def add(subparsers: Any) -> None:
         default=[],
         metavar="NAME=VALUE",
         type=_variable,
-        help="for the command; {url} stands for the service's address",
+        help="a variable for the command; {url} is replaced as in --call",
     )
-    cli.add_argument("--json-flag", metavar="WORDS", help="what makes it speak JSON; looked for without it")
-    cli.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for one run (30)")
-    cli.add_argument("--keep-network", action="store_true", help="do not cut the network off")
     cli.add_argument(
-        "--html", metavar="FILE", type=Path, help="write the report with its evidence as one page"
+        "--json-flag", metavar="ARGS", help="the flag for JSON output (default: try the common ones)"
     )
-    cli.add_argument("--min", type=int, choices=range(4), metavar="N", help="exit 1 when it scores less")
-    cli.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    cli.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for one run (30)")
+    cli.add_argument("--keep-network", action="store_true", help="do not cut off the network")
+    cli.add_argument("--html", metavar="FILE", type=Path, help="write the report with its evidence as HTML")
+    cli.add_argument("--min", type=int, choices=range(4), metavar="N", help="exit with 1 if it scores less")
+    cli.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     cli.set_defaults(run=run)
     parser.set_defaults(run=run)
 
@@ -55,34 +55,34 @@ def add(subparsers: Any) -> None:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError("it is NAME=VALUE")
+        raise argparse.ArgumentTypeError("must be NAME=VALUE")
     return name, value
 
 
 def run(args: argparse.Namespace) -> int:
-    """Probe, score and tell; 1 when less than --min is certain."""
+    """Run the probes, score them and print the report. Return 1 if the certain score is below --min."""
     import shlex
 
     from amends.audit import html, observe, score
     from amends.audit.sandbox import cut_network
     from amends.audit.views import lines
-    from amends.commands.console import emit, wants_json, words_after
+    from amends.commands.console import command_after_dashes, emit, wants_json
     from amends.commands.view import painter
     from amends.errors.cli import NotFoundError, UsageError
 
-    words = words_after(args.words, "amends audit cli")
+    argv = command_after_dashes(args.argv, "amends audit cli")
     if args.fixture != (args.call is not None):
         raise UsageError(
-            "--fixture and --call belong together",
+            "--fixture and --call must be used together",
             field="--fixture",
             suggestions=["Name a harmless call: --fixture --call 'get 42'"],
         )
-    command = _found(words)
+    command = _with_absolute_path(argv)
     if command is None:
         raise NotFoundError(
-            f"there is no command {words[0]}",
-            field=words[0],
-            suggestions=[f"Install {words[0]}, or give its whole path"],
+            f"there is no command {argv[0]}",
+            field=argv[0],
+            suggestions=[f"Install {argv[0]}, or give its full path"],
         )
     network = "not enforced: --keep-network" if args.keep_network else cut_network()
     report = score(
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             command,
             call=args.call,
             env=dict(args.env),
-            json_way=None if args.json_flag is None else shlex.split(args.json_flag),
+            json_flags=None if args.json_flag is None else shlex.split(args.json_flag),
             timeout=args.timeout,
             network=network,
         )
@@ -104,11 +104,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.min is not None and report.at_least < args.min else 0
 
 
-def _found(words: list[str]) -> list[str] | None:
-    """The command with its first word as a path: probes run in a directory of their own."""
+def _with_absolute_path(argv: list[str]) -> list[str] | None:
+    """Return the command with an absolute path, because probes run in another directory; None if it does not exist."""
     import shutil
 
-    path = shutil.which(words[0])
+    path = shutil.which(argv[0])
     if path is None:
         return None
-    return [str(Path(path).absolute()), *words[1:]]
+    return [str(Path(path).absolute()), *argv[1:]]

@@ -1,8 +1,8 @@
 """
-What every subcommand shares: arguments, the way results leave, and how the command's own failures are said.
+Shared code of the subcommands: common arguments, output, and the command's own failures.
 
-In a pipe and with `--output json` a failure is S2's envelope on stdout; on a terminal it is a short text on stderr,
-the fix first. The exit code is the same either way.
+In a pipe and with `--output json` a failure is the CLI agent spec's envelope on stdout; on a terminal it is a short text
+on stderr that starts with the fix. The exit code is the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from amends._version import __version__
-from amends.bindings.argparse import declared, parse
-from amends.cli.command_retry import Tries
-from amends.cli.options import OUTPUTS, take
-from amends.cli.session import conduct
+from amends.bindings.argparse import declared_values, parse
+from amends.cli.command_retry import CommandRetry
+from amends.cli.invocation import run_command
+from amends.cli.options import OUTPUTS, parse_common_options
 
-__all__ = ["OUTPUTS", "as_sentence", "emit", "json_bytes", "run", "wants_json", "words_after"]
+__all__ = ["OUTPUTS", "as_sentence", "command_after_dashes", "emit", "json_bytes", "run", "wants_json"]
 
-# In the order a newcomer meets them. Each module has add(subparsers) and run(args) -> exit code.
+# In the order of the help. Each module has add(subparsers) and run(args) -> exit code.
 COMMANDS = {
     "try": "try_",
     "decode": "decode",
@@ -43,15 +43,15 @@ COMMANDS = {
 
 def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     """
-    The command line.
+    Return the parser of the command line.
 
-    Where `argv` begins with a command, only that one is loaded: the others would cost their imports for nothing.
+    If `argv` begins with a command, only that command's module is imported.
     """
     chosen = argv[0] if argv and argv[0] in COMMANDS else None
     top = argparse.ArgumentParser(
         prog="amends",
-        usage="amends [options] COMMAND …",  # all of the help fits on one screen, with the next prompt
-        description="Failures an agent can act on. `amends COMMAND --help` says more.",
+        usage="amends [options] COMMAND …",  # short, so that the help fits into 23 lines
+        description="Make failures actionable for agents. Details: `amends COMMAND --help`.",
     )
     top.add_argument(
         "--version", action="version", version=f"amends {__version__}", help="show the version and exit"
@@ -71,7 +71,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 class _Command(argparse.ArgumentParser):
-    """A subcommand's parser: it takes the common options after the command as well as before it."""
+    """A subcommand's parser. It accepts the common options after the command, too."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -86,40 +86,42 @@ def _common(target: argparse.ArgumentParser, default: Any) -> None:
         metavar="FORMAT",
         help="text (on a terminal), json (in a pipe) or problem",
     )
-    target.add_argument("--debug", action="store_true", default=default or False, help="tracebacks on stderr")
+    target.add_argument(
+        "--debug", action="store_true", default=default or False, help="print tracebacks to stderr"
+    )
 
 
-def as_sentence(words: str) -> str:
-    """A description from what a list of commands says of one: `amends COMMAND --help` begins with it."""
-    return f"{words[0].upper()}{words[1:]}."
+def as_sentence(summary: str) -> str:
+    """Return a command's summary as a sentence, for its description."""
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def wants_json(args: argparse.Namespace) -> bool:
-    """Whether results go to a program: asked for, or stdout is no terminal."""
+    """Return whether the output is JSON: by --output or AMENDS_OUTPUT, else if stdout is not a terminal."""
     chosen = args.output or os.environ.get("AMENDS_OUTPUT")
     return chosen == "json" if chosen in OUTPUTS else not sys.stdout.isatty()
 
 
-def words_after(words: list[str], program: str) -> list[str]:
+def command_after_dashes(argv: list[str], program: str) -> list[str]:
     """
-    The command behind the two dashes.
+    Return the command that follows `--`.
 
     Raises:
-        UsageError: when there is none; the words that were given show how to write it.
+        UsageError: if there is none; its suggestion puts the given arguments after `--`.
 
     """
-    if words[:1] == ["--"] and len(words) > 1:
-        return words[1:]
+    if argv[:1] == ["--"] and len(argv) > 1:
+        return argv[1:]
     from shlex import join
 
     from amends.errors.cli import UsageError
 
-    meant = join(words) if words[:1] != ["--"] and words else "command …"
-    raise UsageError(f"{program} needs a command after --", suggestions=[f"{program} -- {meant}"])
+    command = join(argv) if argv[:1] != ["--"] and argv else "command …"
+    raise UsageError(f"{program} needs a command after --", suggestions=[f"{program} -- {command}"])
 
 
 def emit(value: Any) -> None:
-    """One JSON document on stdout, readable, with a line end."""
+    """Print one indented JSON document to stdout."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeEncodeError:
@@ -128,7 +130,7 @@ def emit(value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON, also where it holds lone surrogates from outside."""
+    """Return a value as JSON; lone surrogates in received text are escaped."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -136,7 +138,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _escaped(value: Any, indent: int | None = None) -> str:
-    """JSON in ASCII, for values with lone surrogates. Numbers that are none become null, as everywhere."""
+    """Return JSON in ASCII, for values with lone surrogates. NaN and infinities become null."""
     from json import dumps
 
     from amends.cli.documents import finite
@@ -146,25 +148,26 @@ def _escaped(value: Any, indent: int | None = None) -> str:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command line and say its failures, with the binding that others use for theirs."""
-    _legible()
+    """Run the command line with the argparse binding and return the exit code."""
+    _set_encodings()
     top = parser(argv)
-    asked = take(argv, lambda flag: _NONE if flag == "--retries" else declared(top, argv, flag), piped="json")
 
-    def work(tries: Tries) -> int:
-        args = parse(top, asked.rest)
+    def declared(flag: str) -> Collection[str] | None:
+        # No subcommand can be repeated as a whole, so --retries is left in the arguments and refused as unknown.
+        return () if flag == "--retries" else declared_values(top, argv, flag)
+
+    options = parse_common_options(argv, declared, piped="json")
+
+    def work(retry: CommandRetry) -> int:
+        args = parse(top, options.rest)
         code: int = args.run(args)
         return code
 
-    return conduct(work, asked, success="own")
+    return run_command(work, options, success="own")
 
 
-def _legible() -> None:
-    """A program gets UTF-8, whatever the locale; a terminal that cannot show a character gets a question mark for it."""
+def _set_encodings() -> None:
+    """Write UTF-8 to pipes and files in any locale; on a terminal replace characters its encoding lacks with "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
-
-
-_NONE: tuple[str, ...] = ()
-"""No command here may be repeated as a whole, so --retries is no flag of ours."""

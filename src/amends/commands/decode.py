@@ -1,4 +1,4 @@
-"""`amends decode`: what a response reports, and what to do about it, as one JSON object (mappings M6)."""
+"""`amends decode`: print what a response reports and what to do about it, as one JSON object (mappings M6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from amends.carriers.extraction import VIAS, examine_read
 from amends.carriers.report import report
 from amends.commands.console import emit, json_bytes, wants_json
-from amends.commands.input import document, opened, unreadable
+from amends.commands.input import open_input, read_document, unreadable
 from amends.core.wire import MAX_BYTES, Unreadable, read
 
 __all__ = ["add", "run"]
@@ -24,26 +24,28 @@ def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "decode",
-        help="what a failure on stdin is, and what to do",
+        help="decode a failure and decide what to do",
         description="Read a response from stdin (or FILE) and print what it reports and what to do about it.",
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
     parser.add_argument(
-        "--via", choices=tuple(VIAS), help="where the response comes from; without it, its shape decides"
+        "--via", choices=tuple(VIAS), help="the transport of the response (default: detected by its shape)"
     )
-    parser.add_argument("--jsonl", action="store_true", help="one response per line, one answer per line")
     parser.add_argument(
-        "--unsafe", action="store_true", help="decide for an operation whose repeat is not safe"
+        "--jsonl", action="store_true", help="read one response and print one result per line"
+    )
+    parser.add_argument(
+        "--unsafe", action="store_true", help="decide for an operation that is not safe to repeat"
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decode what comes in."""
-    with opened(args.file) as stream:
+    """Decode the input."""
+    with open_input(args.file) as stream:
         if args.jsonl:
             return _each_line(stream, args.via, safe=not args.unsafe)
-        value = document(stream)
+        value = read_document(stream)
     result = report(*examine_read(value, args.via), safe=not args.unsafe)
     if wants_json(args):
         emit(result)
@@ -55,50 +57,46 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:
-    """One answer per line, in constant memory. A line that cannot be read is answered and does not end the run."""
-    import gc
-
+    """Print one result per line, in constant memory. An unreadable line gives an error envelope and the run continues."""
     from amends.dialects import encode
 
-    # Nothing here makes cycles, so looking for them every few hundred objects is work for nothing.
-    gc.set_threshold(100_000)
     out = sys.stdout.buffer
     status = 0
     for batch in _batches(stream):
-        answers: list[bytes] = []
+        results: list[bytes] = []
         for number, line in batch:
             try:
                 if line is None:
                     raise Unreadable.size()
                 result = report(*examine_read(read(line), via, len(line)), safe=safe)
-                answers.append(_encoder(result))
+                results.append(_encode(result))
             except UnicodeEncodeError:
-                answers.append(json_bytes(result))
+                results.append(json_bytes(result))
             except Unreadable as error:
                 status = 2
-                answers.append(json_bytes(encode(unreadable(error, number).fault, "envelope")))
-        if answers:
-            answers.append(b"")
-            out.write(b"\n".join(answers))
+                results.append(json_bytes(encode(unreadable(error, number).fault, "envelope")))
+        if results:
+            results.append(b"")
+            out.write(b"\n".join(results))
             out.flush()
     return status
 
 
-_encoder = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 def _batches(stream: BinaryIO) -> Iterator[list[tuple[int, bytes | None]]]:
     """
-    The non-blank lines with their numbers, a chunk at a time; None for a line over the size limit.
+    Yield the non-blank lines with their numbers, one chunk at a time; None for a line over the size limit.
 
-    Reads what is there (read1), so that a slow producer is answered at once; a line that grows past the limit is
-    dropped as it comes, so memory stays flat whatever is sent.
+    `read1` returns the bytes that are available, so that a slow producer gets its results at once. A line over the limit
+    is dropped while it arrives, so memory use does not grow.
     """
-    take = getattr(stream, "read1", stream.read)
+    read_available = getattr(stream, "read1", stream.read)
     number = 0
     rest = b""
     dropping = False
-    while chunk := take(_CHUNK):
+    while chunk := read_available(_CHUNK):
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()
         batch: list[tuple[int, bytes | None]] = []

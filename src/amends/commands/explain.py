@@ -1,4 +1,4 @@
-"""`amends explain`: what a code means, whose word it is, and what to do about it."""
+"""`amends explain`: print what a code means, which vocabulary it belongs to, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from amends.cli.arguments import near
+from amends.cli.arguments import close_matches
 from amends.commands.console import emit, wants_json
 from amends.core.explanation import facts, markdown
 from amends.core.vocabulary import Row, names, vocabulary
@@ -19,11 +19,11 @@ def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "explain",
-        help="what a code means and what to do about it",
+        help="explain a code and what to do about it",
         description="Look up a code (or an HTTP status) in every vocabulary, or in one.",
     )
     parser.add_argument("code", metavar="CODE", help="RATE_LIMITED, BUDGET_TOO_LOW, 429, …")
-    parser.add_argument("--vocabulary", choices=names(), help="whose word it is; without it, everybody's")
+    parser.add_argument("--vocabulary", choices=names(), help="search only this vocabulary (default: all)")
     parser.set_defaults(run=run)
 
 
@@ -51,10 +51,10 @@ def _look_up(code: str, name: str | None) -> list[tuple[str, Row]]:
 
 
 def _unknown(code: str, name: str | None) -> NotFoundError:
-    known = {word for each in ((name,) if name else names()) for word in vocabulary(each).rows}
+    known = {row for each in ((name,) if name else names()) for row in vocabulary(each).rows}
     where = f"the vocabulary {name}" if name else "any vocabulary"
     return NotFoundError(
         f"no code {code!r} in {where}",
-        suggestions=[f"Did you mean {word}?" for word in near(code.upper(), sorted(known))]
-        or ["amends explain --help lists the vocabularies"],
+        suggestions=[f"Did you mean {match}?" for match in close_matches(code.upper(), sorted(known))]
+        or ["See amends explain --help for the vocabularies"],
     )

@@ -1,4 +1,4 @@
-"""What a command reads: stdin or a named file, one JSON document or many."""
+"""Reads a command's input: stdin or a named file, one JSON document or many."""
 
 from __future__ import annotations
 
@@ -11,56 +11,58 @@ from typing import Any, BinaryIO
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
 
-__all__ = ["document", "opened", "unreadable"]
+__all__ = ["open_input", "read_document", "unreadable"]
 
-# Why a file cannot be read, in words; what else can go wrong is said by its fault.
+# The messages of common errors; other errors get the message of their fault.
 _REASONS: dict[type[OSError], str] = {
     FileNotFoundError: "there is no file {name}",
     IsADirectoryError: "{name} is a directory",
-    PermissionError: "{name} may not be read by this user",
+    PermissionError: "this user has no permission to read {name}",
 }
 
 
 @contextmanager
-def opened(name: str | None) -> Iterator[BinaryIO]:
+def open_input(name: str | None) -> Iterator[BinaryIO]:
     """
-    The named file, or stdin. A person at a terminal is told that it is their turn.
+    Open the named file, or stdin. On a terminal, prompt for the input.
 
     Raises:
-        ValidationError: when the file cannot be read.
+        ValidationError: if the file cannot be read.
 
     """
     if name is None:
         if sys.stdin is not None and sys.stdin.isatty():
-            sys.stderr.write("Paste a response, then Ctrl-D on a line of its own; or pipe one in.\n")
+            sys.stderr.write("Paste a response and press Ctrl-D on an empty line, or pipe one in.\n")
         yield io.BytesIO() if sys.stdin is None else sys.stdin.buffer
         return
     try:
-        with open(name, "rb") as stream:  # noqa: PTH123 - the plain call, as the user wrote the name
+        with open(name, "rb") as stream:  # noqa: PTH123 - pathlib would normalise the user's name
             yield stream
     except OSError as error:
-        raise _not_read(name, error) from error
+        raise _unreadable_file(name, error) from error
 
 
-def _not_read(name: str, error: OSError) -> ValidationError:
-    words = next((words for kind, words in _REASONS.items() if isinstance(error, kind)), None)
-    if words is None:
+def _unreadable_file(name: str, error: OSError) -> ValidationError:
+    message = next(
+        (text.format(name=name) for kind, text in _REASONS.items() if isinstance(error, kind)), None
+    )
+    if message is None:
         from amends.foreign import from_exception
 
-        words = "cannot read {name}: " + from_exception(error).message
+        message = f"cannot read {name}: {from_exception(error).message}"
     return ValidationError(
-        words.format(name=name),
+        message,
         field="FILE",
-        suggestions=["Name a file that can be read, or pipe the response in"],
+        suggestions=["Name a readable file, or pipe the response in"],
     )
 
 
-def document(stream: BinaryIO) -> Any:
+def read_document(stream: BinaryIO) -> Any:
     """
-    The one JSON document a stream holds.
+    Read the one JSON document of a stream.
 
     Raises:
-        ValidationError: when it holds none.
+        ValidationError: if the stream is empty or is not JSON.
 
     """
     data = stream.read(MAX_BYTES + 1)
@@ -71,7 +73,7 @@ def document(stream: BinaryIO) -> Any:
 
 
 def unreadable(error: Unreadable, line: int | None, *, empty: bool = False) -> ValidationError:
-    """Where the input ceases to be JSON; `line` is the line of a stream of documents."""
+    """Return the error for input that is not JSON, with its line; `line` is the line of a stream of documents."""
     where = line if line is not None else error.line
     text = (
         "the input is empty"

@@ -1,4 +1,4 @@
-"""`amends run -- command …`: run somebody else's command, repeated only where that can help and cannot harm."""
+"""`amends run -- command …`: run an external command, and retry it where a retry can help and is safe."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def add(subparsers: Any) -> None:
 
     parser = subparsers.add_parser(
         "run",
-        help="run a command, repeated where that helps",
-        description="Run a command. It is repeated when its answer says that this helps and nothing says that it "
-        "harms; an exit code of 0 never is.",
+        help="run a command, and retry it where that is safe",
+        description="Run a command, and retry it if its failure is temporary and a retry is safe. Exit code 0 is "
+        "never retried.",
         usage="amends run [options] -- command …",
     )
-    parser.add_argument("--max-attempts", type=_whole, default=3, metavar="N", help="runs in all (3)")
+    parser.add_argument("--max-attempts", type=_attempts, default=3, metavar="N", help="runs in total (3)")
     parser.add_argument(
-        "--max-wait", type=_seconds, default=300.0, metavar="S", help="seconds of waiting (300)"
+        "--max-wait", type=_seconds, default=300.0, metavar="S", help="seconds of waiting in total (300)"
     )
     parser.add_argument(
-        "--deadline", type=_some_seconds, metavar="S", help="seconds for everything, runs included"
+        "--deadline", type=_positive_seconds, metavar="S", help="seconds for all runs and waits together"
     )
-    parser.add_argument("--timeout", type=_some_seconds, metavar="S", help="seconds for one run")
+    parser.add_argument("--timeout", type=_positive_seconds, metavar="S", help="seconds for one run")
     effect = parser.add_mutually_exclusive_group()
     effect.add_argument(
-        "--read-only", action="store_true", help="it changes nothing: unknown failures repeat"
+        "--read-only", action="store_true", help="it changes nothing: retry unknown failures, too"
     )
-    effect.add_argument("--mutating", action="store_true", help="repeat only what surely did not run")
-    parser.add_argument("--profile", choices=PROFILE_NAMES, help="what its exit codes mean")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    effect.add_argument("--mutating", action="store_true", help="retry only if it certainly did not run")
+    parser.add_argument("--profile", choices=PROFILE_NAMES, help="the meaning of its exit codes")
+    parser.add_argument("argv", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
 
-def _whole(text: str) -> int:
+def _attempts(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError("it is a whole number from 1 to 100")
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 100")
     return int(text)
 
 
@@ -62,32 +62,32 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e9:
-        raise argparse.ArgumentTypeError("it is a number of seconds")
+        raise argparse.ArgumentTypeError("must be a number of seconds")
     return number
 
 
-def _some_seconds(text: str) -> float:
+def _positive_seconds(text: str) -> float:
     number = _seconds(text)
     if number == 0:
-        raise argparse.ArgumentTypeError("it is more than 0 seconds")
+        raise argparse.ArgumentTypeError("must be more than 0 seconds")
     return number
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it, and leave as it left."""
-    from amends.commands.console import words_after
+    """Run the command and return its exit code."""
+    from amends.commands.console import command_after_dashes
     from amends.core.policy import Policy
     from amends.errors.base import FaultError
     from amends.process import run as run_command
     from amends.recovery import set_hooks
 
-    command = words_after(args.words, "amends run")
-    # Whoever has to choose wants the answer as data; in a plain pipe the command's own output is the answer.
+    command = command_after_dashes(args.argv, "amends run")
+    # JSON must be chosen: by default the command's own output passes through, in a pipe too.
     as_json = args.output == "json" or os.environ.get("AMENDS_OUTPUT") == "json"
     live = args.max_attempts == 1 and not as_json
     history: list[Attempt] = []
     started = time.monotonic()
-    set_hooks(_teller(args.max_attempts))
+    set_hooks(_retry_reporter(args.max_attempts))
     try:
         done = run_command(
             command,
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             ),
             timeout=args.timeout,
             stdin=_input(),
-            on_output=_streaming(live=live, quiet=as_json),
+            on_output=_pass_on(live=live, quiet=as_json),
             history=history,
         )
     except FaultError as error:
@@ -110,32 +110,35 @@ def run(args: argparse.Namespace) -> int:
             return _failed_json(error, last, history, args.max_attempts, started)
         return _failed_text(error, last, live=live)
     if as_json:
-        return _answer({"ok": True, "data": _told(done), "error": None}, history, args.max_attempts, started)
+        _write_envelope(
+            {"ok": True, "data": _run_data(done), "error": None}, history, args.max_attempts, started
+        )
+        return 0
     if not live:
-        done.out.pour(sys.stdout.buffer)
+        done.out.copy_to(sys.stdout.buffer)
     return 0
 
 
 def _not_started(fault: Fault, program: str) -> FaultError:
-    """Why a program cannot be run, as far as a look at it tells; its fault says the rest."""
+    """Return the error for a program that could not be started, with a suggestion for the common causes."""
     from msgspec.structs import replace
 
     from amends.errors.base import FaultError
 
     steps: tuple[str, ...] = ()
-    if os.path.isdir(program):  # noqa: PTH112 - as the user wrote the name
+    if os.path.isdir(program):  # noqa: PTH112 - pathlib would normalise the user's name
         steps = (f"{program} is a directory: name a program in it",)
     elif fault.code == "PERMISSION_DENIED":
-        steps = (f"Make {program} executable, or name what runs it: sh {program}",)
+        steps = (f"Make {program} executable, or run it with its interpreter: sh {program}",)
     elif fault.code == "NOT_FOUND":
-        steps = (f"Install {program}, or give its whole path",)
+        steps = (f"Install {program}, or give its full path",)
     return FaultError.from_fault(
         replace(fault, message=f"{program} could not be started", suggestions=steps or fault.suggestions)
     )
 
 
 def _input() -> Feed | None:
-    """Our own stdin, recorded for a repeat; a terminal is handed on as it is."""
+    """Return stdin as a feed that records it for a retry; None for a terminal, which the command inherits."""
     from amends.process import Feed
 
     try:
@@ -144,18 +147,18 @@ def _input() -> Feed | None:
         return Feed(b"")
 
 
-def _streaming(*, live: bool, quiet: bool) -> Callable[[str, bytes], None] | None:
-    """What it complains about as it comes; its stdout only where no repeat can make it wrong."""
+def _pass_on(*, live: bool, quiet: bool) -> Callable[[str, bytes], None] | None:
+    """Return a callback that passes stderr on at once, and stdout only if no retry can follow (`live`)."""
     if quiet:
         return None
 
-    def pass_on(stream: str, piece: bytes) -> None:
+    def write(stream: str, piece: bytes) -> None:
         if stream == "stderr" or live:
             to = sys.stderr if stream == "stderr" else sys.stdout
             to.buffer.write(piece)
             to.buffer.flush()
 
-    return pass_on
+    return write
 
 
 def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
@@ -165,11 +168,11 @@ def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
     if last is None:
         raise error
     if not live:
-        last.out.pour(sys.stdout.buffer)
+        last.out.copy_to(sys.stdout.buffer)
         sys.stdout.flush()
     runs = len(error.history)
-    what = f"{error.fault.code} after {runs} run{'s' if runs > 1 else ''}"
-    sys.stderr.write(f"amends: {what} · {sentence(error.decision)}\n")
+    failure = f"{error.fault.code} after {runs} run{'s' if runs > 1 else ''}"
+    sys.stderr.write(f"amends: {failure} · {sentence(error.decision)}\n")
     if last.exit:
         return last.exit
     return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
@@ -178,21 +181,21 @@ def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
 def _failed_json(
     error: Any, last: Finished | None, history: list[Attempt], allowed: int, started: float
 ) -> int:
-    from amends.cli.command_errors import told
+    from amends.cli.command_errors import as_cli_fault
     from amends.core.exits import exit_code
     from amends.dialects.envelope import encode_error
 
-    fault = told(error.fault)
+    fault = as_cli_fault(error.fault)
     envelope = {
         "ok": False,
-        "data": None if last is None else _told(last),
+        "data": None if last is None else _run_data(last),
         "error": {**encode_error(fault), "decision": error.decision},
     }
-    _answer(envelope, history, allowed, started)
+    _write_envelope(envelope, history, allowed, started)
     return exit_code(fault)
 
 
-def _answer(envelope: dict[str, Any], history: list[Attempt], allowed: int, started: float) -> int:
+def _write_envelope(envelope: dict[str, Any], history: list[Attempt], allowed: int, started: float) -> None:
     from amends.cli.documents import to_json
 
     meta = {
@@ -210,48 +213,47 @@ def _answer(envelope: dict[str, Any], history: list[Attempt], allowed: int, star
         ],
     }
     sys.stdout.buffer.write(to_json({**envelope, "meta": meta}))
-    return 0
 
 
-def _told(done: Finished) -> dict[str, Any]:
-    """The last run as data. Output that is no text is base64."""
-    said: dict[str, Any] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
+def _run_data(done: Finished) -> dict[str, Any]:
+    """Return the last run as the envelope's data. Output that is not UTF-8 is written as base64."""
+    data: dict[str, Any] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
     for name in ("stdout", "stderr"):
         raw: bytes = getattr(done, name)
         try:
-            said[name] = raw.decode()
+            data[name] = raw.decode()
         except UnicodeDecodeError:
-            said[f"{name}_base64"] = base64.b64encode(raw).decode()
-    return said
+            data[f"{name}_base64"] = base64.b64encode(raw).decode()
+    return data
 
 
-def _teller(allowed: int) -> Callable[[Event], Any]:
-    """A live line on a terminal, a plain one elsewhere: which run failed, as what, and when the next begins."""
+def _retry_reporter(allowed: int) -> Callable[[Event], Any]:
+    """Return a recovery hook that reports each retry on stderr: the run, its code, and a countdown on a terminal."""
 
-    def tell(event: Event) -> Any:
+    def report(event: Event) -> Any:
         if event.kind != "retry":
             return None
-        words = f"run {event.attempt} of {allowed}: {event.code}"
+        failed_run = f"run {event.attempt} of {allowed}: {event.code}"
         if sys.stderr.isatty():
-            return _counting(words, event.delay or 0.0)
-        sys.stderr.write(f"amends: {words}, next in {event.delay or 0:.3g} s\n")
+            return _countdown(failed_run, event.delay or 0.0)
+        sys.stderr.write(f"amends: {failed_run}, next in {event.delay or 0:.3g} s\n")
         return None
 
-    return tell
+    return report
 
 
 @contextmanager
-def _counting(words: str, seconds: float) -> Iterator[None]:
-    """A line that counts down while recovery waits, and is gone afterwards."""
-    over = threading.Event()
-    until = time.monotonic() + seconds
+def _countdown(failed_run: str, seconds: float) -> Iterator[None]:
+    """Show a line that counts down while recovery waits, and clear it afterwards."""
+    stopped = threading.Event()
+    deadline = time.monotonic() + seconds
 
     def draw() -> None:
         while True:
-            left = max(0.0, until - time.monotonic())
-            sys.stderr.write(f"\r\x1b[2Kamends: {words}, next in {left:.1f} s")
+            left = max(0.0, deadline - time.monotonic())
+            sys.stderr.write(f"\r\x1b[2Kamends: {failed_run}, next in {left:.1f} s")
             sys.stderr.flush()
-            if over.wait(0.1):
+            if stopped.wait(0.1):
                 return
 
     thread = threading.Thread(target=draw, daemon=True)
@@ -259,7 +261,7 @@ def _counting(words: str, seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         thread.join()
         sys.stderr.write("\r\x1b[2K")
         sys.stderr.flush()

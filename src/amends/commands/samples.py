@@ -1,4 +1,4 @@
-"""One failure of each dialect, for the tour: what agents meet in the wild."""
+"""One sample failure of each dialect, for `amends try --samples`."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ SAMPLES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         },
     ),
 )
-"""(what happened, via, the vocabulary it is translated into, the response)"""
+"""(title, via, the vocabulary to translate it to, the response)"""

@@ -1,4 +1,4 @@
-"""`amends schema`: the JSON Schemas of the Fault, of what `decode` prints, and of every dialect."""
+"""`amends schema`: print the JSON Schema of the Fault, of the output of `decode`, or of a dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "schema",
         help="print a JSON Schema",
-        description="Print the JSON Schema of a document this project reads or writes.",
+        description="Print the JSON Schema of a document that amends reads or writes.",
     )
     parser.add_argument("name", metavar="NAME", choices=NAMES, help=", ".join(NAMES))
     parser.set_defaults(run=run)

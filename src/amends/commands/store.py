@@ -1,4 +1,4 @@
-"""`amends store info | check | copy`: look at a store, look it over, move it."""
+"""`amends store info | check | copy`: list the contents of a store, check it, or copy it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add the `store` subcommand."""
     from amends.commands.console import as_sentence
 
-    words = "look at, check or copy a durable store"
-    store = subparsers.add_parser("store", help=words, description=as_sentence(words))
+    summary = "inspect, check or copy a durable store"
+    store = subparsers.add_parser("store", help=summary, description=as_sentence(summary))
     actions = store.add_subparsers(dest="action", metavar="ACTION", required=True)
     url = "memory:, sqlite:///file or nats://host:port/name"
-    for name, words in (
-        ("info", "what is stored: names, sizes, sequence numbers"),
-        ("check", "look at everything stored and say what is wrong; exit code 1 when something is"),
+    for name, summary in (
+        ("info", "list what is stored: names, sizes, sequence numbers"),
+        ("check", "check everything stored and list the problems; exit with 1 if there are any"),
     ):
-        action = actions.add_parser(name, help=words, description=as_sentence(words))
+        action = actions.add_parser(name, help=summary, description=as_sentence(summary))
         action.add_argument("url", metavar="URL", help=url)
         action.set_defaults(run=run)
-    words = "copy everything from one store to another, then compare them; begun again, it goes on"
-    action = actions.add_parser("copy", help=words, description=as_sentence(words))
+    summary = "copy everything from one store to another, then compare them; run it again to resume"
+    action = actions.add_parser("copy", help=summary, description=as_sentence(summary))
     action.add_argument("source", metavar="FROM", help=url)
     action.add_argument("target", metavar="TO", help=url)
     action.set_defaults(run=run)
@@ -37,11 +37,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it and print the outcome; 1 when a check or a copy found something wrong."""
+    """Run the action and print its result. Return 1 if a check found problems or a copy found differences."""
     from amends.commands.console import emit, wants_json
 
     with store_failures():
-        result = asyncio.run(_wanted(args))
+        result = asyncio.run(_run_action(args))
     if wants_json(args):
         emit(result)
     else:
@@ -52,9 +52,13 @@ def run(args: argparse.Namespace) -> int:
 @contextmanager
 def store_failures(field: str | None = None) -> Iterator[None]:
     """
-    What stores raise is written for people and says what to do, most often behind its last colon.
+    Raise what stores raise as errors of the command line.
 
-    `field` is the option that named the store, where it was one.
+    A store's message usually ends with the remedy, after its last colon; that part becomes the suggestion.
+
+    Args:
+        field: the option that named the store, if it was an option.
+
     """
     from amends.errors.cli import ServiceUnavailableError, ValidationError
     from amends.stores.errors import StoreError, StoreUnavailableError
@@ -71,7 +75,7 @@ def store_failures(field: str | None = None) -> Iterator[None]:
         raise ValidationError(str(error), field=field) from error
 
 
-def _wanted(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:
+def _run_action(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:
     if args.action == "copy":
         return _copy(args.source, args.target)
     return _check(args.url) if args.action == "check" else _info(args.url)
@@ -79,7 +83,7 @@ def _wanted(args: argparse.Namespace) -> Coroutine[Any, Any, dict[str, Any]]:
 
 async def _info(url: str) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
-        store = await _opened(url, stack)
+        store = await _open_existing(url, stack)
         names = await store.names()
         return {
             "url": store.url,
@@ -92,7 +96,7 @@ async def _info(url: str) -> dict[str, Any]:
 
 async def _check(url: str) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
-        store = await _opened(url, stack)
+        store = await _open_existing(url, stack)
         return {"url": store.url, "problems": await store.check()}
 
 
@@ -101,13 +105,13 @@ async def _copy(source: str, target: str) -> dict[str, Any]:
     from amends.stores.copy_store import copy
 
     async with AsyncExitStack() as stack:
-        old = await _opened(source, stack)
+        old = await _open_existing(source, stack)
         new = await stack.enter_async_context(await stores.open(target))
         return {"from": old.url, "to": new.url, **asdict(await copy(old, new))}
 
 
-async def _opened(url: str, stack: AsyncExitStack) -> Any:
-    """An existing store: asking about one that is not there must not make it."""
+async def _open_existing(url: str, stack: AsyncExitStack) -> Any:
+    """Open an existing store. A missing SQLite file is an error, because opening it would create it."""
     from amends import stores
     from amends.stores.address import parse
 
@@ -138,9 +142,9 @@ def _check_text(result: dict[str, Any]) -> str:
 
 def _copy_text(result: dict[str, Any]) -> str:
     counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "tasks", "dead"))
-    verdict = "and both are the same" if not result["differences"] else "and they differ:"
+    comparison = "the stores differ:" if result["differences"] else "the stores are identical"
     return "\n".join(
-        [f"copied {counts} from {result['from']} to {result['to']}, {verdict}", *result["differences"]]
+        [f"copied {counts} from {result['from']} to {result['to']}; {comparison}", *result["differences"]]
     )
 
 

@@ -1,4 +1,4 @@
-"""`amends tasks list | show | retry | cancel | answer | verify`: look at agent tasks on a store, and say things to them."""
+"""`amends tasks list | show | retry | cancel | answer | verify`: inspect and control the agent tasks of a store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 __all__ = ["add", "run"]
 
-_STORE = "sqlite:///file or nats://host:port/name; else AMENDS_STORE"
-# amends.tasks.Status, whose import would triple the time of a help.
+_STORE = "sqlite:///file or nats://host:port/name (default: AMENDS_STORE)"
+# The values of amends.tasks.Status. Importing it would triple the time of --help.
 STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled", "input_required")
 
 
@@ -20,47 +20,53 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add the `tasks` subcommand."""
     from amends.commands.console import as_sentence
 
-    words = "look at agent tasks on a store, retry or cancel them"
-    tasks = subparsers.add_parser("tasks", help=words, description=as_sentence(words))
+    summary = "inspect, retry or cancel the agent tasks of a store"
+    tasks = subparsers.add_parser("tasks", help=summary, description=as_sentence(summary))
     actions = tasks.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (words, options, _) in _ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=as_sentence(words))
+    for name, (summary, options, _) in _ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=as_sentence(summary))
         action.add_argument("--store", metavar="URL", default=os.environ.get("AMENDS_STORE"), help=_STORE)
-        action.add_argument("--name", default="tasks", help="the set of tasks, where a store has several")
+        action.add_argument("--name", default="tasks", help="the set of tasks, if the store has several")
         options(action)
         action.set_defaults(run=run)
     tasks.set_defaults(run=run)
 
 
-def _of_many(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--status", choices=STATUSES, metavar="S", help=f"only those: {', '.join(STATUSES)}")
-    action.add_argument("--limit", type=int, default=100, help="at most so many (100)")
+def _list_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--status", choices=STATUSES, metavar="S", help=f"only this status: {', '.join(STATUSES)}"
+    )
+    action.add_argument("--limit", type=int, default=100, help="the most tasks to list (100)")
 
 
-def _of_one(action: argparse.ArgumentParser) -> None:
-    action.add_argument("id", metavar="ID", help="the task")
+def _task_options(action: argparse.ArgumentParser) -> None:
+    action.add_argument("id", metavar="ID", help="the task's id")
 
 
-def _of_an_answer(action: argparse.ArgumentParser) -> None:
-    _of_a_step(action)
-    action.add_argument("answer", metavar="JSON", help="the answer; text that is no JSON is taken as text")
+def _step_options(action: argparse.ArgumentParser) -> None:
+    _task_options(action)
+    action.add_argument("--step", help="the step, if several are waiting")
 
 
-def _of_a_look(action: argparse.ArgumentParser) -> None:
-    _of_a_step(action)
+def _answer_options(action: argparse.ArgumentParser) -> None:
+    _step_options(action)
+    action.add_argument(
+        "answer", metavar="JSON", help="the answer; anything that is not JSON is taken as text"
+    )
+
+
+def _verify_options(action: argparse.ArgumentParser) -> None:
+    _step_options(action)
     happened = action.add_mutually_exclusive_group(required=True)
-    happened.add_argument("--happened", action="store_true", help="it did")
-    happened.add_argument("--not-happened", dest="happened", action="store_false", help="it did not")
-    action.add_argument("--result", metavar="JSON", help="what it gave, if it happened")
-
-
-def _of_a_step(action: argparse.ArgumentParser) -> None:
-    _of_one(action)
-    action.add_argument("--step", help="which step, where several wait")
+    happened.add_argument("--happened", action="store_true", help="the step took effect")
+    happened.add_argument(
+        "--not-happened", dest="happened", action="store_false", help="the step did not take effect"
+    )
+    action.add_argument("--result", metavar="JSON", help="the step's result, if it took effect")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it and print the outcome."""
+    """Run the action and print its result."""
     from amends.commands.console import emit, wants_json
     from amends.commands.store import store_failures
     from amends.errors.cli import NotFoundError
@@ -68,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         with store_failures():
-            result = asyncio.run(_wanted(args))
+            result = asyncio.run(_run_action(args))
     except TaskNotFoundError as error:
         raise NotFoundError(str(error)) from error
     if wants_json(args):
@@ -80,21 +86,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(args: argparse.Namespace) -> Any:
-    """An orchestrator that works on nothing itself, on a store that is there already."""
+def _orchestrator(args: argparse.Namespace) -> Any:
+    """Return an orchestrator on an existing store; it runs no tasks itself."""
     from amends.stores.address import parse
     from amends.tasks import Orchestrator
 
     if not args.store:
-        raise ValueError("say which store: --store sqlite:///tasks.db, or AMENDS_STORE in the environment")
+        raise ValueError("no store is given: use --store sqlite:///tasks.db, or set AMENDS_STORE")
     address = parse(args.store)
     if address.scheme == "sqlite" and not Path(address.path).exists():
         raise ValueError(f"there is no file {address.path}: correct the path")
     return Orchestrator(store=args.store, worker=False, name=args.name)
 
 
-async def _wanted(args: argparse.Namespace) -> dict[str, Any]:
-    async with _opened(args) as orchestrator:
+async def _run_action(args: argparse.Namespace) -> dict[str, Any]:
+    async with _orchestrator(args) as orchestrator:
         return await _ACTIONS[args.action][2](orchestrator, args)
 
 
@@ -170,22 +176,26 @@ def _json(text: str) -> Any:
 
 
 _Options = Callable[[argparse.ArgumentParser], None]
-_Do = Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
+_Action = Callable[[Any, argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]
 
-# action → (what it does, what it takes, who does it)
-_ACTIONS: dict[str, tuple[str, _Options, _Do]] = {
-    "list": ("the tasks of a store, the newest first", _of_many, _list),
+# action → (summary, adds its arguments, runs it)
+_ACTIONS: dict[str, tuple[str, _Options, _Action]] = {
+    "list": ("list the tasks of a store, the newest first", _list_options, _list),
     "show": (
-        "one task: its response, its steps, and its timeline with every attempt and wait",
-        _of_one,
+        "show one task: its response, its steps, and its timeline with every attempt and wait",
+        _task_options,
         _show,
     ),
     "retry": (
-        "try again what failed or was cancelled; what was finished and not undone stays",
-        _of_one,
+        "retry a failed or cancelled task; finished steps that were not undone are kept",
+        _task_options,
         _retry,
     ),
-    "cancel": ("stop a task that is not over; what was done is undone", _of_one, _cancel),
-    "answer": ("answer what a task asks for; it goes on", _of_an_answer, _answer),
-    "verify": ("say whether an interrupted step happened; it goes on", _of_a_look, _verify),
+    "cancel": ("cancel an unfinished task; its finished steps are undone", _task_options, _cancel),
+    "answer": ("answer a task's question and let it continue", _answer_options, _answer),
+    "verify": (
+        "report whether an interrupted step took effect, and let the task continue",
+        _verify_options,
+        _verify,
+    ),
 }

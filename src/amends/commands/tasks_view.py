@@ -1,4 +1,4 @@
-"""How tasks look to a person: a list in columns, a task with its timeline."""
+"""Text output of `amends tasks`: a table of tasks, and one task with its timeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLOURS = {
 
 
 def text_of(action: str, result: dict[str, Any]) -> str:
-    """The outcome of a `tasks` command."""
+    """Return the result of a `tasks` action as text."""
     paint = painter()
     if action == "list":
         return "\n".join(_list_lines(result, paint))
@@ -38,16 +38,16 @@ def _list_lines(result: dict[str, Any], paint: Painter) -> list[str]:
     tasks = result["tasks"]
     if not tasks:
         return ["no tasks"]
-    wide = max(len(strip(task["id"])) for task in tasks)
+    width = max(len(strip(task["id"])) for task in tasks)
     lines = []
     for task in tasks:
-        what = strip(task["type"]) + (f" at {strip(task['agent'])}" if "agent" in task else "")
+        kind = strip(task["type"]) + (f" at {strip(task['agent'])}" if "agent" in task else "")
         more = [strip(task["code"])] if "code" in task else []
         if "dueAt" in task:
             more.append(f"due {task['dueAt']}")
         lines.append(
-            f"{strip(task['id']).ljust(wide)}  {_status(task['status'], paint, 14)}  {task['updatedAt']:<24}  "
-            + "  ".join([what, *more])
+            f"{strip(task['id']).ljust(width)}  {_status(task['status'], paint, 14)}  {task['updatedAt']:<24}  "
+            + "  ".join([kind, *more])
         )
     if result["total"] > len(tasks):
         lines.append(paint(f"and {result['total'] - len(tasks)} more", "dim"))
@@ -60,9 +60,9 @@ def _show_lines(result: dict[str, Any], paint: Painter) -> list[str]:
     error = task.get("error")
     if error is not None:
         lines.append(f"  {paint(strip(error['code']), 'bold')} {strip(error['message'])}")
-    wanted = task.get("input")
-    if wanted is not None:
-        lines.append(f"  {paint(wanted['kind'], 'magenta')} {strip(str(wanted.get('question', '')))}")
+    request = task.get("input")
+    if request is not None:
+        lines.append(f"  {paint(request['kind'], 'magenta')} {strip(str(request.get('question', '')))}")
     lines += [
         paint(f"  {strip(step['name'])}: {step['state']}, {step['attempts']} attempts", "dim")
         for step in result["steps"]

@@ -1,4 +1,4 @@
-"""`amends translate`: an error of one dialect, said in another, with what is lost on the way."""
+"""`amends translate`: translate an error from one dialect to another, and report what is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from amends.commands.console import emit, json_bytes
-from amends.commands.input import document, opened
+from amends.commands.input import open_input, read_document
 from amends.dialects import ALIASES, NAMES, decode, encode
 from amends.dialects.translation import translate
 from amends.errors.cli import ValidationError
@@ -17,21 +17,23 @@ __all__ = ["add", "run"]
 _CHOICES = (*NAMES, *(name for name in ALIASES if name == "cli"))
 
 _VOCABULARIES = {dialect: name for name, dialect in ALIASES.items()}
-"""Whose words a dialect speaks, where that has another name."""
+"""The vocabulary of a dialect, if its name differs from the dialect's."""
 
 
 def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "translate",
-        help="turn an error of one dialect into another",
-        description="Read an error of one dialect from stdin and print it in another. What the other cannot carry "
-        "is named on stderr.",
+        help="translate an error to another dialect",
+        description="Read an error of one dialect from stdin and print it in another. Members that the other dialect "
+        "cannot represent are listed on stderr.",
     )
     parser.add_argument(
-        "--from", dest="source", choices=_CHOICES, required=True, help="the dialect that comes in"
+        "--from", dest="source", choices=_CHOICES, required=True, help="the dialect of the input"
     )
-    parser.add_argument("--to", dest="target", choices=_CHOICES, required=True, help="the dialect to print")
+    parser.add_argument(
+        "--to", dest="target", choices=_CHOICES, required=True, help="the dialect of the output"
+    )
     parser.add_argument(
         "--report", action="store_true", help="print {document, losses} instead of the document"
     )
@@ -39,23 +41,23 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate what comes in."""
-    with opened(None) as stream:
-        fault = decode(document(stream), args.source)
+    """Translate the input."""
+    with open_input(None) as stream:
+        fault = decode(read_document(stream), args.source)
     if fault is None:
         raise ValidationError(
-            f"the input holds no error of the dialect {args.source}",
-            suggestions=["amends decode tells what it is", "Choose the dialect with --from"],
+            f"the input is not an error of the dialect {args.source}",
+            suggestions=["Run amends decode to see what the input is", "Choose its dialect with --from"],
         )
-    told, lost = translate(fault, to=_VOCABULARIES.get(args.target, args.target))
-    written = encode(told, args.target)
+    translated, lost = translate(fault, to=_VOCABULARIES.get(args.target, args.target))
+    document = encode(translated, args.target)
     if args.report:
-        emit({"document": written, "losses": sorted(lost)})
+        emit({"document": document, "losses": sorted(lost)})
         return 0
     if sys.stdout.isatty():
-        emit(written)
+        emit(document)
     else:
-        sys.stdout.write(json_bytes(written).decode() + "\n")
+        sys.stdout.write(json_bytes(document).decode() + "\n")
     if lost:
-        sys.stderr.write(f"not carried by {args.target}: {', '.join(sorted(lost))}\n")
+        sys.stderr.write(f"{args.target} cannot represent: {', '.join(sorted(lost))}\n")
     return 0

@@ -1,7 +1,8 @@
 """
-`amends try`: one job across five flaky services, done by plain clients, by tenacity, and by amends.
+`amends try`: a demo in which plain clients, tenacity and amends do the same job with five flaky services.
 
-Where the libraries for that are not installed, or with `--samples`: one failure of each dialect, decoded, decided and translated.
+With `--samples`, or if the libraries of the demo are not installed, it shows one failure of each dialect instead: decoded,
+decided and translated.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _NEEDED = ("a2a", "arcp", "httpx2", "mcp", "rich", "starlette", "tenacity", "uvicorn", "websockets")
-"""What the show is made with, by the names they are imported by."""
+"""The import names of the libraries that the demo needs."""
 
 _INSTALL = "pip install 'amends[try]'"
 
@@ -38,32 +39,32 @@ def add(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "try",
-        help="see it work, on five flaky services",
-        description="Start five small flaky services on this machine, and let three agents do the same job: with plain "
-        "clients, with tenacity, with amends. Nothing leaves the machine, and nothing is left running.",
+        help="run a demo with five flaky services",
+        description="Start five small flaky services on this machine and run three agents with the same job: plain "
+        "clients, tenacity, and amends. Nothing is sent to other machines, and all processes are stopped at the end.",
     )
-    parser.add_argument("--seed", type=int, default=7, help="another number, another evening (default 7)")
+    parser.add_argument("--seed", type=int, default=7, help="the seed of the planned failures (7)")
     parser.add_argument("--samples", action="store_true", help="only show one failure of each dialect")
-    parser.add_argument("--keep", action="store_true", help="leave the services up afterwards, until Ctrl-C")
+    parser.add_argument("--keep", action="store_true", help="keep the services running until Ctrl-C")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it."""
+    """Run the demo, or show the samples."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if args.samples or missing:
-        _samples(as_json=wants_json(args))
+        _show_samples(as_json=wants_json(args))
         if not args.samples:
-            sys.stderr.write(f"The whole show needs {', '.join(missing)}: {_INSTALL}\n")
+            sys.stderr.write(f"The full demo needs {', '.join(missing)}: {_INSTALL}\n")
         return 0
-    return asyncio.run(_show(args.seed, keep=args.keep, as_json=wants_json(args)))
+    return asyncio.run(_run_demo(args.seed, keep=args.keep, as_json=wants_json(args)))
 
 
-async def _show(seed: int, *, keep: bool, as_json: bool) -> int:
-    from amends.demo.comparison import Audience, perform, services
+async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
+    from amends.demo.comparison import Observer, compare, running_services
 
     if as_json:
-        emit(_document(await perform(seed)))
+        emit(_report_data(await compare(seed)))
         return 0
     from rich.console import Console
 
@@ -71,64 +72,67 @@ async def _show(seed: int, *, keep: bool, as_json: bool) -> int:
 
     console = Console(highlight=False)
     screen = Screen(console)
-    screen.end(await perform(seed, screen))
+    screen.show_scores(await compare(seed, screen))
     if keep:
-        async with services(seed, Audience().call) as found:
-            console.print("\nThe services are up, fresh and flaky. Ctrl-C ends them.\n")
-            for name, place in msgspec.structs.asdict(await found.places()).items():
-                console.print(f"  {name:6} {place}")
-            await found.ended()
+        async with running_services(seed, Observer().call_received) as services:
+            console.print(
+                "\nThe services are running again, with all their planned failures. Ctrl-C stops them.\n"
+            )
+            for name, endpoint in msgspec.structs.asdict(await services.endpoints()).items():
+                console.print(f"  {name:6} {endpoint}")
+            await services.wait()
     return 0
 
 
-def _document(report: Report) -> dict[str, Any]:
-    return {"seed": report.seed, "agents": [_row(score) for score in report.scores]}
+def _report_data(report: Report) -> dict[str, Any]:
+    return {"seed": report.seed, "agents": [_score_data(score) for score in report.scores]}
 
 
-def _row(score: Score) -> dict[str, Any]:
+def _score_data(score: Score) -> dict[str, Any]:
     return {
         "agent": score.agent,
         "finished": score.finished,
-        "of": len(score.deeds),
+        "of": len(score.steps),
         "calls": score.calls,
         "wasted": score.wasted,
         "duplicates": score.duplicates,
         "seconds": round(score.seconds, 3),
         "bytes_read": score.read,
-        "steps": score.deeds,
+        "steps": score.steps,
         "services": score.tallies,
     }
 
 
-def _samples(*, as_json: bool) -> None:
+def _show_samples(*, as_json: bool) -> None:
     if as_json:
-        emit([_as_data(*sample) for sample in SAMPLES])
+        emit([_sample_data(*sample) for sample in SAMPLES])
         return
     paint = painter()
     for title, via, target, response in SAMPLES:
-        seen = report(*examine(response, via))
-        lines = [paint(f"── {title}", "bold"), *(f"  {line}" for line in report_lines(seen, paint))]
-        if seen.fault is not None:
-            document, lost = _told(seen.fault, target)
+        decoded = report(*examine(response, via))
+        lines = [paint(f"── {title}", "bold"), *(f"  {line}" for line in report_lines(decoded, paint))]
+        if decoded.fault is not None:
+            document, lost = _translated(decoded.fault, target)
             lines.append(f"  {paint('as', 'dim')} {target}: {msgspec.json.encode(document).decode()}")
             if lost:
-                lines.append(paint(f"  {dialect(target).NAME} cannot carry: {', '.join(lost)}", "dim"))
+                lines.append(paint(f"  {dialect(target).NAME} cannot represent: {', '.join(lost)}", "dim"))
         sys.stdout.write("\n".join(lines) + "\n\n")
     sys.stdout.write(paint("Pipe a failure of your own into `amends decode`.", "dim") + "\n")
 
 
-def _told(fault: Fault, target: str) -> tuple[dict[str, Any], list[str]]:
-    told, lost = translate(fault, to=target)
-    return encode(told, target), sorted(lost)
+def _translated(fault: Fault, target: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the document in the target dialect, and the members that were lost."""
+    translated, lost = translate(fault, to=target)
+    return encode(translated, target), sorted(lost)
 
 
-def _as_data(title: str, via: str, target: str, response: dict[str, Any]) -> dict[str, Any]:
-    seen = report(*examine(response, via))
-    document, lost = _told(seen.fault, target) if seen.fault is not None else (None, [])
+def _sample_data(title: str, via: str, target: str, response: dict[str, Any]) -> dict[str, Any]:
+    decoded = report(*examine(response, via))
+    document, lost = _translated(decoded.fault, target) if decoded.fault is not None else (None, [])
     return {
         "title": title,
         "input": response,
-        "report": seen,
+        "report": decoded,
         "to": target,
         "translated": document,
         "losses": lost,

@@ -1,4 +1,4 @@
-"""How reports look to a person: a few coloured lines, the decision first."""
+"""Text output of reports: a few coloured lines that start with the decision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLOURS = {
 
 
 def sentence(decision: Decision) -> str:
-    """A decision in words."""
+    """Return a decision as text, for example "retry in 5 s: …"."""
     action = str(decision.action)
     if decision.delay is not None:
         action += f" in {decision.delay:g} s"
@@ -36,7 +36,7 @@ def sentence(decision: Decision) -> str:
 
 
 def report_lines(report: Report, paint: Painter) -> list[str]:
-    """The report, decision first. What came from outside is stripped of control characters."""
+    """Return the lines of a report, the decision first. Control characters are removed from received text."""
     colour = _COLOURS[report.decision.action]
     lines = [
         paint(sentence(report.decision), "bold", colour)
@@ -53,11 +53,11 @@ def report_lines(report: Report, paint: Painter) -> list[str]:
 
 
 def _facts(fault: Fault, report: Report) -> list[tuple[str, str]]:
-    where = f"{report.via}{f' · {report.path}' if report.path else ''}"
+    location = f"{report.via}{f' · {report.path}' if report.path else ''}"
     known = [
-        ("found in", where),
+        ("found in", location),
         ("recovery", f"{fault.recovery}, next to act: {fault.actor}"),
-        ("happened", str(fault.executed)),
+        ("executed", str(fault.executed)),
     ]
     if fault.field:
         known.append(("field", strip(fault.field)))
@@ -69,5 +69,5 @@ def _facts(fault: Fault, report: Report) -> list[tuple[str, str]]:
 
 
 def show_report(report: Report) -> None:
-    """Print a report for a person."""
+    """Print a report as text."""
     sys.stdout.write("\n".join(report_lines(report, painter())) + "\n")

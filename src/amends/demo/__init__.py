@@ -1,10 +1,11 @@
 """
-What `amends try` shows: one job across five flaky services, done by plain clients, by tenacity, and by amends.
+The demo of `amends try`: plain clients, tenacity and amends do the same job with five flaky services.
 
-    story      the six steps, and what goes wrong in each
-    world      what really happened: calls, waste, effects
-    services   an HTTP API, a command, an MCP server, an A2A agent, an ARCP runtime, in one process on loopback
-    agents     the three who try
-    stage      runs them one after the other, and keeps the score
-    view       the same on a terminal
+    scenario      the six steps, and the planned failure of each
+    call_record   the calls and effects that the services received
+    services      an HTTP API, a command, an MCP server, an A2A agent and an ARCP runtime, in one process on loopback
+    host          the process of the services
+    agents        the three agents
+    comparison    runs the agents one after the other and scores them
+    view          shows the comparison on a terminal
 """

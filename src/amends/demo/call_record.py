@@ -1,4 +1,4 @@
-"""What really happened: every call, every effect, kept by the services and believed by the score."""
+"""The services' record of every call and effect. The score is computed from it, not from what an agent reports."""
 
 from __future__ import annotations
 
@@ -7,101 +7,103 @@ from collections.abc import Callable
 
 import msgspec
 
-from amends.demo.scenario import STEPS, Hurdle, Late, Lost, Story, Wrong
+from amends.demo.scenario import STEPS, InvalidChoice, LostResponse, PlannedFailure, RateLimit, Scenario
 
-__all__ = ["Call", "Scene", "Tally", "World"]
+__all__ = ["Call", "CallRecord", "CurrentRecord", "Tally"]
 
 
 class Tally(msgspec.Struct):
-    """The truth about one step."""
+    """The counts of one step."""
 
     calls: int = 0
     wasted: int = 0
-    """Calls that could not succeed, and whose caller had been told so."""
+    """Calls that could not succeed, as the service had announced before."""
     effects: int = 0
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call as the service saw it."""
+    """One call that a service received."""
 
     step: str
     number: int
-    hurdle: Hurdle | None
+    failure: PlannedFailure | None
     wasted: bool = False
 
 
-class World:
-    """The services' memory of one agent's attempt at the job."""
+class CallRecord:
+    """The calls and effects of one agent, and the planned failures that are left."""
 
-    def __init__(self, story: Story, watch: Callable[[Call], None] = lambda call: None) -> None:
-        self._watch = watch
+    def __init__(self, scenario: Scenario, on_call: Callable[[Call], None] = lambda call: None) -> None:
+        self._on_call = on_call
         self.tallies = {step.name: Tally() for step in STEPS}
-        self._left: dict[str, list[Hurdle]] = {name: list(each) for name, each in story.hurdles.items()}
-        self._open_at: dict[str, float] = {}
-        self._refused: set[tuple[str, str]] = set()
-        self._cut: set[str] = set()
+        self._failures: dict[str, list[PlannedFailure]] = {
+            name: list(each) for name, each in scenario.failures.items()
+        }
+        self._ready_at: dict[str, float] = {}
+        self._rejected: set[tuple[str, str]] = set()
+        self._to_lose: set[str] = set()
 
-    def call(self, step: str, wish: str = "") -> Hurdle | None:
+    def record_call(self, step: str, choice: str = "") -> PlannedFailure | None:
         """
-        A call arrives: what stands in its way, or None.
+        Record a call and return the failure it meets, or None.
 
-        A wait is over when its time is; a wrong wish has to be another one; a lost answer is lost once.
+        A rate limit ends with its time, an invalid choice with an allowed one; a lost response occurs once.
         """
         tally = self.tallies[step]
         tally.calls += 1
-        hurdle, wasted = self._met(step, wish)
+        failure, wasted = self._next_failure(step, choice)
         tally.wasted += wasted
-        self._watch(Call(step, tally.calls, hurdle, wasted))
-        return hurdle
+        self._on_call(Call(step, tally.calls, failure, wasted))
+        return failure
 
-    def _met(self, step: str, wish: str) -> tuple[Hurdle | None, bool]:
-        """What the call meets, and whether its caller had been told that it would."""
-        left = self._left[step]
-        while left:
-            hurdle = left[0]
-            if isinstance(hurdle, Lost):
-                left.pop(0)
-                self._cut.add(step)
-                return hurdle, False
-            if isinstance(hurdle, Wrong) and wish not in hurdle.allowed:
-                told = (step, wish) in self._refused
-                self._refused.add((step, wish))
-                return hurdle, told
-            if isinstance(hurdle, Late):
-                wait, told = self._waits(step, hurdle)
-                if wait is not None:
-                    return wait, told
-            left.pop(0)
+    def _next_failure(self, step: str, choice: str) -> tuple[PlannedFailure | None, bool]:
+        """Return the failure that the call meets, and whether the service had announced it to the caller."""
+        failures = self._failures[step]
+        while failures:
+            failure = failures[0]
+            if isinstance(failure, LostResponse):
+                failures.pop(0)
+                self._to_lose.add(step)
+                return failure, False
+            if isinstance(failure, InvalidChoice) and choice not in failure.allowed:
+                announced = (step, choice) in self._rejected
+                self._rejected.add((step, choice))
+                return failure, announced
+            if isinstance(failure, RateLimit):
+                remaining, announced = self._remaining_limit(step, failure)
+                if remaining is not None:
+                    return remaining, announced
+            failures.pop(0)
         return None, False
 
-    def _waits(self, step: str, hurdle: Late) -> tuple[Late | None, bool]:
+    def _remaining_limit(self, step: str, limit: RateLimit) -> tuple[RateLimit | None, bool]:
         now = time.monotonic()
-        if step not in self._open_at:
-            self._open_at[step] = now + hurdle.seconds
-            return hurdle, False
-        left = self._open_at[step] - now
-        return (Late(round(left, 3)), True) if left > 0 else (None, False)
+        if step not in self._ready_at:
+            self._ready_at[step] = now + limit.seconds
+            return limit, False
+        seconds = self._ready_at[step] - now
+        return (RateLimit(round(seconds, 3)), True) if seconds > 0 else (None, False)
 
-    def effect(self, step: str) -> None:
-        """The step's effect takes place, once more."""
+    def record_effect(self, step: str) -> None:
+        """Count one more effect of the step."""
         self.tallies[step].effects += 1
 
-    def cuts(self, step: str) -> bool:
-        """Whether this step's answer is to be lost; asked once."""
-        if step in self._cut:
-            self._cut.discard(step)
+    def take_lost_response(self, step: str) -> bool:
+        """Return whether this step's next response must be lost; True only once per lost response."""
+        if step in self._to_lose:
+            self._to_lose.discard(step)
             return True
         return False
 
 
-class Scene:
-    """Where the services find the world of the agent that is trying now."""
+class CurrentRecord:
+    """Gives the services the record of the current agent."""
 
-    def __init__(self, story: Story, watch: Callable[[Call], None] = lambda call: None) -> None:
-        self.story = story
-        self._watch = watch
+    def __init__(self, scenario: Scenario, on_call: Callable[[Call], None] = lambda call: None) -> None:
+        self.scenario = scenario
+        self._on_call = on_call
         self.reset()
 
     def reset(self) -> None:
-        """The next agent begins with everything as it was."""
-        self.world = World(self.story, self._watch)
+        """Start a new record for the next agent."""
+        self.record = CallRecord(self.scenario, self._on_call)

@@ -1,4 +1,4 @@
-"""Three agents, one after the other, before the same services; and the score the services' own memory gives."""
+"""Runs the three agents one after the other with the same services, and scores them by the services' call record."""
 
 from __future__ import annotations
 
@@ -12,49 +12,58 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from amends.demo.agents import Act, Errand, Places, plain, with_amends, with_tenacity
+from amends.demo.agents import Endpoints, StepContext, StepFunction, plain, with_amends, with_tenacity
 from amends.demo.call_record import Call, Tally
-from amends.demo.scenario import STEPS, tell
+from amends.demo.scenario import STEPS, make_scenario
 from amends.errors.cli import InternalError
 from amends.recovery import Event, add_hook, remove_hook
 
-__all__ = ["AGENTS", "Audience", "Deed", "Report", "Score", "Services", "perform", "services"]
+__all__ = [
+    "AGENTS",
+    "Observer",
+    "Report",
+    "Score",
+    "ServiceProcess",
+    "StepResult",
+    "compare",
+    "running_services",
+]
 
-AGENTS: dict[str, dict[str, Act]] = {
-    "plain clients": plain.ACTS,
-    "with tenacity": with_tenacity.ACTS,
-    "with amends": with_amends.ACTS,
+AGENTS: dict[str, dict[str, StepFunction]] = {
+    "plain clients": plain.STEP_FUNCTIONS,
+    "with tenacity": with_tenacity.STEP_FUNCTIONS,
+    "with amends": with_amends.STEP_FUNCTIONS,
 }
 
-PATIENCE = 120.0
-"""Seconds one step of one agent may take, and the services to come up: on a busy machine, half a minute is soon over."""
+TIMEOUT = 120.0
+"""Seconds for one step of one agent, and for the start of the services; on a busy machine 30 s is not enough."""
 
 
-class Deed(msgspec.Struct, frozen=True):
+class StepResult(msgspec.Struct, frozen=True):
     """How one step ended for one agent."""
 
     step: str
     done: bool
     seconds: float
     read: int
-    """Bytes of error text a model would have had to read."""
+    """Bytes of error text that a model would have to read."""
     error: str | None = None
-    """The class of what was raised."""
+    """The class of the exception."""
     effects: int = 0
-    """How often it really happened, by the service's own word."""
+    """How often the step took effect, by the service's record."""
 
 
 class Score(msgspec.Struct, frozen=True):
-    """One agent's attempt at the job."""
+    """The results of one agent."""
 
     agent: str
-    deeds: tuple[Deed, ...]
+    steps: tuple[StepResult, ...]
     tallies: dict[str, Tally]
 
     @property
     def finished(self) -> int:
-        """Steps that got done."""
-        return sum(deed.done for deed in self.deeds)
+        """Steps that succeeded."""
+        return sum(step.done for step in self.steps)
 
     @property
     def calls(self) -> int:
@@ -63,82 +72,82 @@ class Score(msgspec.Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Calls that could not succeed, and whose caller had been told so."""
+        """Calls that could not succeed, as the service had announced before."""
         return sum(tally.wasted for tally in self.tallies.values())
 
     @property
     def duplicates(self) -> int:
-        """Things that happened once more than they were wanted."""
+        """Effects that happened more than once."""
         return sum(max(0, self.tallies[step.name].effects - 1) for step in STEPS if step.effect)
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
-        return sum(deed.seconds for deed in self.deeds)
+        """Seconds for all steps."""
+        return sum(step.seconds for step in self.steps)
 
     @property
     def read(self) -> int:
-        """Bytes of error text a model would have had to read."""
-        return sum(deed.read for deed in self.deeds)
+        """Bytes of error text that a model would have to read."""
+        return sum(step.read for step in self.steps)
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The whole evening."""
+    """The scores of all agents."""
 
     seed: int
     scores: tuple[Score, ...]
 
 
-class Audience:
-    """Gets told what happens as it happens. Does nothing; `view` has one that writes."""
+class Observer:
+    """Base class of observers of a comparison: its methods do nothing."""
 
-    def agent(self, name: str) -> None:
-        """The next one begins."""
+    def agent_started(self, name: str) -> None:
+        """The next agent starts."""
 
-    def step(self, name: str) -> None:
-        """It turns to the next step."""
+    def step_started(self, name: str) -> None:
+        """The agent starts the next step."""
 
-    def call(self, call: Call) -> None:
-        """A service saw a call."""
+    def call_received(self, call: Call) -> None:
+        """A service received a call."""
 
-    def event(self, event: Event) -> None:
-        """Amends decided something."""
+    def recovery_event(self, event: Event) -> None:
+        """Recovery made a decision."""
 
-    def deed(self, deed: Deed) -> None:
+    def step_finished(self, result: StepResult) -> None:
         """A step ended."""
 
 
-class Services:
-    """The services' process, as its parent sees it."""
+class ServiceProcess:
+    """The parent's handle of the services' process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, heard: Callable[[Call], None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, on_call: Callable[[Call], None]) -> None:
         self._process = process
-        self._heard = heard
-        self._answers: asyncio.Queue[Any] = asyncio.Queue()
-        self._listening = asyncio.create_task(self._listen())
+        self._on_call = on_call
+        self._replies: asyncio.Queue[Any] = asyncio.Queue()
+        self._reading = asyncio.create_task(self._read_lines())
 
-    async def places(self) -> Places:
-        """Where everything is, once everything is up."""
-        return msgspec.convert(await self._answer(), Places)
+    async def endpoints(self) -> Endpoints:
+        """Wait until all services run, and return their addresses."""
+        return msgspec.convert(await self._reply(), Endpoints)
 
-    async def tally(self, word: str = "tally") -> dict[str, Tally]:
-        """What has happened since the last reset."""
+    async def tally(self, command: str = "tally") -> dict[str, Tally]:
+        """Return the counts of each step since the last reset."""
         stdin = self._process.stdin
         assert stdin is not None
-        stdin.write(f"{word}\n".encode())
+        stdin.write(f"{command}\n".encode())
         await stdin.drain()
-        return msgspec.convert(await self._answer(), dict[str, Tally])
+        return msgspec.convert(await self._reply(), dict[str, Tally])
 
     async def reset(self) -> None:
-        """Begin anew."""
+        """Start a new call record."""
         await self.tally("reset")
 
-    async def ended(self) -> None:
-        """Wait until it ends by itself, which it does not."""
+    async def wait(self) -> None:
+        """Wait until the process exits."""
         await self._process.wait()
 
     async def close(self) -> None:
-        """End it: it ends with its input, and is ended if it does not do so at once; it keeps nothing worth waiting for."""
+        """Close the process's stdin, which makes it exit; kill it if it does not exit within a second."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -146,86 +155,93 @@ class Services:
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
-        await self._listening
+        await self._reading
 
-    async def _answer(self) -> Any:
-        answer = await asyncio.wait_for(self._answers.get(), PATIENCE)
-        if answer is None:
+    async def _reply(self) -> Any:
+        reply = await asyncio.wait_for(self._replies.get(), TIMEOUT)
+        if reply is None:
             raise InternalError(
-                "the services of the show ended by themselves",
-                suggestions=["See why with: python -m amends.demo.host"],
+                "the demo's services exited unexpectedly",
+                suggestions=["Run python -m amends.demo.host to see the reason"],
             )
-        return answer
+        return reply
 
-    async def _listen(self) -> None:
+    async def _read_lines(self) -> None:
         stdout = self._process.stdout
         assert stdout is not None
         while line := await stdout.readline():
             for kind, value in msgspec.json.decode(line).items():
                 if kind == "call":
-                    self._heard(msgspec.convert(value, Call))
+                    self._on_call(msgspec.convert(value, Call))
                 else:
-                    self._answers.put_nowait(value)
-        self._answers.put_nowait(None)
+                    self._replies.put_nowait(value)
+        self._replies.put_nowait(None)
 
 
 @contextlib.asynccontextmanager
-async def services(seed: int, heard: Callable[[Call], None]) -> AsyncIterator[Services]:
-    """All five services up, and gone afterwards."""
+async def running_services(seed: int, on_call: Callable[[Call], None]) -> AsyncIterator[ServiceProcess]:
+    """Start the process of the five services, and stop it at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "amends.demo.host", "--seed", str(seed)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for us: they end with their input, and have nothing to say about it
+        start_new_session=True,  # Ctrl-C reaches only the parent; the services exit when their stdin closes
     )
-    found = Services(process, heard)
+    services = ServiceProcess(process, on_call)
     try:
-        yield found
+        yield services
     finally:
-        await found.close()
+        await services.close()
 
 
-async def perform(seed: int, audience: Audience | None = None) -> Report:
-    """Let every agent try, and say how it went."""
-    audience = audience or Audience()
-    async with services(seed, audience.call) as found:
-        places = await found.places()
-        scores = [await _attempt(name, acts, places, seed, found, audience) for name, acts in AGENTS.items()]
+async def compare(seed: int, observer: Observer | None = None) -> Report:
+    """Run all agents and return their scores."""
+    observer = observer or Observer()
+    async with running_services(seed, observer.call_received) as services:
+        endpoints = await services.endpoints()
+        scores = [
+            await _run_agent(name, functions, endpoints, seed, services, observer)
+            for name, functions in AGENTS.items()
+        ]
     return Report(seed, tuple(scores))
 
 
-async def _attempt(
-    name: str, acts: dict[str, Act], places: Places, seed: int, found: Services, audience: Audience
+async def _run_agent(
+    name: str,
+    functions: dict[str, StepFunction],
+    endpoints: Endpoints,
+    seed: int,
+    services: ServiceProcess,
+    observer: Observer,
 ) -> Score:
-    audience.agent(name)
-    await found.reset()
-    add_hook(audience.event)
+    observer.agent_started(name)
+    await services.reset()
+    add_hook(observer.recovery_event)
     try:
-        deeds = []
+        results = []
         for step in STEPS:
-            audience.step(step.name)
-            deed = await _do(step.name, acts[step.name], places, seed)
-            deeds.append(replace(deed, effects=(await found.tally())[step.name].effects))
-            audience.deed(deeds[-1])
+            observer.step_started(step.name)
+            result = await _run_step(step.name, functions[step.name], endpoints, seed)
+            results.append(replace(result, effects=(await services.tally())[step.name].effects))
+            observer.step_finished(results[-1])
     finally:
-        remove_hook(audience.event)
-    return Score(name, tuple(deeds), await found.tally())
+        remove_hook(observer.recovery_event)
+    return Score(name, tuple(results), await services.tally())
 
 
-async def _do(step: str, act: Act, places: Places, seed: int) -> Deed:
+async def _run_step(step: str, function: StepFunction, endpoints: Endpoints, seed: int) -> StepResult:
     read = 0
 
-    def told(_: str, words: str) -> None:
+    def count_model_text(text: str) -> None:
         nonlocal read
-        read += len(words.encode())
+        read += len(text.encode())
 
-    errand = Errand(places, tell(seed).wished, told)
-    begun = time.perf_counter()
+    context = StepContext(endpoints, make_scenario(seed).requested_time, count_model_text)
+    started = time.perf_counter()
     error: str | None = None
     try:
-        answer = await asyncio.wait_for(act(errand), PATIENCE)
-        done = bool(answer)
-    except Exception as exc:  # noqa: BLE001 - whatever an agent's client raises ends its step, and is the point here
+        done = bool(await asyncio.wait_for(function(context), TIMEOUT))
+    except Exception as exc:  # noqa: BLE001 - an exception of an agent's client is the step's result
         done, error = False, type(exc).__name__
         read += len(str(exc).encode())
-    return Deed(step, done, time.perf_counter() - begun, read, error)
+    return StepResult(step, done, time.perf_counter() - started, read, error)

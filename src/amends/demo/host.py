@@ -1,8 +1,8 @@
 """
-The services' process: `python -m amends.demo.host --seed 7`.
+The process of the demo's services: `python -m amends.demo.host --seed 7`.
 
-It says on its standard output where everything is, then every call that arrives; it is told on its standard input to
-`reset` or to `tally`. When its input ends it ends, so nothing is left behind whatever happens to its parent.
+It writes JSON lines to stdout: first the endpoints, then every call it receives. It reads the commands `reset` and
+`tally` from stdin. It exits when stdin closes, so it does not outlive its parent.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 
 import msgspec
 
-from amends.demo.agents import Places
-from amends.demo.call_record import Call, Scene
-from amends.demo.scenario import tell
+from amends.demo.agents import Endpoints
+from amends.demo.call_record import Call, CurrentRecord
+from amends.demo.scenario import make_scenario
 from amends.demo.services import charge, menu, table, web
 from amends.demo.services.relay import relay
 
 __all__ = ["main"]
 
 
-def say(kind: str, value: Any) -> None:
-    """One line of JSON to whoever started us."""
+def write_line(kind: str, value: Any) -> None:
+    """Write one line of JSON to the parent process."""
     sys.stdout.buffer.write(msgspec.json.encode({kind: value}) + b"\n")
     sys.stdout.buffer.flush()
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Any, listening: socket.socket | None = None) -> AsyncIterator[int]:
-    """An ASGI application on loopback: on a socket that is there, or on a free port."""
+    """Serve an ASGI application on the given socket, or on a free loopback port. Yield the port."""
     import uvicorn
 
     listening = listening or socket.create_server(("127.0.0.1", 0))
@@ -51,25 +51,25 @@ async def serving(app: Any, listening: socket.socket | None = None) -> AsyncIter
 
 
 async def host(seed: int) -> None:
-    """Run all services until the input ends."""
+    """Run all services until stdin closes."""
 
-    def watch(call: Call) -> None:
-        say("call", call)
+    def write_call(call: Call) -> None:
+        write_line("call", call)
 
-    scene = Scene(tell(seed), watch)
+    current = CurrentRecord(make_scenario(seed), write_call)
     token = secrets.token_urlsafe()
     async with contextlib.AsyncExitStack() as stack:
-        web_port = await stack.enter_async_context(serving(web.app(scene)))
-        mcp_port = await stack.enter_async_context(serving(table.server(scene).streamable_http_app()))
-        a2a_port = await stack.enter_async_context(menu.serving(scene, serving))
-        arcp_port = await stack.enter_async_context(charge.serving(scene, token))
-        shop = await relay(web_port, lambda: scene.world.cuts("order"))
-        bank = await relay(arcp_port, lambda: scene.world.cuts("charge"))
+        web_port = await stack.enter_async_context(serving(web.app(current)))
+        mcp_port = await stack.enter_async_context(serving(table.server(current).streamable_http_app()))
+        a2a_port = await stack.enter_async_context(menu.serving(current, serving))
+        arcp_port = await stack.enter_async_context(charge.serving(current, token))
+        shop = await relay(web_port, lambda: current.record.take_lost_response("order"))
+        bank = await relay(arcp_port, lambda: current.record.take_lost_response("charge"))
         stack.callback(shop.close)
         stack.callback(bank.close)
-        say(
-            "places",
-            Places(
+        write_line(
+            "endpoints",
+            Endpoints(
                 http=f"http://127.0.0.1:{_port(shop)}",
                 mcp=f"http://127.0.0.1:{mcp_port}/mcp",
                 a2a=f"http://127.0.0.1:{a2a_port}",
@@ -77,29 +77,29 @@ async def host(seed: int) -> None:
                 token=token,
             ),
         )
-        await _obey(scene)
+        await _run_commands(current)
 
 
 def _port(server: asyncio.Server) -> int:
     return int(server.sockets[0].getsockname()[1])
 
 
-async def _obey(scene: Scene) -> None:
+async def _run_commands(current: CurrentRecord) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while line := await reader.readline():
         if line == b"reset\n":
-            scene.reset()
-        say("tally", scene.world.tallies)
+            current.reset()
+        write_line("tally", current.record.tallies)
 
 
 def main() -> None:
-    """Read the arguments and run."""
-    parser = argparse.ArgumentParser(description="The flaky services of `amends try`.")
+    """Parse the arguments and run the services."""
+    parser = argparse.ArgumentParser(description="Run the flaky services of `amends try`.")
     parser.add_argument("--seed", type=int, default=0)
-    logging.disable(logging.CRITICAL)  # their failures are the show, told by the calls
+    logging.disable(logging.CRITICAL)  # the planned failures are reported as calls on stdout
     asyncio.run(host(parser.parse_args().seed))
 
 

@@ -1,4 +1,4 @@
-"""The job: a supper for eight. Six steps over five services, and what goes wrong in each."""
+"""The demo's job: a dinner for eight. Six steps with five services, and the planned failure of each step."""
 
 from __future__ import annotations
 
@@ -6,74 +6,83 @@ import random
 
 import msgspec
 
-__all__ = ["STEPS", "Hurdle", "Late", "Lost", "Step", "Story", "Wrong", "tell"]
+__all__ = [
+    "STEPS",
+    "InvalidChoice",
+    "LostResponse",
+    "PlannedFailure",
+    "RateLimit",
+    "Scenario",
+    "Step",
+    "make_scenario",
+]
 
 
-class Late(msgspec.Struct, frozen=True, tag=True):
-    """Too many calls: come back after some seconds. Sooner is a wasted call."""
+class RateLimit(msgspec.Struct, frozen=True, tag=True):
+    """Calls are rejected for some seconds. A call within that time is wasted."""
 
     seconds: float
 
 
-class Wrong(msgspec.Struct, frozen=True, tag=True):
-    """The request cannot be served as it is; one of `allowed` can. The same again is a wasted call."""
+class InvalidChoice(msgspec.Struct, frozen=True, tag=True):
+    """A request is rejected unless it asks for one of `allowed`. Repeating the same request is wasted."""
 
     allowed: tuple[str, ...]
 
 
-class Lost(msgspec.Struct, frozen=True, tag=True):
-    """It happens, and the connection breaks before the answer is there."""
+class LostResponse(msgspec.Struct, frozen=True, tag=True):
+    """The call takes effect, and the connection breaks before the response arrives."""
 
 
-Hurdle = Late | Wrong | Lost
+PlannedFailure = RateLimit | InvalidChoice | LostResponse
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One thing the agent has to get done."""
+    """One step of the job."""
 
     name: str
     service: str
     title: str
     effect: bool
-    """Whether doing it twice does harm."""
+    """Whether the step must not happen twice."""
 
 
 STEPS = (
-    Step("prices", "HTTP API", "ask for today's prices", effect=False),
+    Step("prices", "HTTP API", "get today's prices", effect=False),
     Step("order", "HTTP API", "order the groceries", effect=True),
-    Step("wine", "command", "set wine aside", effect=True),
+    Step("wine", "command", "reserve the wine", effect=True),
     Step("table", "MCP server", "find a table for eight", effect=False),
-    Step("menu", "A2A agent", "have the chef write a menu", effect=False),
+    Step("menu", "A2A agent", "ask the chef for a menu", effect=False),
     Step("charge", "ARCP runtime", "pay the deposit", effect=True),
 )
 
 
-class Story(msgspec.Struct, frozen=True):
-    """What stands in the way of each step, in order."""
+class Scenario(msgspec.Struct, frozen=True):
+    """The planned failures of each step, in order."""
 
     seed: int
-    hurdles: dict[str, tuple[Hurdle, ...]]
-    wished: str
-    """The time that is asked for first, and cannot be had."""
+    failures: dict[str, tuple[PlannedFailure, ...]]
+    requested_time: str
+    """The time that the agent asks for first; no table is free then."""
 
 
-def tell(seed: int) -> Story:
-    """The story of a seed: the same seed, the same story."""
-    dice = random.Random(seed)  # noqa: S311 - a story, not a secret
+def make_scenario(seed: int) -> Scenario:
+    """Return the scenario of a seed; the same seed always gives the same scenario."""
+    dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
     times = dice.sample(("18:00", "18:30", "19:00", "20:30", "21:00"), 3)
 
-    def late() -> Late:
-        return Late(float(dice.choice((1, 3))))
+    def rate_limit() -> RateLimit:
+        return RateLimit(float(dice.choice((1, 3))))
 
-    return Story(
+    return Scenario(
         seed=seed,
-        wished=times[0],
-        hurdles={
-            "prices": (late(),),
-            "order": (Lost(),),
-            "wine": (late(),),
-            "table": (Wrong(tuple(times[1:])), late()),
-            "menu": (late(),),
-            "charge": (Lost(),),
+        requested_time=times[0],
+        failures={
+            "prices": (rate_limit(),),
+            "order": (LostResponse(),),
+            "wine": (rate_limit(),),
+            "table": (InvalidChoice(tuple(times[1:])), rate_limit()),
+            "menu": (rate_limit(),),
+            "charge": (LostResponse(),),
         },
     )

@@ -1,4 +1,4 @@
-"""The show on a terminal: every call as the service saw it, every decision, and a table at the end."""
+"""Shows the comparison on a terminal: every call that a service received, every decision, and a table of scores."""
 
 from __future__ import annotations
 
@@ -6,97 +6,97 @@ from typing import Any
 
 from amends.core.decision import REASONS
 from amends.demo.call_record import Call
-from amends.demo.comparison import Audience, Deed, Report, Score
-from amends.demo.scenario import STEPS, Hurdle, Late, Lost, Wrong
+from amends.demo.comparison import Observer, Report, Score, StepResult
+from amends.demo.scenario import STEPS, InvalidChoice, LostResponse, PlannedFailure, RateLimit
 from amends.recovery import Event
 
 __all__ = ["Screen"]
 
-_TITLES = {step.name: step for step in STEPS}
+_STEPS = {step.name: step for step in STEPS}
 
-# How each service says what stands in the way: its own dialect, in a few words.
-_SAID: dict[str, dict[type[Hurdle], str]] = {
+# How each service reports a failure, in its own dialect.
+_FAILURE_TEXTS: dict[str, dict[type[PlannedFailure], str]] = {
     "HTTP API": {
-        Late: "429 problem+json, Retry-After {seconds:g}",
-        Lost: "connection broken before the answer",
+        RateLimit: "429 problem+json, Retry-After {seconds:g}",
+        LostResponse: "connection lost before the response",
     },
-    "command": {Late: "exit 9, envelope RATE_LIMITED, retry_after_ms {ms:.0f}"},
+    "command": {RateLimit: "exit 9, envelope RATE_LIMITED, retry_after_ms {ms:.0f}"},
     "MCP server": {
-        Late: "isError, adcp_error RATE_LIMITED, retry_after {seconds:g}",
-        Wrong: "isError, adcp_error VALIDATION_ERROR, field time",
+        RateLimit: "isError, adcp_error RATE_LIMITED, retry_after {seconds:g}",
+        InvalidChoice: "isError, adcp_error VALIDATION_ERROR, field time",
     },
-    "A2A agent": {Late: "task failed, adcp_error RATE_LIMITED, retry_after {seconds:g}"},
-    "ARCP runtime": {Lost: "websocket broken before job.result"},
+    "A2A agent": {RateLimit: "task failed, adcp_error RATE_LIMITED, retry_after {seconds:g}"},
+    "ARCP runtime": {LostResponse: "websocket lost before job.result"},
 }
 
 
-class Screen(Audience):
-    """Writes with Rich."""
+class Screen(Observer):
+    """Prints the comparison with Rich."""
 
     def __init__(self, console: Any) -> None:
         self.console = console
 
-    def agent(self, name: str) -> None:
-        """A heading."""
+    def agent_started(self, name: str) -> None:
+        """Print the agent's name as a heading."""
         self.console.print()
         self.console.rule(f"[bold]{name}", align="left")
 
-    def step(self, name: str) -> None:
-        """What is to be done, and where."""
-        step = _TITLES[name]
+    def step_started(self, name: str) -> None:
+        """Print the step's title and service."""
+        step = _STEPS[name]
         self.console.print(f"[bold]{step.title}[/] [dim]({step.service})")
 
-    def call(self, call: Call) -> None:
-        """What the service answered."""
-        service = _TITLES[call.step].service
-        if call.hurdle is None:
-            self.console.print(f"  call {call.number} [green]answered")
+    def call_received(self, call: Call) -> None:
+        """Print the service's response to the call."""
+        service = _STEPS[call.step].service
+        if call.failure is None:
+            self.console.print(f"  call {call.number} [green]succeeded")
             return
-        seconds = getattr(call.hurdle, "seconds", 0.0)
-        said = _SAID[service][type(call.hurdle)].format(seconds=seconds, ms=seconds * 1000)
-        waste = " [red]wasted" if call.wasted else ""
-        self.console.print(f"  call {call.number} [yellow]{said}[/]{waste}")
+        seconds = getattr(call.failure, "seconds", 0.0)
+        text = _FAILURE_TEXTS[service][type(call.failure)].format(seconds=seconds, ms=seconds * 1000)
+        wasted = " [red]wasted" if call.wasted else ""
+        self.console.print(f"  call {call.number} [yellow]{text}[/]{wasted}")
 
-    def event(self, event: Event) -> None:
-        """What amends decided. That it worked out in the end, the step says itself."""
+    def recovery_event(self, event: Event) -> None:
+        """Print a decision of amends. "recovered" is left out, because the end of the step shows it."""
         if event.kind == "recovered":
             return
         wait = f" in {event.delay:.1f} s" if event.delay else ""
-        said = "ask the model" if event.reason == "correctable" else f"{event.kind}{wait}"
-        self.console.print(f"    [cyan]{said}[/] [dim]{REASONS.get(event.reason, event.reason)}")
+        action = "ask the model" if event.reason == "correctable" else f"{event.kind}{wait}"
+        self.console.print(f"    [cyan]{action}[/] [dim]{REASONS.get(event.reason, event.reason)}")
 
-    def deed(self, deed: Deed) -> None:
-        """How it ended."""
-        twice = f" [red]{deed.effects} times[/]" if deed.effects > 1 else ""
-        if deed.done:
-            self.console.print(f"  [green]done[/]{twice} [dim]{deed.seconds:.1f} s")
+    def step_finished(self, result: StepResult) -> None:
+        """Print how the step ended."""
+        repeated = f" [red]{result.effects} times[/]" if result.effects > 1 else ""
+        if result.done:
+            self.console.print(f"  [green]done[/]{repeated} [dim]{result.seconds:.1f} s")
         else:
             self.console.print(
-                f"  [red]not done[/]: {deed.error or 'no answer'}, {deed.read} bytes for the model to read"
+                f"  [red]not done[/]: {result.error or 'no result'}, {result.read} bytes for the model to read"
             )
 
-    def end(self, report: Report) -> None:
-        """Side by side."""
+    def show_scores(self, report: Report) -> None:
+        """Print the table of scores."""
         from rich.table import Table
 
-        table = Table(title=f"The same evening three times (seed {report.seed})", title_justify="left")
+        table = Table(title=f"Three agents with the same job (seed {report.seed})", title_justify="left")
         table.add_column("", no_wrap=True)
-        for head in ("finished", "calls", "wasted", "twice", "seconds", "to read"):
+        for head in ("finished", "calls", "wasted", "duplicates", "seconds", "bytes read"):
             table.add_column(head, justify="right", no_wrap=True)
         for score in report.scores:
             table.add_row(score.agent, *_cells(score))
         self.console.print()
         self.console.print(table)
         self.console.print(
-            "[dim]Every step meets one failure on purpose. wasted: calls whose failure had been announced;\n"
-            "twice: things done once too often; to read: bytes of error text a model would have been given."
+            "[dim]Every step has a planned failure. wasted: calls that a service had announced would fail;\n"
+            "duplicates: effects that happened twice; bytes read: error text a model would have to read."
         )
 
 
 def _cells(score: Score) -> tuple[str, ...]:
-    whole = score.finished == len(score.deeds)
+    complete = score.finished == len(score.steps)
     return (
-        f"[{'green' if whole else 'red'}]{score.finished} of {len(score.deeds)}",
+        f"[{'green' if complete else 'red'}]{score.finished} of {len(score.steps)}",
         str(score.calls),
         f"[{'red' if score.wasted else 'green'}]{score.wasted}",
         f"[{'red' if score.duplicates else 'green'}]{score.duplicates}",

@@ -1,5 +1,5 @@
 """
-Running other people's commands: once each, in a group of its own, bounded, and repeated only by evidence.
+Runs external commands in their own process group, with limits on time and output, and retries them where that is safe.
 
     from amends.process import run
 

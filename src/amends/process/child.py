@@ -1,8 +1,8 @@
 """
-One run of a command: in a process group of its own, with bounded output, ended whole.
+Runs a command once, in its own process group and with limited output.
 
-A command that ended well is left alone with whatever it started; of one that failed, timed out or is no longer wanted,
-the whole group is ended, so that nothing of it works on while it is repeated.
+If the command succeeds, the processes it started are left running. If it fails, times out or is stopped, the whole
+process group is terminated, so that no part of it still works while the command is retried.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from amends.process.feed import Feed
 from amends.process.finished import Finished
 from amends.process.pipes import OnOutput, Pipes
 from amends.process.spool import MAX_OUTPUT
-from amends.process.termination import HeldSignals, end_group, ended
+from amends.process.termination import DeferredSignals, exit_status, terminate_group
 
 __all__ = ["Stop", "run_once"]
 
-AFTERMATH = 0.5
-"""Seconds in which what the command started may still write after it has ended."""
+OUTPUT_GRACE = 0.5
+"""Seconds after the command's exit in which output of the processes it started is still read."""
 _TICK = 0.05
 
 
 class Stop:
-    """Lets another thread end a run."""
+    """Lets another thread stop a run."""
 
     def __init__(self) -> None:
-        self.wakes, self._wake = os.pipe()
+        self.fd, self._write_fd = os.pipe()
 
     def set(self) -> None:
-        """End it now."""
-        os.write(self._wake, b"x")
+        """Stop the run."""
+        os.write(self._write_fd, b"x")
 
     def close(self) -> None:
-        """Let go of the descriptors."""
-        os.close(self.wakes)
-        os.close(self._wake)
+        """Close the descriptors."""
+        os.close(self.fd)
+        os.close(self._write_fd)
 
 
 def run_once(
@@ -58,22 +58,22 @@ def run_once(
     Run a command once.
 
     Args:
-        argv: the command and its arguments; no shell.
-        feed: its input; without one it inherits ours.
-        timeout: seconds after which it is ended.
-        limit: bytes of each stream that are kept.
-        env: its environment; ours without one.
-        cwd: its directory; ours without one.
-        on_output: gets what it writes as it comes.
-        stop: ends it from another thread.
-        failed: says whether a command that has ended failed; without it, by the exit code.
+        argv: the command and its arguments; no shell is involved.
+        feed: its input; default: it inherits stdin.
+        timeout: seconds after which it is terminated.
+        limit: bytes of each stream to keep.
+        env: its environment; default: that of this process.
+        cwd: its working directory; default: that of this process.
+        on_output: called with its output as it arrives.
+        stop: stops it from another thread.
+        failed: returns whether a finished command failed; default: its exit code is not 0.
 
     """
     done = Finished(argv, limit)
     started = time.monotonic()
-    held = HeldSignals()
+    deferred = DeferredSignals()
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what the caller names is the point
+        process = subprocess.Popen(  # noqa: S603 - the caller chooses the command
             list(argv),
             stdin=subprocess.PIPE if feed is not None else None,
             stdout=subprocess.PIPE,
@@ -85,66 +85,67 @@ def run_once(
         )
     except OSError as error:
         done.not_started = error.errno or 0
-        held.release()
+        deferred.release()
         return done
-    pipes = Pipes(process, done, feed, on_output, None if stop is None else stop.wakes)
+    pipes = Pipes(process, done, feed, on_output, None if stop is None else stop.fd)
 
-    def end() -> None:
-        pipes.starve()
-        end_group(process.pid, pipes.carry)
+    def terminate() -> None:
+        pipes.pause_input()
+        terminate_group(process.pid, pipes.transfer)
 
     try:
-        held.release()
+        deferred.release()
         if feed is not None:
             feed.rewind()
-        _follow(process.pid, done, pipes, None if timeout is None else started + timeout)
+        _wait(process.pid, done, pipes, None if timeout is None else started + timeout)
     except BaseException:
-        end()
+        terminate()
         raise
     else:
         done.duration = time.monotonic() - started
-        if done.timed_out or (failed or _by_exit)(done):
-            end()
+        if done.timed_out or (failed or _exit_not_zero)(done):
+            terminate()
     finally:
         pipes.close()
         process.wait()
     return done
 
 
-def _by_exit(done: Finished) -> bool:
+def _exit_not_zero(done: Finished) -> bool:
     return done.exit != 0
 
 
-def _follow(pid: int, done: Finished, pipes: Pipes, until: float | None) -> None:
-    """Carry bytes until it has ended, and for a moment longer where something it started still writes."""
-    left: float | None = None
+def _wait(pid: int, done: Finished, pipes: Pipes, deadline: float | None) -> None:
+    """Transfer input and output until the command exits, and up to OUTPUT_GRACE longer while its pipes are open."""
+    output_until: float | None = None
     while True:
         now = time.monotonic()
-        if left is None and _note_end(pid, done):
-            left = now + AFTERMATH
-        if left is not None and (now >= left or not pipes.open):
+        if output_until is None and _record_exit(pid, done):
+            output_until = now + OUTPUT_GRACE
+        if output_until is not None and (now >= output_until or not pipes.open):
             break
-        if until is not None and now >= until and left is None:
+        if deadline is not None and now >= deadline and output_until is None:
             done.timed_out = True
             return
-        pipes.feed()
-        if pipes.carry(_TICK if until is None or left is not None else min(_TICK, until - now)):
+        pipes.watch_input()
+        wait = _TICK if deadline is None or output_until is not None else min(_TICK, deadline - now)
+        if pipes.transfer(wait):
             done.signal_number = signal.SIGTERM
             return
     pipes.drain()
 
 
-def _note_end(pid: int, done: Finished) -> bool:
-    """Whether the command itself has ended; what it left with is noted."""
+def _record_exit(pid: int, done: Finished) -> bool:
+    """Return whether the command has exited, and record its exit code or signal."""
     try:
-        found = ended(pid)
+        status = exit_status(pid)
     except ChildProcessError:
         done.lost = True
         return True
-    if found is None:
+    if status is None:
         return False
-    if found.si_code == os.CLD_EXITED:
-        done.exit = found.si_status
+    if status.si_code == os.CLD_EXITED:
+        done.exit = status.si_status
     else:
-        done.signal_number = found.si_status
+        done.signal_number = status.si_status
     return True

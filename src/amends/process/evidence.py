@@ -1,8 +1,8 @@
 """
-Whether a finished command failed, and as what (C12).
+Determines whether a finished command failed, and with which fault (C12).
 
-In this order: it was never started, a time-out or a signal ended it, the envelope it wrote, its declared profile, an
-exit table it was named conformant to, and at last that nobody knows. Text decides nothing.
+The first that applies decides: the command was not started; a timeout or a signal ended it; the envelope it wrote; its
+declared profile; the exit table it conforms to. Otherwise the failure is unknown. Text never decides.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
 from amends.profiles import NAMES, profile
 
-__all__ = ["PROFILE_NAMES", "fault_of", "spoken"]
+__all__ = ["PROFILE_NAMES", "fault_of", "read_output"]
 
 PROFILE_NAMES = (*PROFILES, *NAMES)
-"""What a command may be named as: conformant to an exit table, or one of the tools with a profile."""
+"""The profiles a command may have: an exit table it conforms to, or the name of a known tool."""
 
 _NOT_STARTED = {"ENOENT": "NOT_FOUND", "EACCES": "PERMISSION_DENIED"}
 
 
-def fault_of(done: Finished, name: str | None = None, *, believing: bool = True) -> Fault | None:
+def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool = True) -> Fault | None:
     """
-    The failure of a command, or None.
+    Return the fault of a finished command, or None if it succeeded.
 
     Args:
-        done: the command.
+        done: the finished command.
         name: its profile.
-        believing: take an envelope that says `retryable: true` for a promise that a repeat cannot harm.
+        trust_retryable: treat `retryable: true` in the command's envelope as a promise that a retry is safe.
 
     """
     if done.not_started is not None:
-        word = errorcode.get(done.not_started, "")
-        return _fault(_NOT_STARTED.get(word, "INTERNAL_ERROR"), Executed.NO, "exit", {"errno": word})
+        errno = errorcode.get(done.not_started, "")
+        return _fault(_NOT_STARTED.get(errno, "INTERNAL_ERROR"), Executed.NO, "exit", {"errno": errno})
     if done.timed_out:
         return _fault("TIMEOUT", Executed.MAYBE, "timeout", None)
     if done.lost:
         return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", None)
     if done.signal is not None:
         return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", {"signal": done.signal})
-    reading = spoken(done, name)
+    reading = read_output(done, name)
     if reading.path == "envelope" and reading.fault is not None:
-        said = reading.error.get("retryable") is True
-        return replace(reading.fault, executed=Executed.NO) if said and believing else reading.fault
+        safe = trust_retryable and reading.error.get("retryable") is True
+        return replace(reading.fault, executed=Executed.NO) if safe else reading.fault
     if not reading.failed:
         return None
     row = profile(name).exits.get(done.exit or 0) if name in NAMES else None
@@ -62,8 +62,8 @@ def fault_of(done: Finished, name: str | None = None, *, believing: bool = True)
     return fault if row.recovery is None else replace(fault, recovery=row.recovery)
 
 
-def spoken(done: Finished, name: str | None = None) -> Reading:
-    """What the command's output and exit code say by themselves."""
+def read_output(done: Finished, name: str | None = None) -> Reading:
+    """Read the command's stdout and exit code with the process carrier."""
     stdout = done.out.read() if done.out.size <= MAX_BYTES else done.out.end()
     process: dict[str, Any] = {"exit": done.exit, "stdout": stdout.decode("utf-8", "replace")}
     if name in PROFILES:

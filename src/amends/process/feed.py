@@ -1,8 +1,8 @@
 """
-What a command reads: nothing, bytes, or this process's own stdin, recorded as it passes.
+The input of a command: nothing, bytes, or this process's own stdin, which is recorded while it is passed on.
 
-A repeat needs the same input again. What was recorded is fed again; input that outgrew the record cannot be, and then
-nothing is repeated.
+A retry needs the same input again, so it reads the record. If the input is larger than the record's limit, the command
+is not retried.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ _PIECE = 65536
 
 
 class Feed:
-    """The input of every run of one command."""
+    """The input for every run of one command."""
 
     def __init__(self, data: bytes | None = None, source: int | None = None, limit: int = MAX_RECORD) -> None:
-        """`data` is all there is; or `source`, a file descriptor, is read while a run wants more."""
+        """`data` is the whole input; alternatively `source`, a file descriptor, is read as a run consumes it."""
         self._record = bytearray(data or b"")
         self._source = source
         self._limit = limit
-        self._at = 0
+        self._position = 0
         self.replayable = True
-        """Whether a further run can be given the same."""
+        """Whether another run can get the same input."""
 
     @property
     def source(self) -> int | None:
-        """What to wait for when everything recorded has been fed; None when there will be no more."""
+        """The descriptor to read when the record has been fed; None at the end of the input."""
         return self._source
 
     def rewind(self) -> None:
-        """For a further run: from the beginning."""
-        self._at = 0
+        """Start again at the beginning, for another run."""
+        self._position = 0
 
     @property
     def pending(self) -> bool:
-        """Whether there is something to feed now."""
-        return self._at < len(self._record)
+        """Whether the record holds bytes that this run has not been fed yet."""
+        return self._position < len(self._record)
 
-    def take(self) -> None:
-        """Read what the source has; called when it is readable."""
+    def read_source(self) -> None:
+        """Read from the source into the record; call it when the source is readable."""
         try:
             piece = b"" if self._source is None else os.read(self._source, _PIECE)
-        except OSError:  # a terminal that hung up
+        except OSError:  # the terminal was closed
             piece = b""
         if not piece:
             self._source = None
@@ -54,9 +54,10 @@ class Feed:
         if len(self._record) > self._limit:
             self.replayable = False
 
-    def give(self, into: int) -> None:
-        """Write as much as `into` takes."""
-        self._at += os.write(into, memoryview(self._record)[self._at : self._at + _PIECE])
-        if not self.replayable:  # no repeat will need what has been fed
-            del self._record[: self._at]
-            self._at = 0
+    def write_to(self, fd: int) -> None:
+        """Write as many pending bytes as `fd` accepts."""
+        start = self._position
+        self._position += os.write(fd, memoryview(self._record)[start : start + _PIECE])
+        if not self.replayable:  # no retry will need the bytes that were fed
+            del self._record[: self._position]
+            self._position = 0

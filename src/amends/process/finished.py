@@ -1,4 +1,4 @@
-"""A command that has ended: how, and what it wrote."""
+"""The result of one run of a command."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["Finished"]
 
 
 class Finished:
-    """A command that has ended."""
+    """How a command ended, and its output."""
 
     def __init__(self, argv: Sequence[str], limit: int = MAX_OUTPUT) -> None:
         self.argv = tuple(argv)
         self.exit: int | None = None
-        """Its exit code; None when a signal or a time-out ended it, or when it could not be started."""
+        """Its exit code; None if a signal or a timeout ended it, or if it could not be started."""
         self.signal_number: int | None = None
         """The number of the signal that ended it."""
         self.lost = False
-        """Somebody else waited for it, or the process ignores the end of its children: how it ended nobody knows."""
+        """Its exit status is unknown: other code waited for the child, or this process ignores SIGCHLD."""
         self.timed_out = False
         self.not_started: int | None = None
-        """The error number, where it could not be started at all."""
+        """The errno, if it could not be started."""
         self.duration = 0.0
         self.out, self.err = Spool(limit), Spool(limit)
 
     @property
     def signal(self) -> str | None:
-        """The name of the signal that ended it; most of the real-time ones have none of their own."""
+        """The name of the signal that ended it, or None. Real-time signals without a name are SIGRTMIN+n."""
         number = self.signal_number
         if number is None:
             return None
@@ -40,20 +40,20 @@ class Finished:
 
     @property
     def stdout(self) -> bytes:
-        """What it wrote, as far as it was kept."""
+        """The part of its stdout that was kept."""
         return self.out.read()
 
     @property
     def stderr(self) -> bytes:
-        """What it complained about, as far as it was kept."""
+        """The part of its stderr that was kept."""
         return self.err.read()
 
     @property
     def truncated(self) -> bool:
-        """Whether something was dropped from what it wrote."""
+        """Whether part of its output was dropped."""
         return self.out.truncated or self.err.truncated
 
     def close(self) -> None:
-        """Let go of what it wrote."""
+        """Release the kept output."""
         self.out.close()
         self.err.close()

@@ -1,4 +1,4 @@
-"""The pipes to a running command: what it writes is kept and passed on, what it reads is fed."""
+"""The pipes to a running command: keeps and passes on its output, and feeds its input."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from amends.process.finished import Finished
 __all__ = ["OnOutput", "Pipes"]
 
 _PIECE = 65536
-_FULL = 1024 * 1024
-"""The most a pipe holds, where nobody changed the system's limit."""
+_PIPE_CAPACITY = 1024 * 1024
+"""The largest size of a pipe under the system's default limit."""
 
 OnOutput = Callable[[str, bytes], Any]
-"""Gets "stdout" or "stderr" and the bytes, as they come."""
+"""Called with "stdout" or "stderr" and the bytes, as they arrive."""
 
 
 class Pipes:
     """
-    Everything that moves between a command and us, on one selector.
+    Transfers all input and output of a command, with one selector.
 
     Args:
         process: the command.
-        done: gets what it writes.
-        feed: its input, where we give it one.
-        on_output: gets what it writes, too.
-        wakes: a descriptor by which somebody else says stop.
+        done: receives its output.
+        feed: its input, if it does not inherit stdin.
+        on_output: called with its output as well.
+        stop_fd: a descriptor that becomes readable when the run should stop.
 
     """
 
@@ -40,7 +40,7 @@ class Pipes:
         done: Finished,
         feed: Feed | None,
         on_output: OnOutput | None,
-        wakes: int | None,
+        stop_fd: int | None,
     ) -> None:
         self._process, self._done, self._feed, self._on_output = process, done, feed, on_output
         self._selector = selectors.PollSelector()
@@ -53,39 +53,39 @@ class Pipes:
             self._input = process.stdin.fileno()
             os.set_blocking(self._input, False)
         self._watched: int | None = None
-        if wakes is not None:
-            self._selector.register(wakes, selectors.EVENT_READ, "stop")
+        if stop_fd is not None:
+            self._selector.register(stop_fd, selectors.EVENT_READ, "stop")
 
     @property
     def open(self) -> bool:
-        """Whether somebody can still write to us."""
+        """Whether stdout or stderr is still open."""
         return any(key.data in {"stdout", "stderr"} for key in self._selector.get_map().values())
 
-    def carry(self, seconds: float) -> bool:
-        """Move what there is to move, waiting for it so long; whether somebody said stop."""
+    def transfer(self, seconds: float) -> bool:
+        """Wait up to `seconds` for the pipes and transfer what is ready. Return whether the run should stop."""
         for key, _ in self._selector.select(max(0.0, seconds)):
             if key.data == "stop":
                 self._selector.unregister(key.fileobj)
                 return True
             if key.data == "source":
                 assert self._feed is not None
-                self._feed.take()
+                self._feed.read_source()
             elif key.data == "input":
-                self._give()
+                self._write_input()
             else:
-                self._keep(key.fileobj, key.data)
+                self._read_output(key.fileobj, key.data)
         return False
 
     def drain(self) -> None:
-        """Keep what is in the pipes by now; it still counts. Somebody who writes without end is not waited for."""
+        """Read what the pipes hold now, at most one full pipe each, because a writer may never stop."""
         for key in list(self._selector.get_map().values()):
             if key.data in {"stdout", "stderr"}:
-                for _ in range(_FULL // _PIECE):
-                    if not self._keep(key.fileobj, key.data):
+                for _ in range(_PIPE_CAPACITY // _PIECE):
+                    if not self._read_output(key.fileobj, key.data):
                         break
 
-    def _keep(self, pipe: Any, name: str) -> bool:
-        """Keep one piece; whether there was one."""
+    def _read_output(self, pipe: Any, name: str) -> bool:
+        """Read one piece of output. Return whether there was one."""
         try:
             piece = os.read(pipe.fileno(), _PIECE)
         except BlockingIOError:
@@ -98,10 +98,10 @@ class Pipes:
             self._on_output(name, piece)
         return True
 
-    # Its input ---------------------------------------------------------------------------------------------------
+    # The command's input -----------------------------------------------------------------------------------------
 
-    def feed(self) -> None:
-        """Watch the source or the command's input, whichever has to move next; close the input at the end."""
+    def watch_input(self) -> None:
+        """Watch the command's input if bytes are pending, else the source; close the input at the end."""
         feed = self._feed
         if feed is None or self._input is None:
             return
@@ -112,8 +112,8 @@ class Pipes:
         else:
             self._close_input()
 
-    def starve(self) -> None:
-        """Feed no more: what is left is for a repeat."""
+    def pause_input(self) -> None:
+        """Stop feeding the command; the rest stays in the feed for a retry."""
         if self._watched is not None:
             self._selector.unregister(self._watched)
             self._watched = None
@@ -121,28 +121,28 @@ class Pipes:
     def _watch(self, fd: int, event: int, name: str) -> None:
         if self._watched == fd:
             return
-        self.starve()
+        self.pause_input()
         self._selector.register(fd, event, name)
         self._watched = fd
 
-    def _give(self) -> None:
+    def _write_input(self) -> None:
         assert self._feed is not None
         assert self._input is not None
         try:
-            self._feed.give(self._input)
+            self._feed.write_to(self._input)
         except BlockingIOError:
             pass
-        except OSError:  # it reads no more
+        except OSError:  # the command closed its stdin
             self._close_input()
 
     def _close_input(self) -> None:
-        self.starve()
+        self.pause_input()
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._input = None
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close the selector and all pipes."""
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:

@@ -1,4 +1,4 @@
-"""Running other people's commands, repeated only where that can help and cannot harm."""
+"""Runs external commands, and retries them where a retry can help and is safe."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ def run(
     history: list[Attempt] | None = None,
 ) -> Finished:
     """
-    Run a command until it succeeds or there is no point in going on.
+    Run a command, and retry it until it succeeds or a retry cannot help.
 
-    Without `read_only` or `mutating` it is repeated when it says itself that it may be (`retryable: true`), or when it
-    surely did not run. An exit code of 0 is never repeated; with an envelope that reports a failure it is one.
+    Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true` or if it certainly did
+    not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
 
     Args:
-        argv: the command and its arguments; no shell.
-        read_only: it changes nothing: also failures of which nobody knows may be repeated.
-        mutating: it changes something: repeated only when it surely did not run, whatever it says.
-        profile: s2 or v2 for a tool that keeps to such a table; gh, aws, kubectl, curl or git for these tools.
-        policy: how far to go; three runs by default.
+        argv: the command and its arguments; no shell is involved.
+        read_only: the command changes nothing, so unknown failures may be retried too.
+        mutating: the command changes something: retry only if it certainly did not run, whatever its envelope says.
+        profile: s2 or v2 for a tool that follows such an exit table; gh, aws, kubectl, curl or git for these tools.
+        policy: the limits of retrying; default: three runs.
         timeout: seconds for one run.
-        stdin: its input, given to every run; None: it inherits ours.
-        max_output: bytes of each stream that are kept.
-        env: its environment; ours without one.
-        cwd: its directory; ours without one.
-        on_output: gets what it writes ("stdout" or "stderr", bytes) as it comes.
-        history: a list that gets every run.
+        stdin: its input, the same for every run; None: it inherits stdin.
+        max_output: bytes of each stream to keep.
+        env: its environment; default: that of this process.
+        cwd: its working directory; default: that of this process.
+        on_output: called with "stdout" or "stderr" and the bytes, as they arrive.
+        history: a list to which every run is appended.
 
     Raises:
         FaultError: with `.fault`, `.decision` and `.history`; the last run is `.history[-1].result`.
 
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
-    return recover(job.once, policy=policy, operation=job.operation, examine=job.judge, history=history)
+    return recover(job.once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
 
 async def arun(
@@ -88,9 +88,9 @@ async def arun(
     history: list[Attempt] | None = None,
 ) -> Finished:
     """
-    The same as `run`, on an event loop. `on_output` is called from another thread.
+    Run a command like `run`, on an event loop. `on_output` is called from another thread.
 
-    Cancelling the task ends the command's whole process group before the cancellation goes on.
+    When the task is cancelled, the command's process group is terminated before the cancellation propagates.
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
 
@@ -106,11 +106,11 @@ async def arun(
         finally:
             stop.close()
 
-    return await arecover(once, policy=policy, operation=job.operation, examine=job.judge, history=history)
+    return await arecover(once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
 
 class _Job:
-    """One command, however often it runs."""
+    """One command with its options; it may run several times."""
 
     def __init__(
         self,
@@ -127,14 +127,14 @@ class _Job:
     ) -> None:
         if isinstance(argv, str | bytes):
             raise TypeError(
-                f"argv is a list of words, and no shell splits it: write {shlex.split(os.fsdecode(argv))}"
+                f"argv is a list of arguments, because no shell is involved: write {shlex.split(os.fsdecode(argv))}"
             )
         if not argv:
-            raise ValueError("there is no command to run")
+            raise ValueError("argv is empty: name a command to run")
         if read_only and mutating:
             raise ValueError("a command is read-only or mutating, not both")
         if profile is not None and profile not in PROFILE_NAMES:
-            raise LookupError(f"no profile {profile!r}; there are {', '.join(PROFILE_NAMES)}")
+            raise LookupError(f"unknown profile {profile!r}: use one of {', '.join(PROFILE_NAMES)}")
         self.operation = Operation(name=PurePath(argv[0]).name, read_only=read_only)
         self.profile, self.mutating = profile, mutating
         self.timeout = None if timeout is None else in_seconds("timeout", timeout)
@@ -151,17 +151,17 @@ class _Job:
         self.argv = argv
 
     def once(self, stop: Stop | None = None) -> Finished:
-        """One run, within its own time and that of the operation around it."""
+        """Run the command once, within its timeout and the time left of the surrounding operation."""
         limits = [seconds for seconds in (self.timeout, time_left()) if seconds is not None]
-        failed: Callable[[Finished], bool] = lambda done: self.judge(done) is not None  # noqa: E731
+        failed: Callable[[Finished], bool] = lambda done: self.examine(done) is not None  # noqa: E731
         return run_once(
             self.argv, timeout=min(limits, default=None), stop=stop, failed=failed, **self.keywords
         )
 
-    def judge(self, done: Finished) -> Fault | None:
-        """The failure of one run, or None."""
-        fault = fault_of(done, self.profile, believing=not self.mutating)
+    def examine(self, done: Finished) -> Fault | None:
+        """Return the fault of one run, or None."""
+        fault = fault_of(done, self.profile, trust_retryable=not self.mutating)
         if fault is not None and self.feed is not None and not self.feed.replayable:
-            # Its input is gone, so there is nothing to repeat it with.
+            # A retry needs the same input, and the record does not have all of it.
             return replace(fault, max_retries=0)
         return fault

@@ -1,4 +1,4 @@
-"""What a command writes: kept up to a bound, on disk beyond a little, with its end kept always."""
+"""Keeps a command's output up to a limit, on disk beyond 1 MiB, and always keeps its end."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ __all__ = ["MAX_OUTPUT", "Spool"]
 MAX_OUTPUT = 64 * 1024 * 1024
 _IN_MEMORY = 1024 * 1024
 _TAIL = 256 * 1024
-"""An envelope stands at the end; this much of it is kept whatever came before."""
+"""Bytes of the end that are always kept, because a command writes its envelope last."""
 _PIECE = 1024 * 1024
 
 
 class Spool:
-    """One stream's bytes: the first `limit`, and the last quarter of a MiB where there were more."""
+    """Keeps the first `limit` bytes of a stream, and the last 256 KiB if there are more."""
 
     def __init__(self, limit: int = MAX_OUTPUT) -> None:
         self._limit = limit
         self._file: IO[bytes] = io.BytesIO()
         self._tail = bytearray()
-        self._held = 0
+        self._stored = 0
         self.size = 0
-        """Bytes written, kept or not."""
+        """All bytes written, kept or dropped."""
 
     def write(self, piece: bytes) -> None:
-        """Take some more."""
+        """Append bytes."""
         self.size += len(piece)
-        room = self._limit - self._held
-        kept = piece[:room] if room > 0 else b""
-        if self._held <= _IN_MEMORY < self._held + len(kept):
+        space = self._limit - self._stored
+        kept = piece[:space] if space > 0 else b""
+        if self._stored <= _IN_MEMORY < self._stored + len(kept):
             self._move_to_disk()
         self._file.seek(0, io.SEEK_END)
         self._file.write(kept)
-        self._held += len(kept)
+        self._stored += len(kept)
         if len(kept) < len(piece):
             self._tail += piece[len(kept) :]
             del self._tail[:-_TAIL]
@@ -50,26 +50,26 @@ class Spool:
 
     @property
     def truncated(self) -> bool:
-        """Whether something in the middle was dropped."""
-        return self.size > self._held + len(self._tail)
+        """Whether bytes in the middle were dropped."""
+        return self.size > self._stored + len(self._tail)
 
     def read(self) -> bytes:
-        """Everything that was kept."""
+        """Return all kept bytes."""
         self._file.seek(0)
         return self._file.read() + bytes(self._tail)
 
     def end(self) -> bytes:
-        """The last part of it."""
-        self._file.seek(max(0, self._held - _TAIL))
+        """Return the last 256 KiB."""
+        self._file.seek(max(0, self._stored - _TAIL))
         return (self._file.read() + bytes(self._tail))[-_TAIL:]
 
-    def pour(self, into: IO[bytes]) -> None:
-        """Pass everything that was kept on, piece by piece."""
+    def copy_to(self, target: IO[bytes]) -> None:
+        """Write all kept bytes to `target`, piece by piece."""
         self._file.seek(0)
         while piece := self._file.read(_PIECE):
-            into.write(piece)
-        into.write(self._tail)
+            target.write(piece)
+        target.write(self._tail)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         self._file.close()

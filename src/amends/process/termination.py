@@ -1,4 +1,4 @@
-"""How a command ends: by itself, with its whole group when it is no longer wanted, and never halfway started."""
+"""Terminates a command's process group, and defers signals while a command is being started."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["GRACE", "HeldSignals", "end_group", "ended"]
+__all__ = ["GRACE", "DeferredSignals", "exit_status", "terminate_group"]
 
 GRACE = 2.0
-"""Seconds between asking a group to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 _TICK = 0.05
 
 
-def ended(pid: int) -> os.waitid_result | None:
-    """How a child ended, or None; it stays unreaped, so that its group keeps its number."""
+def exit_status(pid: int) -> os.waitid_result | None:
+    """Return the exit status of a child, or None if it runs. The child stays a zombie, so its group id is not reused."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
 
 
-def end_group(pid: int, meanwhile: Callable[[float], Any]) -> None:
+def terminate_group(pid: int, transfer: Callable[[float], Any]) -> None:
     """
-    Ask the whole group of a child to end, give it a moment, and end it.
+    Send SIGTERM to a child's process group, wait up to GRACE seconds, and send SIGKILL.
 
     Args:
-        pid: the child, and the number of its group.
-        meanwhile: is called with seconds to spend, so that nobody hangs on a full pipe.
+        pid: the child, and the id of its group.
+        transfer: called with the seconds to wait; it must empty the pipes, so that no process hangs on a full one.
 
     """
     _signal(pid, signal.SIGTERM)
-    until = time.monotonic() + GRACE
-    while time.monotonic() < until:
-        meanwhile(_TICK)
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        transfer(_TICK)
         try:
-            if ended(pid) is not None:
+            if exit_status(pid) is not None:
                 break
-        except ChildProcessError:  # somebody else waited for it
+        except ChildProcessError:  # other code waited for the child
             break
     _signal(pid, signal.SIGKILL)
 
@@ -49,26 +49,26 @@ def _signal(pid: int, number: int) -> None:
         pass
 
 
-class HeldSignals:
+class DeferredSignals:
     """
-    Signals that arrive while the command is being started wait until somebody is there to end it.
+    Defers SIGINT and SIGTERM while the command is being started, until code that can terminate it runs.
 
-    They are not blocked, because the command would inherit that.
+    The signals are not blocked, because the command would inherit a blocked mask.
     """
 
     def __init__(self) -> None:
-        self._before: dict[int, Any] = {}
-        self._came: list[int] = []
+        self._handlers: dict[int, Any] = {}
+        self._received: list[int] = []
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 handler = signal.getsignal(number)
                 if callable(handler):
-                    self._before[number] = handler
-                    signal.signal(number, lambda came, _: self._came.append(came))
+                    self._handlers[number] = handler
+                    signal.signal(number, lambda received, _: self._received.append(received))
 
     def release(self) -> None:
-        """Let those through that came meanwhile."""
-        for number, handler in self._before.items():
+        """Restore the handlers and raise the signals that arrived in the meantime."""
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        for number in self._came:
+        for number in self._received:
             signal.raise_signal(number)

@@ -1,4 +1,4 @@
-"""An argparse application, with us (BOUND) or without."""
+"""An argparse application, with the binding (BOUND) or without."""
 
 import argparse
 

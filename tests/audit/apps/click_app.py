@@ -1,4 +1,4 @@
-"""A Click application, with us (BOUND) or without."""
+"""A Click application, with the binding (BOUND) or without."""
 
 import click
 import service

@@ -1,4 +1,4 @@
-"""An application without a framework that reads its words itself, with us (BOUND) or without."""
+"""An application without a framework that parses its own arguments, with the binding (BOUND) or without."""
 
 import sys
 
@@ -8,17 +8,17 @@ HELP = "usage: tool [--help] [--output text|json|problem] get URL"
 
 
 def run():
-    words = sys.argv[1:]
-    if words == ["--help"]:
+    arguments = sys.argv[1:]
+    if arguments == ["--help"]:
         print(HELP)
         return None
-    if len(words) != 2 or words[0] != "get":
+    if len(arguments) != 2 or arguments[0] != "get":
         if service.BOUND:
             from amends.errors.cli import UsageError
 
             raise UsageError("no such command or flag", suggestions=["See --help"])
         sys.exit(HELP)
-    return service.fetch(words[1])
+    return service.fetch(arguments[1])
 
 
 if service.BOUND:

@@ -1,12 +1,12 @@
-"""What the audited samples do: one call of a service, without a word about failures."""
+"""The command of the audited samples: one call to a service, without error handling."""
 
 import os
 import urllib.request
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=1) as answer:
-        return answer.read().decode()
+    with urllib.request.urlopen(url, timeout=1) as response:
+        return response.read().decode()
 
 
 BOUND = bool(os.environ.get("BOUND"))

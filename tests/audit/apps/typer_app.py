@@ -1,4 +1,4 @@
-"""A Typer application, with us (BOUND) or without."""
+"""A Typer application, with the binding (BOUND) or without."""
 
 import service
 import typer

@@ -11,19 +11,19 @@ parser.add_argument("--version", action="version", version="1.2.3")
 commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
 
-def command(name, *words):
-    below = commands.add_parser(name)
-    for word in words:
-        below.add_argument(word)
-    below.set_defaults(function=getattr(bodies, name), words=words)
-    return below
+def command(name, *arguments):
+    subparser = commands.add_parser(name)
+    for argument in arguments:
+        subparser.add_argument(argument)
+    subparser.set_defaults(function=getattr(bodies, name), names=arguments)
+    return subparser
 
 
 shown = command("show", "name")
 shown.add_argument("--count", type=int, default=1)
 shown.add_argument("--color", choices=["red", "green", "blue"], default="red")
-shown.set_defaults(words=("name", "count", "color"))
-for name, words in {
+shown.set_defaults(names=("name", "count", "color"))
+for name, arguments in {
     "fail": ["kind"],
     "noise": [],
     "odd": ["kind"],
@@ -33,14 +33,14 @@ for name, words in {
     "upstream": ["url"],
     "recovered": ["url"],
 }.items():
-    command(name, *words)
+    command(name, *arguments)
 flaky = command("flaky", "path")
 flaky.add_argument("times", type=int)
-flaky.set_defaults(words=("path", "times"))
+flaky.set_defaults(names=("path", "times"))
 
 
 def run(args):
-    return args.function(*(getattr(args, word) for word in args.words))
+    return args.function(*(getattr(args, name) for name in args.names))
 
 
 if __name__ == "__main__":

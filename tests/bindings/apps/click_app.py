@@ -58,11 +58,11 @@ def clicks(ctx, kind):
     if kind == "abort":
         raise click.Abort
     if kind == "exception":
-        raise click.ClickException("the author's words")
+        raise click.ClickException("the author's message")
     if kind == "file":
         raise click.FileError("data.csv", "not there")
     if kind == "parameter":
-        raise click.BadParameter("the author's words", param_hint="--when")
+        raise click.BadParameter("the author's message", param_hint="--when")
     if kind == "nested":
         show.main(["--nope"], standalone_mode=False)
 
@@ -76,29 +76,29 @@ def leaving(ctx, path, kind):
     with Path(path).open("a") as file:
         file.write("run\n")
     if kind == "usage":
-        raise click.UsageError("the author's words")
+        raise click.UsageError("the author's message")
     if kind == "exception":
-        raise click.ClickException("the author's words")
+        raise click.ClickException("the author's message")
     ctx.exit(4)
 
 
-class Moody(click.ParamType):
-    """Refuses the first time, and breaks when asked again."""
+class FailsOnSecondPass(click.ParamType):
+    """Reports a bad value the first time and raises an error the second time."""
 
-    name = "moody"
-    asked = 0
+    name = "fails-on-second-pass"
+    calls = 0
 
     def convert(self, value, param, ctx):
-        Moody.asked += 1
-        if Moody.asked > 1:
+        FailsOnSecondPass.calls += 1
+        if FailsOnSecondPass.calls > 1:
             raise RuntimeError("not again")
         self.fail("no", param, ctx)
 
 
 @app.command()
-@click.option("--mood", type=Moody())
-def moody(mood):
-    return mood
+@click.option("--value", type=FailsOnSecondPass())
+def twice(value):
+    return value
 
 
 @app.command()

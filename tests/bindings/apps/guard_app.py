@@ -1,4 +1,4 @@
-"""The sample application without a framework: it looks at its words itself."""
+"""The sample application without a framework: it parses its arguments itself."""
 
 import sys
 
@@ -9,10 +9,10 @@ from amends.bindings.guard import guard
 
 @guard
 def program():
-    name, *words = sys.argv[1:]
+    name, *arguments = sys.argv[1:]
     if name == "flaky":
-        words[1] = int(words[1])
-    return getattr(bodies, name)(*words)
+        arguments[1] = int(arguments[1])
+    return getattr(bodies, name)(*arguments)
 
 
 @guard
@@ -20,8 +20,8 @@ async def later():
     return {"argv": sys.argv[1:]}
 
 
-def chosen():
-    """--retries needs a declaration, which is the whole program's here."""
+def declared_program():
+    """Return the program with the declaration that --retries needs."""
     return guard(bodies.operation(read_only=True)(program.__wrapped__))
 
 
@@ -29,5 +29,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "later":
         later()
     if sys.argv[1] == "flaky":
-        chosen()()
+        declared_program()()
     program()

@@ -1,4 +1,4 @@
-"""`amends completion`: a script that completes commands, flags and their values; made from the parsers themselves."""
+"""`amends completion`: print a script that completes commands, flags and their values. It is generated from the parsers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from amends.commands.completion.places import places
-from amends.commands.console import parser as whole
+from amends.commands.completion.candidates import all_candidates
+from amends.commands.console import parser as amends_parser
 
-__all__ = ["add", "places", "run"]
+__all__ = ["add", "all_candidates", "run"]
 
-# One module each, with script(places).
+# One module each, with script(candidates).
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -21,7 +21,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
         help="print a completion script for your shell",
-        description='Print a completion script. bash, zsh: eval "$(amends completion bash)"; '
+        description='Print a completion script. bash or zsh: eval "$(amends completion SHELL)"; '
         "fish: amends completion fish | source",
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it: a script in a pipe too, because that is where it is read."""
+    """Print the script. It is never JSON, because a shell reads it through a pipe."""
     script = import_module(f"amends.commands.completion.{args.shell}").script
-    sys.stdout.write(script(list(places(whole()))))
+    sys.stdout.write(script(list(all_candidates(amends_parser()))))
     return 0

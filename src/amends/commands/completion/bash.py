@@ -1,59 +1,59 @@
-"""Completion for bash: one function that walks along the line, one that says what may follow where it came to."""
+"""The completion script for bash: one function finds the command on the line, another one has its candidates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from amends.commands.completion.places import Place
+from amends.commands.completion.candidates import Candidates
 
 __all__ = ["script"]
 
 _SCRIPT = """\
 # Completion for amends. In ~/.bashrc: eval "$(amends completion bash)"
-_amends_words() {{
+_amends_candidates() {{
   case "$1" in
 {cases}
     *) return 1 ;;
   esac
 }}
 _amends() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" at="amends" words="" i
-  # --flag=value comes in three words.
+  local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" at="amends" candidates="" i
+  # bash splits --flag=value into three parts.
   [ "$current" = "=" ] && current=""
   [ "$before" = "=" ] && before="${{COMP_WORDS[COMP_CWORD-2]}}"
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "${{COMP_WORDS[i]}}" in
-      --) _amends_behind $((i + 1)); return ;;
+      --) _amends_other_command $((i + 1)); return ;;
       -*) ;;
-      *) _amends_words "$at ${{COMP_WORDS[i]}}" && at="$at ${{COMP_WORDS[i]}}" ;;
+      *) _amends_candidates "$at ${{COMP_WORDS[i]}}" && at="$at ${{COMP_WORDS[i]}}" ;;
     esac
   done
-  words=""
-  case "$before" in -*) _amends_words "$at $before" ;; *) false ;; esac ||
-    case "$current" in -*) _amends_words "$at -" ;; *) _amends_words "$at" ;; esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  candidates=""
+  case "$before" in -*) _amends_candidates "$at $before" ;; *) false ;; esac ||
+    case "$current" in -*) _amends_candidates "$at -" ;; *) _amends_candidates "$at" ;; esac
+  COMPREPLY=($(compgen -W "$candidates" -- "$current"))
 }}
-_amends_behind() {{
-  # Another command begins here; where bash-completion is there, it knows what that takes.
+_amends_other_command() {{
+  # Another command starts after --; bash-completion, if it is installed, completes it.
   if declare -F _command_offset >/dev/null; then
     _command_offset "$1"
   elif [ "$1" -eq "$COMP_CWORD" ]; then
     COMPREPLY=($(compgen -c -- "${{COMP_WORDS[COMP_CWORD]}}"))
   fi
 }}
-# What is not known is a file.
+# Without candidates bash completes file names.
 complete -o default -F _amends amends
 """
 
 
-def script(places: Iterable[Place]) -> str:
-    """The whole of it."""
-    return _SCRIPT.format(cases="\n".join(line for place in places for line in _cases(place)))
+def script(commands: Iterable[Candidates]) -> str:
+    """Return the script."""
+    return _SCRIPT.format(cases="\n".join(line for command in commands for line in _cases(command)))
 
 
-def _cases(place: Place) -> Iterator[str]:
-    """The words at a place, its flags behind a dash, and behind each flag its values."""
-    found = {"": place.words, " -": place.flags, **{f" {flag}": each for flag, each in place.values.items()}}
-    for behind, words in found.items():
-        yield f'    "{place.path}{behind}") words="{" ".join(words)}" ;;'
+def _cases(command: Candidates) -> Iterator[str]:
+    """Yield a case for the arguments of a command, one for its flags (" -"), and one for the values of each flag."""
+    values = {f" {flag}": each for flag, each in command.values.items()}
+    for suffix, candidates in {"": command.arguments, " -": command.flags, **values}.items():
+        yield f'    "{command.path}{suffix}") candidates="{" ".join(candidates)}" ;;'

@@ -1,10 +1,10 @@
-"""Completion for fish, with what each word is for: a line for each thing that may be typed, and where."""
+"""The completion script for fish, with descriptions: one `complete` line per candidate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from amends.commands.completion.places import Place
+from amends.commands.completion.candidates import Candidates
 
 __all__ = ["script"]
 
@@ -12,44 +12,44 @@ _SCRIPT = """\
 # Completion for amends. In ~/.config/fish/config.fish: amends completion fish | source
 function __amends_at
     set -l at amends
-    for word in (commandline -opc)[2..]
-        # Another command begins here.
-        test "$word" = --; and return 1
-        contains -- "$at $word" {paths}; and set at "$at $word"
+    for argument in (commandline -opc)[2..]
+        # Another command starts after --.
+        test "$argument" = --; and return 1
+        contains -- "$at $argument" {paths}; and set at "$at $argument"
     end
     test "$at" = "$argv"
 end
-function __amends_behind
+function __amends_after_dashes
     contains -- -- (commandline -opc)
 end
-function __amends_other
+function __amends_other_command
     set -l typed (commandline -opc)
     set -l dashes (contains -i -- -- $typed)
     complete -C (string join ' ' -- (string escape -- $typed[(math $dashes + 1)..]) (commandline -ct))
 end
-complete -c amends -n __amends_behind -f -a '(__amends_other)'
+complete -c amends -n __amends_after_dashes -f -a '(__amends_other_command)'
 {lines}
 """
 
 
-def script(places: Iterable[Place]) -> str:
-    """The whole of it."""
-    known = list(places)
-    paths = " ".join(f'"{place.path}"' for place in known)
-    return _SCRIPT.format(paths=paths, lines="\n".join(line for place in known for line in _lines(place)))
+def script(commands: Iterable[Candidates]) -> str:
+    """Return the script."""
+    known = list(commands)
+    paths = " ".join(f'"{command.path}"' for command in known)
+    return _SCRIPT.format(paths=paths, lines="\n".join(line for command in known for line in _lines(command)))
 
 
-def _lines(place: Place) -> Iterator[str]:
-    here = f"complete -c amends -n '__amends_at {place.path}'"
-    for word, about in place.words.items():
-        yield f"{here} -f -a {word}{_about(about)}"
-    for flag, about in place.flags.items():
-        values = place.values.get(flag)
-        # -r: something follows; -x: and no file.
+def _lines(command: Candidates) -> Iterator[str]:
+    here = f"complete -c amends -n '__amends_at {command.path}'"
+    for argument, help in command.arguments.items():
+        yield f"{here} -f -a {argument}{_description(help)}"
+    for flag, help in command.flags.items():
+        values = command.values.get(flag)
+        # -r: the flag takes a value; -x: the value is not a file.
         takes = "" if values is None else f" -x -a '{' '.join(values)}'" if values else " -r"
-        yield f"{here} -l {flag[2:]}{takes}{_about(about)}"
+        yield f"{here} -l {flag[2:]}{takes}{_description(help)}"
 
 
-def _about(words: str) -> str:
-    escaped = words.replace("\\", "\\\\").replace("'", "\\'")
-    return f" -d '{escaped}'" if words else ""
+def _description(help: str) -> str:
+    escaped = help.replace("\\", "\\\\").replace("'", "\\'")
+    return f" -d '{escaped}'" if help else ""

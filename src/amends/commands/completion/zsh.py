@@ -1,17 +1,17 @@
-"""Completion for zsh, with what each word is for; to be evaluated, or kept as `_amends` where `fpath` looks."""
+"""The completion script for zsh, with descriptions. Evaluate it, or save it as `_amends` in a directory of `fpath`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from amends.commands.completion.places import Place
+from amends.commands.completion.candidates import Candidates
 
 __all__ = ["script"]
 
 _SCRIPT = """\
 #compdef amends
 # Completion for amends. In ~/.zshrc: eval "$(amends completion zsh)"
-_amends_words() {{
+_amends_candidates() {{
   case "$1" in
 {cases}
     *) return 1 ;;
@@ -22,24 +22,24 @@ _amends() {{
   local -a found
   for ((i = 2; i < CURRENT; i++)); do
     if [[ "${{words[i]}}" == -- ]]; then
-      # Another command begins here.
+      # Another command starts after --.
       shift $i words
       ((CURRENT -= i))
       _normal
       return
     fi
-    [[ "${{words[i]}}" != -* ]] && _amends_words "$at ${{words[i]}}" && at="$at ${{words[i]}}"
+    [[ "${{words[i]}}" != -* ]] && _amends_candidates "$at ${{words[i]}}" && at="$at ${{words[i]}}"
   done
   found=()
   if [[ "$current" == --*=* ]]; then
     compset -P '*='
-    _amends_words "$at ${{current%%=*}}"
-  elif [[ "$before" == -* ]] && _amends_words "$at $before"; then
+    _amends_candidates "$at ${{current%%=*}}"
+  elif [[ "$before" == -* ]] && _amends_candidates "$at $before"; then
     :
   elif [[ "$current" == -* ]]; then
-    _amends_words "$at -"
+    _amends_candidates "$at -"
   else
-    _amends_words "$at"
+    _amends_candidates "$at"
   fi
   if (($#found)); then
     _describe 'amends' found
@@ -56,17 +56,18 @@ fi
 """
 
 
-def script(places: Iterable[Place]) -> str:
-    """The whole of it."""
-    return _SCRIPT.format(cases="\n".join(line for place in places for line in _cases(place)))
+def script(commands: Iterable[Candidates]) -> str:
+    """Return the script."""
+    return _SCRIPT.format(cases="\n".join(line for command in commands for line in _cases(command)))
 
 
-def _cases(place: Place) -> Iterator[str]:
-    """The words at a place, its flags behind a dash, and behind each flag its values."""
-    values = {f" {flag}": dict.fromkeys(each, "") for flag, each in place.values.items()}
-    for behind, words in {"": place.words, " -": place.flags, **values}.items():
-        yield f'    "{place.path}{behind}") found=({" ".join(map(_described, words.items()))}) ;;'
+def _cases(command: Candidates) -> Iterator[str]:
+    """Yield a case for the arguments of a command, one for its flags (" -"), and one for the values of each flag."""
+    values = {f" {flag}": dict.fromkeys(each, "") for flag, each in command.values.items()}
+    for suffix, candidates in {"": command.arguments, " -": command.flags, **values}.items():
+        yield f'    "{command.path}{suffix}") found=({" ".join(map(_quote, candidates.items()))}) ;;'
 
 
-def _described(word: tuple[str, str]) -> str:
-    return "'" + ":".join(filter(None, word)).replace("'", "'\\''") + "'"
+def _quote(candidate: tuple[str, str]) -> str:
+    """Return a candidate and its description as zsh's `_describe` reads them, quoted."""
+    return "'" + ":".join(filter(None, candidate)).replace("'", "'\\''") + "'"

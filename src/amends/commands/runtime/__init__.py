@@ -1,4 +1,4 @@
-"""`amends runtime serve | worker | submit | tail | cancel | jobs | status`: run agents, and talk to those who do."""
+"""`amends runtime serve | worker | submit | tail | cancel | jobs | status`: run ARCP agents, or use a runtime as a client."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 TOKEN = "AMENDS_RUNTIME_TOKEN"  # noqa: S105 - its name, not a token
-"""The bearer token's place in the environment: other users of the machine see a command line, not that."""
+"""The variable with the bearer token. Other users of the machine can see a command line, but not the environment."""
 
-# action → (its module, what it does)
+# action → (its module, its summary)
 ACTIONS = {
     "serve": ("serve", "run agents for clients, on a WebSocket or on stdin and stdout"),
-    "worker": ("worker", "run agents for the nodes that share a store; no connections"),
-    "submit": ("submit", "submit a job and watch it to its end; Ctrl-C cancels it"),
-    "tail": ("tail", "watch a job of another session, from its first event"),
-    "cancel": ("cancel", "cancel a job that `submit --detach` left"),
-    "jobs": ("jobs", "the jobs you may see"),
-    "status": ("status", "nodes, agents, queues and errors of the runtimes that share a store"),
+    "worker": ("worker", "run agents for the nodes that share a store, without accepting connections"),
+    "submit": ("submit", "submit a job and print its events until it ends; Ctrl-C cancels it"),
+    "tail": ("tail", "print the events of a job of another session, from the first one"),
+    "cancel": ("cancel", "cancel a job that was started with `submit --detach`"),
+    "jobs": ("jobs", "list the jobs that you may see"),
+    "status": ("status", "show nodes, queues and errors of the runtimes that share a store"),
 }
 
 
@@ -33,18 +33,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add the `runtime` subcommand."""
     from amends.commands.console import as_sentence
 
-    words = "run agents (ARCP), submit jobs to them, watch them"
-    runtime = subparsers.add_parser("runtime", help=words, description=as_sentence(words))
+    summary = "run agents (ARCP), submit jobs and watch them"
+    runtime = subparsers.add_parser("runtime", help=summary, description=as_sentence(summary))
     actions = runtime.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, (module, words) in ACTIONS.items():
-        action = actions.add_parser(name, help=words, description=as_sentence(words))
+    for name, (module, summary) in ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=as_sentence(summary))
         action.set_defaults(run=run)
         import_module(f"amends.commands.runtime.{module}").options(action)
     runtime.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it; failures are raised, and told by the command line."""
+    """Run the action and return the exit code."""
     import asyncio
 
     from amends.errors.arcp import CancelledError
@@ -63,32 +63,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cancelled(args: argparse.Namespace, fault: Fault) -> int:
-    """A job that was cancelled. To the command line an interrupted command says no more; here it is the answer."""
-    from amends.cli.documents import failure, failure_text
+    """Report a cancelled job and return 130. An interrupted command usually writes nothing; here this is the result."""
+    from amends.cli.documents import failure, write_failure_text
     from amends.commands.console import wants_json
 
     if wants_json(args):
         sys.stdout.write(failure(fault, {"trace_id": fault.trace_id}, "json").decode())
     else:
-        failure_text(fault)
+        write_failure_text(fault)
     return 130
 
 
-def with_runtime(parser: argparse.ArgumentParser) -> None:
-    """The arguments of whoever talks to a runtime."""
+def add_client_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a client of a runtime."""
     parser.add_argument("url", metavar="URL", help="wss://host/arcp, or ws: on this machine")
-    parser.add_argument("--token", metavar="T", help=f"the bearer token; better in {TOKEN}")
-    parser.add_argument("--insecure", action="store_true", help="send the token over ws: to another machine")
+    parser.add_argument("--token", metavar="T", help=f"the bearer token; safer in {TOKEN}")
+    parser.add_argument("--insecure", action="store_true", help="send the token to another machine over ws:")
 
 
 def token_of(args: argparse.Namespace) -> str | None:
-    """The token: given, or from the environment."""
+    """Return the token of --token or of the environment."""
     token: str | None = args.token or os.environ.get(TOKEN)
     return token
 
 
-def connecting(args: argparse.Namespace, **options: Any) -> Any:
-    """A session with the runtime the arguments name."""
+def open_client(args: argparse.Namespace, **options: Any) -> Any:
+    """Return a context manager for a session with the runtime that the arguments name."""
     from amends.arcp import connect
     from amends.arcp.transports.websocket import check_url
     from amends.errors.cli import ValidationError

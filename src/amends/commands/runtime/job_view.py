@@ -1,8 +1,8 @@
 """
-A job as it goes: JSON lines for a program, a readable view for a person.
+Prints a job's events as they arrive: as JSON lines, or as text.
 
-A person sees a line per event, with a bar for progress where Rich is installed. Whatever came from an agent is
-stripped of control characters: nobody paints on somebody else's terminal.
+The text has one line per event, and a progress bar if Rich is installed. Control characters are removed from everything
+an agent sent, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -14,49 +14,41 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from amends.commands.console import json_bytes, wants_json
 from amends.core.text import strip
 
 if TYPE_CHECKING:
     from amends.arcp import Event, Handle
 
-__all__ = ["describe", "show", "tell_line", "told_as_json"]
+__all__ = ["describe", "print_json_line", "show_job"]
 
-_LONGEST = 400
-
-
-def told_as_json(args: argparse.Namespace) -> bool:
-    """Whether a program reads."""
-    from amends.commands.console import wants_json
-
-    return wants_json(args)
+_MAX_LENGTH = 400
 
 
-def tell_line(value: Any) -> None:
-    """One JSON document on one line, at once."""
-    from amends.commands.console import json_bytes
-
+def print_json_line(value: Any) -> None:
+    """Print one JSON document on one line, and flush it."""
     sys.stdout.write(json_bytes(value).decode() + "\n")
     sys.stdout.flush()
 
 
-async def show(args: argparse.Namespace, handle: Handle) -> None:
+async def show_job(args: argparse.Namespace, handle: Handle) -> None:
     """
-    Show a job to its end.
+    Print a job's events until it ends, then its result.
 
     Raises:
-        FaultError: what it failed with.
+        FaultError: the job's error.
 
     """
-    view = _Lines() if told_as_json(args) else _screen()
+    view = _JsonView() if wants_json(args) else _text_view()
     with view:
-        view.begun(handle)
+        view.start(handle)
         async for event in handle.events():
             view.event(event)
-        view.ended(handle, await handle.done)
+        view.end(handle, await handle.done)
 
 
-class _Lines:
-    """For a program."""
+class _JsonView:
+    """Prints JSON lines."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,66 +56,66 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def begun(self, handle: Handle) -> None:
-        tell_line({"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"})
+    def start(self, handle: Handle) -> None:
+        print_json_line({"job_id": handle.job_id, "agent": handle.agent, "status": "accepted"})
 
     def event(self, event: Event) -> None:
-        tell_line(_discreet(event))
+        print_json_line(_without_secret(event))
 
-    def ended(self, handle: Handle, result: Any) -> None:
-        tell_line({"job_id": handle.job_id, "status": "success", "result": result})
+    def end(self, handle: Handle, result: Any) -> None:
+        print_json_line({"job_id": handle.job_id, "status": "success", "result": result})
 
 
-class _Plain(_Lines):
-    """For a person, line by line."""
+class _TextView(_JsonView):
+    """Prints lines of text."""
 
     def __init__(self) -> None:
         from amends.commands.view import painter
 
         self._paint = painter()
 
-    def begun(self, handle: Handle) -> None:
-        self._say(f"{self._paint('accepted', 'green')} {handle.agent or ''} as {handle.job_id}")
+    def start(self, handle: Handle) -> None:
+        self._print(f"{self._paint('accepted', 'green')} {handle.agent or ''} as {handle.job_id}")
 
     def event(self, event: Event) -> None:
         at = strip(event.ts or "")[11:19]
         colour = _COLOURS.get(event.kind, "dim")
-        self._say(
+        self._print(
             f"{self._paint(at, 'dim')} {self._paint(f'{strip(event.kind):<12}', colour)} {describe(event)}".rstrip()
         )
 
-    def ended(self, handle: Handle, result: Any) -> None:
-        self._say(
+    def end(self, handle: Handle, result: Any) -> None:
+        self._print(
             self._paint("success", "bold", "green") + (f"  {strip(handle.summary)}" if handle.summary else "")
         )
         if result is not None:
-            self._say(_result(result))
+            self._print(_result(result))
 
     @staticmethod
-    def _say(text: str) -> None:
+    def _print(text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
-def _screen() -> _Lines:
-    """The best view there is."""
+def _text_view() -> _JsonView:
+    """Return a view with a progress bar on a terminal with Rich, else lines of text."""
     if sys.stdout.isatty():
         try:
             from rich.progress import Progress
         except ImportError:
-            return _Plain()
-        return _screen_of(Progress)
-    return _Plain()
+            return _TextView()
+        return _progress_view(Progress)
+    return _TextView()
 
 
-def _screen_of(progress: Any) -> _Lines:
-    """Lines above, one bar below; the bar goes when the job ends."""
+def _progress_view(progress: Any) -> _JsonView:
+    """Return a view with lines above a progress bar, which disappears when the job ends."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.text import Text
 
-    class Screen(_Plain):
-        """Lines above a bar that moves."""
+    class ProgressView(_TextView):
+        """Prints lines above a progress bar."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -144,26 +136,26 @@ def _screen_of(progress: Any) -> _Lines:
                 super().event(event)
                 return
             body = event.body
-            told = strip(str(body.get("message") or body.get("units") or "progress"))[:60]
+            description = strip(str(body.get("message") or body.get("units") or "progress"))[:60]
             if self._task is None:
-                self._task = self._bar.add_task(told, total=None)
+                self._task = self._bar.add_task(description, total=None)
             total, current = _number(body.get("total")), _number(body.get("current"))
-            self._bar.update(self._task, description=told, completed=current or 0, total=total)
+            self._bar.update(self._task, description=description, completed=current or 0, total=total)
 
-        def _say(self, text: str) -> None:  # type: ignore[override]
-            # The colours are ours; everything else was stripped, so nothing in it is markup.
+        def _print(self, text: str) -> None:  # type: ignore[override]
+            # The text's only escape sequences are our own colours: the rest was stripped.
             self._console.print(Text.from_ansi(text))
 
-    return Screen()
+    return ProgressView()
 
 
 def describe(event: Event) -> str:
-    """An event in words, on one line."""
+    """Return an event's body as one line of text."""
     body = event.body
-    words = _WORDS.get(event.kind)
-    text = words(body) if words is not None else _json(body)
+    describe_body = _DESCRIPTIONS.get(event.kind)
+    text = describe_body(body) if describe_body is not None else _json(body)
     text = strip(text).replace("\n", " ")
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
 
 
 def _text(value: Any) -> str:
@@ -171,8 +163,6 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    from amends.commands.console import json_bytes
-
     return json_bytes(value).decode() if value is not None else ""
 
 
@@ -202,8 +192,8 @@ def _progress(body: dict[str, Any]) -> str:
     return f"{_text(body.get('current'))}{of} {_text(body.get('units') or '')} {_text(body.get('message') or '')}".rstrip()
 
 
-def _discreet(event: Event) -> Event:
-    """An event without the secret that a rotated credential's has (9.8)."""
+def _without_secret(event: Event) -> Event:
+    """Return an event without the secret value that the event of a rotated credential contains (9.8)."""
     if event.kind != "status" or event.body.get("phase") != "credential_rotated":
         return event
     body = {name: value for name, value in event.body.items() if name != "value"}
@@ -215,8 +205,8 @@ def _chunk(body: dict[str, Any]) -> str:
     return f"chunk {_text(body.get('chunk_seq'))}, {len(data) if isinstance(data, str) else 0} characters"
 
 
-# kind → how its body reads. What is not here is shown as it is.
-_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+# kind → the text of its body. Bodies of other kinds are shown as JSON.
+_DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "log": lambda body: f"{_text(body.get('level') or '')} {_text(body.get('message'))}".strip(),
     "thought": lambda body: _text(body.get("text")),
     "status": lambda body: f"{_text(body.get('phase'))} {_text(body.get('message') or '')}".strip(),

@@ -1,4 +1,4 @@
-"""A runtime from the words of a command line: its agents, who may connect, and its bounds."""
+"""Creates a runtime from command-line arguments: its agents, tokens and limits."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from amends.commands.runtime import TOKEN
 if TYPE_CHECKING:
     from amends.arcp import Limits, Runtime
 
-__all__ = ["AGENT_WORDS", "loaded", "with_bounds"]
+__all__ = ["AGENT_SYNTAX", "add_limit_options", "load_runtime"]
 
-AGENT_WORDS = "An AGENT is [NAME[@VERSION]=]MODULE:ATTRIBUTE, an async def (input, ctx) or your Runtime."
+AGENT_SYNTAX = "An AGENT is [NAME[@VERSION]=]MODULE:ATTRIBUTE, an async def (input, ctx) or your Runtime."
 
 
-def with_bounds(parser: argparse.ArgumentParser) -> None:
-    """What nodes of every kind take."""
-    parser.add_argument("--name", help="what the node calls itself")
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `serve` and `worker` that name and limit a node."""
+    parser.add_argument("--name", help="the node's name")
     parser.add_argument(
-        "--repeatable", action="store_true", help="running twice does no harm: a dead node's jobs run again"
+        "--repeatable",
+        action="store_true",
+        help="agents may run twice: other nodes repeat a dead node's jobs",
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="jobs at once (1000); 0: run none")
-    parser.add_argument("--lease", type=float, metavar="S", help="silent that long, a node is dead (30)")
-    parser.add_argument("--drain", type=float, metavar="S", help="how long jobs may go on at the end (30)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="jobs at the same time (1000); 0: run none")
+    parser.add_argument("--lease", type=float, metavar="S", help="a node silent for S seconds is dead (30)")
+    parser.add_argument("--drain", type=float, metavar="S", help="seconds for running jobs at the end (30)")
 
 
 def _limits(args: argparse.Namespace) -> Limits:
@@ -38,55 +40,58 @@ def _limits(args: argparse.Namespace) -> Limits:
     for option, least in (("jobs", 0), ("lease", 0.1), ("drain", 0.0)):
         value = getattr(args, option)
         if value is not None and not least <= value < float("inf"):
-            raise ValidationError(f"--{option} is at least {least}", field=f"--{option}")
+            raise ValidationError(f"--{option} must be at least {least}", field=f"--{option}")
     given = {"running": args.jobs, "node_lease": args.lease, "drain": args.drain}
     return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
-def loaded(args: argparse.Namespace) -> tuple[Runtime, str | None]:
-    """The runtime, and the token where one had to be made."""
+def load_runtime(args: argparse.Namespace) -> tuple[Runtime, str | None]:
+    """Return the runtime, and the token if a new one was made."""
     from amends.arcp import Runtime
     from amends.errors.base import FaultError
     from amends.errors.cli import UsageError, ValidationError
 
-    # Modules of the directory one stands in can be named, as with `python -m`.
+    # Modules of the current directory can be imported, as with `python -m`.
     if "" not in sys.path:
         sys.path.insert(0, "")
     if not args.agents and not args.store:
         raise UsageError(
-            "Name an agent, or a store others share whose nodes have some",
+            "Name an agent, or a store that nodes with agents share",
             suggestions=["amends runtime serve agents:summarise"],
         )
-    found = [(word, _found(word.rpartition("=")[2])) for word in args.agents]
+    found = [(agent, _import_attribute(agent.rpartition("=")[2])) for agent in args.agents]
     own = [value for _, value in found if isinstance(value, Runtime)]
     if own:
         given = (args.store, args.token, args.repeatable, args.name, args.lease, args.drain, args.jobs)
-        if len(found) > 1 or any(word not in (None, False) for word in given):
-            raise UsageError("A Runtime of your own has its agents, store and bounds already: name it alone")
+        if len(found) > 1 or any(option not in (None, False) for option in given):
+            raise UsageError("A Runtime object has its own agents, store and limits: name it alone")
         return own[0], None
-    tokens, made = _tokens(args)
+    tokens, new_token = _tokens(args)
     runtime = Runtime(args.store, tokens=tokens, name=args.name or "amends", limits=_limits(args))
-    for word, function in found:
+    for agent, function in found:
         if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
-            raise ValidationError(f"{word} is no agent: an agent is async def (input, ctx)", field="agents")
-        given = word.rpartition("=")[0]
-        name, _, version = (given or function.__name__.replace("_", "-").lower()).partition("@")
+            raise ValidationError(
+                f"{agent} is not an agent: an agent is async def (input, ctx)", field="agents"
+            )
+        full_name = agent.rpartition("=")[0]
+        name, _, version = (full_name or function.__name__.replace("_", "-").lower()).partition("@")
         try:
             runtime.register_agent(
                 name, function, repeatable=args.repeatable, **({"version": version} if version else {})
             )
         except (ValueError, FaultError) as error:
             raise ValidationError(str(error), field="agents") from None
-    return runtime, made
+    return runtime, new_token
 
 
-def _found(place: str) -> Any:
+def _import_attribute(path: str) -> Any:
+    """Import MODULE:ATTRIBUTE and return the attribute."""
     from amends.errors.cli import NotFoundError, UsageError
 
-    module, colon, attribute = place.partition(":")
+    module, colon, attribute = path.partition(":")
     if not colon or not module or not attribute:
         raise UsageError(
-            "An agent is named MODULE:ATTRIBUTE", suggestions=["amends runtime serve agents:summarise"]
+            "An agent has the form MODULE:ATTRIBUTE", suggestions=["amends runtime serve agents:summarise"]
         )
     try:
         value: Any = import_module(module)
@@ -102,12 +107,13 @@ def _found(place: str) -> Any:
 
 
 def _tokens(args: argparse.Namespace) -> tuple[dict[str, str], str | None]:
+    """Return the accepted tokens with their principals, and the new token if none was given."""
     given = args.token or ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
     if given:
-        pairs = [word.rpartition("=") for word in given]
+        pairs = [token.rpartition("=") for token in given]
         return {token: principal or "operator" for principal, _, token in pairs}, None
     if args.stdio:
-        # Whoever holds the pipes has started us.
+        # Only the parent process can write to the pipes.
         return {"stdio": "parent"}, None
-    made = secrets.token_urlsafe(24)
-    return {made: "operator"}, made
+    new_token = secrets.token_urlsafe(24)
+    return {new_token: "operator"}, new_token

@@ -1,7 +1,7 @@
 """
-Sessions that `submit --detach` left, so that `cancel` can go on with them.
+Saves the sessions of `submit --detach`, so that `cancel` can resume them.
 
-A file per job below the user's state directory, readable by that user alone: a ticket is a credential.
+There is one file per job in the user's state directory. Only the user can read it, because a ticket is a credential.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ __all__ = ["find", "forget", "keep"]
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 
 
-class _Kept(msgspec.Struct):
+class _SavedSession(msgspec.Struct):
     url: str
     ticket: Ticket
 
 
 def keep(job_id: str, url: str, ticket: Ticket) -> None:
-    """Keep a session's ticket. Where nothing can be kept, the job can only not be cancelled from here."""
+    """Save a session's ticket. An error is ignored: then the job cannot be cancelled from this machine."""
     path = _path(job_id)
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_suffix(".new")
-        # Made for us alone from its first byte on, and put in place whole.
+        # The file is created with mode 0600 and renamed when it is complete.
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(_Kept(url, ticket)))
+            file.write(msgspec.json.encode(_SavedSession(url, ticket)))
         new.replace(path)
     except OSError:
         return
 
 
 def find(job_id: str, url: str) -> Ticket | None:
-    """The ticket of a job's session at this runtime, if there is one: a token is never shown to another."""
+    """Return the saved ticket of a job's session, or None. A ticket is only returned for the URL it was saved with."""
     path = _path(job_id)
     if path is None:
         return None
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        saved = msgspec.json.decode(path.read_bytes(), type=_SavedSession)
     except (OSError, msgspec.DecodeError):
         return None
-    return kept.ticket if kept.url == url else None
+    return saved.ticket if saved.url == url else None
 
 
 def forget(job_id: str) -> None:
-    """It is of no more use."""
+    """Delete the saved session of a job."""
     path = _path(job_id)
     if path is not None:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`amends runtime serve`: agents from your modules, behind a WebSocket or on stdin and stdout."""
+"""`amends runtime serve`: serve the agents of your modules on a WebSocket or on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from amends.commands.runtime import TOKEN
-from amends.commands.runtime.load_runtime import AGENT_WORDS, loaded, with_bounds
+from amends.commands.runtime.load_runtime import AGENT_SYNTAX, add_limit_options, load_runtime
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -22,44 +22,43 @@ __all__ = ["options", "work"]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     parser.usage = "%(prog)s [options] [AGENT …]"
-    parser.description = f"{parser.description} {AGENT_WORDS}"
+    parser.description = f"{parser.description} {AGENT_SYNTAX}"
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=argparse.SUPPRESS)
     parser.add_argument("--store", metavar="URL", help="sqlite:///file or nats://host:port/name (memory)")
-    with_bounds(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=7777, help="0 takes a free one (7777)")
+    add_limit_options(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=7777, help="the port; 0 for a free one (7777)")
     parser.add_argument(
         "--token",
         action="append",
         metavar="T",
-        help=f"who may connect: TOKEN or PRINCIPAL=TOKEN, better in {TOKEN}; none: one is made and shown",
+        help=f"TOKEN or PRINCIPAL=TOKEN; safer in {TOKEN} (default: a new one, printed)",
     )
     parser.add_argument("--stdio", action="store_true", help="serve one client on stdin and stdout instead")
     parser.add_argument("--tls-cert", metavar="FILE", help="the certificate, for wss:")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key, where it is not in the same file")
-    parser.add_argument("--insecure", action="store_true", help="listen for other machines without TLS")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key, if it is not in the same file")
+    parser.add_argument("--insecure", action="store_true", help="accept other machines without TLS")
 
 
 async def work(args: argparse.Namespace) -> int:
-    """Serve until told to stop; then let running jobs end."""
+    """Serve until SIGINT or SIGTERM, then wait for the running jobs. A second signal ends the command at once."""
     from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
 
-    runtime, made = loaded(args)
+    runtime, new_token = load_runtime(args)
     context = _tls(args)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def asked() -> None:
+    def request_stop() -> None:
         stop.set()
-        # Jobs get their time to end; whoever asks again does not want to wait for them.
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked)
+        loop.add_signal_handler(number, request_stop)
     async with AsyncExitStack() as stack:
         with store_failures("--store"):
             await stack.enter_async_context(runtime)
@@ -70,11 +69,11 @@ async def work(args: argparse.Namespace) -> int:
             listening = await stack.enter_async_context(runtime.listen(args.host, args.port, ssl=context))
         except (OSError, OverflowError):
             raise ValidationError(
-                f"Port {args.port} of {args.host} cannot be listened on",
+                f"Cannot listen on port {args.port} of {args.host}",
                 suggestions=["--port 0"],
                 field="--port",
             ) from None
-        _announce(args, listening.url, made)
+        _announce(args, listening.url, new_token)
         await stop.wait()
     return 0
 
@@ -108,24 +107,26 @@ def _tls(args: argparse.Namespace) -> SSLContext | None:
         local = False
     if not (local or args.insecure or args.stdio):
         raise ValidationError(
-            "Tokens are not taken from other machines in the clear",
-            suggestions=["--tls-cert FILE", "--insecure, where something in front has TLS"],
+            "Tokens of other machines would be sent unencrypted",
+            suggestions=["Use --tls-cert FILE", "Use --insecure behind a proxy that has TLS"],
             field="--host",
         )
     return None
 
 
-def _announce(args: argparse.Namespace, url: str, made: str | None) -> None:
+def _announce(args: argparse.Namespace, url: str, new_token: str | None) -> None:
     from amends.commands.console import json_bytes, wants_json
     from amends.commands.view import painter
 
     if wants_json(args):
-        told = {"listening": url, **({"token": made} if made else {})}
-        sys.stdout.write(json_bytes(told).decode() + "\n")
+        document = {"listening": url, **({"token": new_token} if new_token else {})}
+        sys.stdout.write(json_bytes(document).decode() + "\n")
     else:
         paint = painter()
         sys.stdout.write(f"{paint('listening', 'green')} on {paint(url, 'bold')}\n")
-        if made:
-            sys.stdout.write(f"token {paint(made, 'bold')}  (or set {TOKEN} here and there)\n")
-        sys.stdout.write(paint("Ctrl-C stops it, after its jobs have ended\n", "dim"))
+        if new_token:
+            sys.stdout.write(
+                f"token {paint(new_token, 'bold')}  (set {TOKEN} for the server and its clients to choose one)\n"
+            )
+        sys.stdout.write(paint("Ctrl-C stops it when its jobs have ended\n", "dim"))
     sys.stdout.flush()

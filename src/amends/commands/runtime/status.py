@@ -1,4 +1,4 @@
-"""`amends runtime status`: how the runtimes that share a store stand."""
+"""`amends runtime status`: show the status of the runtimes that share a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.commands.runtime.job_view import tell_line, told_as_json
+from amends.commands.console import wants_json
+from amends.commands.runtime.job_view import print_json_line
 from amends.core.text import strip
 
 if TYPE_CHECKING:
@@ -18,50 +19,50 @@ __all__ = ["options", "work"]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     parser.add_argument(
         "--store", metavar="URL", required=True, help="nats://host:port/name or sqlite:///file"
     )
 
 
 async def work(args: argparse.Namespace) -> int:
-    """Look once, and say."""
+    """Print the current status."""
     from amends import stores
     from amends.arcp.runtime.status import look
     from amends.commands.store import store_failures
 
     with store_failures("--store"):
         async with await stores.open(args.store) as store:
-            found = await look(store)
-    if told_as_json(args):
-        tell_line(msgspec.to_builtins(found))
+            status = await look(store)
+    if wants_json(args):
+        print_json_line(msgspec.to_builtins(status))
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(status)))
     return 0
 
 
-def _lines(found: Status) -> list[str]:
+def _lines(status: Status) -> list[str]:
     from amends.commands.view import painter
 
     paint = painter()
     counts = {
-        "nodes": len(found.nodes),
-        "running": found.running,
-        "waiting": found.waiting,
-        "succeeded": found.succeeded,
-        "failed": sum(found.errors.values()),
+        "nodes": len(status.nodes),
+        "running": status.running,
+        "waiting": status.waiting,
+        "succeeded": status.succeeded,
+        "failed": sum(status.errors.values()),
     }
-    lines = [", ".join(f"{count} {what}" for what, count in counts.items())]
-    lines += [paint("nodes", "bold"), *map(_node, found.nodes)] if found.nodes else []
-    lines += [paint("queues", "bold"), *map(_queue, found.queues)] if found.queues else []
-    if found.errors:
-        lines += [paint("errors", "bold"), *(f"  {strip(code):<28} {n}" for code, n in found.errors.items())]
+    lines = [", ".join(f"{count} {name}" for name, count in counts.items())]
+    lines += [paint("nodes", "bold"), *map(_node, status.nodes)] if status.nodes else []
+    lines += [paint("queues", "bold"), *map(_queue, status.queues)] if status.queues else []
+    if status.errors:
+        lines += [paint("errors", "bold"), *(f"  {strip(code):<28} {n}" for code, n in status.errors.items())]
     return lines
 
 
 def _node(node: NodeStatus) -> str:
     if node.name is None:
-        return f"  {strip(node.id)}  dead, its jobs wait to be taken over: {node.holds}"
+        return f"  {strip(node.id)}  dead, jobs waiting for take-over: {node.holds}"
     state = "draining" if node.draining else f"lease {node.lease_left:.0f} s"
     return (
         f"  {strip(node.id)}  {strip(node.name)}  {node.running}/{node.room} running  {node.sessions} sessions  "

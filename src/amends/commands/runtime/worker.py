@@ -1,4 +1,4 @@
-"""`amends runtime worker`: takes jobs from a shared store and runs them; no connections."""
+"""`amends runtime worker`: take jobs from a shared store and run them, without accepting connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from amends.commands.runtime.load_runtime import AGENT_WORDS, loaded, with_bounds
+from amends.commands.runtime.load_runtime import AGENT_SYNTAX, add_limit_options, load_runtime
 
 if TYPE_CHECKING:
     from amends.arcp import Runtime
@@ -17,23 +17,23 @@ __all__ = ["options", "work"]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     parser.usage = "%(prog)s [options] --agents AGENT …"
-    parser.description = f"{parser.description} {AGENT_WORDS}"
-    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="those it runs")
+    parser.description = f"{parser.description} {AGENT_SYNTAX}"
+    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="the agents to run")
     parser.add_argument("--store", metavar="URL", help="nats://host:port/name or sqlite:///file")
-    with_bounds(parser)
+    add_limit_options(parser)
     parser.set_defaults(token=None, stdio=False)
 
 
 async def work(args: argparse.Namespace) -> int:
-    """Work until told to stop; then take nothing more, let running jobs end, and hand back what can be repeated."""
+    """Run jobs until SIGINT or SIGTERM. Then take no new jobs, wait for running ones, and requeue repeatable ones."""
     from amends.commands.store import store_failures
     from amends.errors.cli import ValidationError
 
-    runtime, _ = loaded(args)
+    runtime, _ = load_runtime(args)
     if not runtime.shared:
-        raise ValidationError("A worker shares a store with others", field="--store")
+        raise ValidationError("A worker needs a store that other nodes share", field="--store")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,10 +54,10 @@ def _announce(args: argparse.Namespace, runtime: Runtime) -> None:
 
     agents = runtime.agents
     if wants_json(args):
-        told = {"working": runtime.node.id if runtime.node else "", "agents": agents}
-        sys.stdout.write(json_bytes(told).decode() + "\n")
+        document = {"working": runtime.node.id if runtime.node else "", "agents": agents}
+        sys.stdout.write(json_bytes(document).decode() + "\n")
     else:
         paint = painter()
-        sys.stdout.write(f"{paint('working', 'green')} for {paint(', '.join(agents), 'bold')}\n")
-        sys.stdout.write(paint("Ctrl-C stops it, after its jobs have ended\n", "dim"))
+        sys.stdout.write(f"{paint('working', 'green')} on jobs of {paint(', '.join(agents), 'bold')}\n")
+        sys.stdout.write(paint("Ctrl-C stops it when its jobs have ended\n", "dim"))
     sys.stdout.flush()

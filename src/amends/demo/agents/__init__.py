@@ -1,7 +1,7 @@
 """
-Three agents with the same job: official clients as they come, the same under tenacity, and amends.
+Three agents with the same job: the official clients alone, the same clients with tenacity, and amends.
 
-Each has a coroutine per step, which takes the `Errand` and returns the step's answer or raises.
+Each has a coroutine per step, which takes a `StepContext` and returns the step's result or raises.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Act", "Errand", "Places", "cellar", "message"]
+__all__ = ["Endpoints", "StepContext", "StepFunction", "cellar_command", "menu_message"]
 
 
-class Places(msgspec.Struct, frozen=True):
-    """Where the services are."""
+class Endpoints(msgspec.Struct, frozen=True):
+    """The addresses of the services, and the token for the ARCP runtime."""
 
     http: str
     mcp: str
@@ -25,26 +25,26 @@ class Places(msgspec.Struct, frozen=True):
     token: str
 
 
-class Errand(msgspec.Struct, frozen=True):
-    """What an agent is given: where everything is, and what it wishes for first."""
+class StepContext(msgspec.Struct, frozen=True):
+    """The input of a step: the endpoints, and the time that the agent asks for first."""
 
-    places: Places
+    endpoints: Endpoints
     time: str
-    told: Callable[[str, str], None] = lambda step, words: None
-    """Called with what a model has to read about a failure."""
+    on_model_text: Callable[[str], None] = lambda text: None
+    """Called with the text that a model has to read about a failure."""
 
 
-Act = Callable[[Errand], Awaitable[Any]]
+StepFunction = Callable[[StepContext], Awaitable[Any]]
 
 
-def cellar(errand: Errand) -> list[str]:
-    """The command everybody runs."""
-    words = [sys.executable, "-m", "amends.demo.services.cellar", "--at", errand.places.http, "6"]
-    return [*words, "--output", "json"]
+def cellar_command(context: StepContext) -> list[str]:
+    """Return the command line of the `wine` step."""
+    module = "amends.demo.services.cellar"
+    return [sys.executable, "-m", module, "--at", context.endpoints.http, "6", "--output", "json"]
 
 
-def message() -> Any:
-    """What everybody says to the chef."""
+def menu_message() -> Any:
+    """Return the A2A message of the `menu` step."""
     from uuid import uuid4
 
     from a2a.types.a2a_pb2 import Message, Part, Role

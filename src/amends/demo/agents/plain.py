@@ -1,4 +1,4 @@
-"""The official clients as they come: one call, and what it raises is what the model reads."""
+"""The official clients alone: one call per step, and the model reads the exception."""
 
 from __future__ import annotations
 
@@ -6,79 +6,81 @@ import asyncio
 import subprocess
 from typing import Any
 
-from amends.demo.agents import Act, Errand, cellar, message
+from amends.demo.agents import StepContext, StepFunction, cellar_command, menu_message
 
-__all__ = ["ACTS", "ToolFailed"]
+__all__ = ["STEP_FUNCTIONS", "ToolFailed"]
 
-PATIENCE = 10.0
-"""Seconds after which anybody would give up."""
+TIMEOUT = 10.0
+"""Seconds for one call."""
 
 
 class ToolFailed(Exception):
-    """A result that says it is an error, raised as most agent loops do."""
+    """A result that reports an error, raised as most agent loops do."""
 
 
-async def prices(errand: Errand) -> Any:
-    """A GET."""
+async def prices(context: StepContext) -> Any:
+    """Send a GET."""
     import httpx2
 
-    async with httpx2.AsyncClient(base_url=errand.places.http, timeout=PATIENCE) as client:
+    async with httpx2.AsyncClient(base_url=context.endpoints.http, timeout=TIMEOUT) as client:
         return (await client.get("/prices")).raise_for_status().json()
 
 
-async def order(errand: Errand) -> Any:
-    """A POST."""
+async def order(context: StepContext) -> Any:
+    """Send a POST."""
     import httpx2
 
-    async with httpx2.AsyncClient(base_url=errand.places.http, timeout=PATIENCE) as client:
+    async with httpx2.AsyncClient(base_url=context.endpoints.http, timeout=TIMEOUT) as client:
         return (await client.post("/orders", json={"trout": 8})).raise_for_status().json()
 
 
-async def wine(errand: Errand) -> Any:
-    """A command."""
+async def wine(context: StepContext) -> Any:
+    """Run a command."""
     done = await asyncio.to_thread(
-        subprocess.run, cellar(errand), capture_output=True, check=False, timeout=PATIENCE
+        subprocess.run, cellar_command(context), capture_output=True, check=False, timeout=TIMEOUT
     )
     if done.returncode:
         raise ToolFailed((done.stdout + done.stderr).decode())
     return done.stdout.decode()
 
 
-async def table(errand: Errand) -> Any:
-    """A tool call. The SDK returns a failed result like any other."""
+async def table(context: StepContext) -> Any:
+    """Call a tool. The SDK returns a failed result like any other."""
     from mcp import Client
 
-    async with Client(errand.places.mcp) as client:
-        result = await client.call_tool("find_table", {"guests": 8, "time": errand.time})
+    async with Client(context.endpoints.mcp) as client:
+        result = await client.call_tool("find_table", {"guests": 8, "time": context.time})
     if result.is_error:
         raise ToolFailed(result.model_dump_json(by_alias=True, exclude_none=True))
     return result.structured_content
 
 
-async def menu(errand: Errand) -> Any:
-    """A message. The SDK yields a failed task like any other."""
+async def menu(context: StepContext) -> Any:
+    """Send a message. The SDK yields a failed task like any other."""
     from a2a.client import ClientConfig, ClientFactory
     from a2a.types.a2a_pb2 import SendMessageRequest, TaskState
 
-    client = await ClientFactory(ClientConfig(streaming=False)).create_from_url(errand.places.a2a)
-    answers = [answer async for answer in client.send_message(SendMessageRequest(message=message()))]
-    if answers[-1].task.status.state == TaskState.TASK_STATE_FAILED:
-        raise ToolFailed(str(answers[-1].task))
-    return answers
+    client = await ClientFactory(ClientConfig(streaming=False)).create_from_url(context.endpoints.a2a)
+    events = [event async for event in client.send_message(SendMessageRequest(message=menu_message()))]
+    if events[-1].task.status.state == TaskState.TASK_STATE_FAILED:
+        raise ToolFailed(str(events[-1].task))
+    return events
 
 
-async def charge(errand: Errand) -> Any:
-    """A job, with the protocol's published SDK."""
+async def charge(context: StepContext) -> Any:
+    """Submit a job with the protocol's published SDK."""
     from arcp import ClientInfo, WebSocketTransport
     from arcp.client import ARCPClient
 
-    client = ARCPClient(client=ClientInfo(name="demo", version="1"), token=errand.places.token)
-    await client.connect(await WebSocketTransport.connect(errand.places.arcp))
+    client = ARCPClient(client=ClientInfo(name="demo", version="1"), token=context.endpoints.token)
+    await client.connect(await WebSocketTransport.connect(context.endpoints.arcp))
     try:
         handle = await client.submit(agent="deposit", input={"amount": "50"})
-        return await asyncio.wait_for(handle.done, PATIENCE)
+        return await asyncio.wait_for(handle.done, TIMEOUT)
     finally:
         await client.close()
 
 
-ACTS: dict[str, Act] = {act.__name__: act for act in (prices, order, wine, table, menu, charge)}
+STEP_FUNCTIONS: dict[str, StepFunction] = {
+    function.__name__: function for function in (prices, order, wine, table, menu, charge)
+}

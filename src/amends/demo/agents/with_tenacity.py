@@ -1,24 +1,26 @@
-"""The same calls under tenacity, set up as its users do: three attempts, growing waits."""
+"""The plain clients with tenacity in a common configuration: three attempts and exponential waits."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amends.demo.agents import Act, Errand, plain
+from amends.demo.agents import StepContext, StepFunction, plain
 
-__all__ = ["ACTS"]
+__all__ = ["STEP_FUNCTIONS"]
 
 
-def _again(act: Act) -> Act:
-    async def tried(errand: Errand) -> Any:
+def _with_retry(function: StepFunction) -> StepFunction:
+    async def run(context: StepContext) -> Any:
         from tenacity import retry, stop_after_attempt, wait_exponential
 
-        stubborn = retry(
+        retrying = retry(
             stop=stop_after_attempt(3), wait=wait_exponential(multiplier=0.5, max=4), reraise=True
         )
-        return await stubborn(act)(errand)
+        return await retrying(function)(context)
 
-    return tried
+    return run
 
 
-ACTS: dict[str, Act] = {name: _again(act) for name, act in plain.ACTS.items()}
+STEP_FUNCTIONS: dict[str, StepFunction] = {
+    name: _with_retry(function) for name, function in plain.STEP_FUNCTIONS.items()
+}

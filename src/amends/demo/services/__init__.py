@@ -1,1 +1,1 @@
-"""The flaky services: each fails in its own dialect, all with amends on their side of the wire."""
+"""The demo's flaky services. Each uses amends on the server side and fails in its own dialect."""

@@ -1,7 +1,7 @@
 """
-The command: `python -m amends.demo.services.cellar --at URL reserve BOTTLES`.
+The demo's command: `python -m amends.demo.services.cellar --at URL BOTTLES`.
 
-A command line like many: it asks a service, and tells how that went by an envelope and an exit code.
+It calls a service and reports the result as an envelope with an exit code.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["parser", "reserve"]
 
 
 def parser() -> argparse.ArgumentParser:
-    """Its arguments."""
-    found = argparse.ArgumentParser(prog="cellar", description="Set bottles aside.")
-    found.add_argument("--at", required=True, help="where the cellar's service is")
-    found.add_argument("bottles", type=int)
-    return found
+    """Return the command's parser."""
+    cellar = argparse.ArgumentParser(prog="cellar", description="Reserve bottles of wine.")
+    cellar.add_argument("--at", required=True, help="the address of the cellar's service")
+    cellar.add_argument("bottles", type=int, help="how many bottles to reserve")
+    return cellar
 
 
 def reserve(args: argparse.Namespace) -> dict[str, Any]:
-    """Set bottles aside; what the service refuses is told in the command's own dialect."""
+    """Reserve bottles. A failure of the service is raised as the command's own."""
     request = urllib.request.Request(f"{args.at}/wine", data=b"{}", method="POST")  # noqa: S310 - loopback
     try:
         with urllib.request.urlopen(request, timeout=10):  # noqa: S310

@@ -1,4 +1,4 @@
-"""The ARCP runtime: one agent that takes a deposit."""
+"""The demo's ARCP runtime: one agent that takes a deposit."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from amends.demo.call_record import Scene
+from amends.demo.call_record import CurrentRecord
 
 __all__ = ["serving"]
 
 
 @contextlib.asynccontextmanager
-async def serving(scene: Scene, token: str) -> AsyncIterator[int]:
-    """The runtime on a free port."""
+async def serving(current: CurrentRecord, token: str) -> AsyncIterator[int]:
+    """Serve the runtime on a free port. Yield the port."""
     from amends.arcp import Runtime
     from amends.arcp.transports.websocket import serve
 
     async def deposit(input: Any, ctx: Any) -> Any:
-        scene.world.call("charge")
-        scene.world.effect("charge")
-        await asyncio.sleep(0.05)  # long enough for its events to be on their way one by one
-        return {"receipt": f"D-{scene.world.tallies['charge'].effects}"}
+        current.record.record_call("charge")
+        current.record.record_effect("charge")
+        await asyncio.sleep(0.05)  # so that job.accepted is sent before job.result
+        return {"receipt": f"D-{current.record.tallies['charge'].effects}"}
 
     runtime = Runtime(tokens={token: "guest"})
     runtime.register_agent("deposit", deposit, version="1")

@@ -1,4 +1,4 @@
-"""The A2A agent: a chef who writes a menu, guarded by one call."""
+"""The demo's A2A agent: a chef who writes a menu, with `guard` around it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from amends.demo.call_record import Scene
-from amends.demo.scenario import Late
+from amends.demo.call_record import CurrentRecord
+from amends.demo.scenario import RateLimit
 from amends.errors.adcp import RateLimitedError
 
 __all__ = ["serving"]
 
 
 @contextlib.asynccontextmanager
-async def serving(scene: Scene, serve: Callable[[Any, socket.socket], Any]) -> AsyncIterator[int]:
-    """The agent on a free port; its card names its address, so the port comes first."""
+async def serving(current: CurrentRecord, serve: Callable[[Any, socket.socket], Any]) -> AsyncIterator[int]:
+    """Serve the agent on a free port. The socket is opened first, because the agent card contains the address."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = int(listening.getsockname()[1])
-    async with serve(app(scene, f"http://127.0.0.1:{port}"), listening):
+    async with serve(app(current, f"http://127.0.0.1:{port}"), listening):
         yield port
 
 
-def app(scene: Scene, address: str) -> Any:
-    """A Starlette application of the SDK's own routes."""
+def app(current: CurrentRecord, address: str) -> Any:
+    """Return a Starlette application with the SDK's routes."""
     from a2a.server.agent_execution import AgentExecutor
     from a2a.server.request_handlers import DefaultRequestHandler
     from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
@@ -43,13 +43,13 @@ def app(scene: Scene, address: str) -> Any:
     from amends.bindings.a2a import guard
 
     class Chef(AgentExecutor):
-        """Writes a menu, when it is not asked too often."""
+        """Writes a menu, unless it is rate limited."""
 
         async def execute(self, context: Any, event_queue: Any) -> None:
-            """One message."""
-            hurdle = scene.world.call("menu")
-            if isinstance(hurdle, Late):
-                raise RateLimitedError("The chef has too many guests", retry_after=hurdle.seconds)
+            """Handle one message."""
+            failure = current.record.record_call("menu")
+            if isinstance(failure, RateLimit):
+                raise RateLimitedError("The chef has too many guests", retry_after=failure.seconds)
             status = TaskStatus(state=TaskState.TASK_STATE_SUBMITTED)
             await event_queue.enqueue_event(
                 Task(id=context.task_id, context_id=context.context_id, status=status)
@@ -59,7 +59,7 @@ def app(scene: Scene, address: str) -> Any:
             await updater.complete()
 
         async def cancel(self, context: Any, event_queue: Any) -> None:
-            """There is nothing that takes long enough."""
+            """Not supported: a menu takes no time."""
             raise NotImplementedError
 
     card = AgentCard(

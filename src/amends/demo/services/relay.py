@@ -1,4 +1,4 @@
-"""A relay on loopback that can lose an answer: it breaks the caller's connection when told to, and keeps the service's."""
+"""A TCP relay on loopback that can lose a response: it aborts the caller's connection before passing it on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 __all__ = ["relay"]
 
 
-async def relay(port: int, cuts: Callable[[], bool]) -> asyncio.Server:
+async def relay(port: int, should_lose: Callable[[], bool]) -> asyncio.Server:
     """
-    Listen on a free port and pass everything on to `port`, until `cuts` says that an answer is to be lost.
+    Listen on a free port and relay every connection to `port`.
 
-    It is asked whenever the service has said something, before that is passed on.
+    `should_lose` is called whenever the service has sent data, before that is passed on. If it returns True, the caller's
+    connection is aborted instead.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -20,9 +21,9 @@ async def relay(port: int, cuts: Callable[[], bool]) -> asyncio.Server:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(_pass_on(reader, upstream))
-                tasks.create_task(_pass_on(upstream_reader, writer, cuts))
+                tasks.create_task(_pass_on(upstream_reader, writer, should_lose))
         except* OSError:
-            pass  # either side went away: nothing is left to pass on
+            pass  # one side closed its connection
         finally:
             upstream.close()
             writer.close()
@@ -31,10 +32,10 @@ async def relay(port: int, cuts: Callable[[], bool]) -> asyncio.Server:
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cuts: Callable[[], bool] | None = None
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, should_lose: Callable[[], bool] | None = None
 ) -> None:
     while data := await reader.read(65536):
-        if cuts is not None and cuts():
+        if should_lose is not None and should_lose():
             writer.transport.abort()
             raise ConnectionAbortedError
         writer.write(data)

@@ -1,39 +1,39 @@
-"""The MCP server: one tool that finds a table, guarded by one call."""
+"""The demo's MCP server: one tool that finds a table, with `guard` around it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amends.demo.call_record import Scene
-from amends.demo.scenario import Late, Wrong
+from amends.demo.call_record import CurrentRecord
+from amends.demo.scenario import InvalidChoice, RateLimit
 from amends.errors.adcp import RateLimitedError, ValidationError
 
 __all__ = ["server"]
 
 
-def server(scene: Scene) -> Any:
-    """An MCPServer that answers in AdCP's words."""
+def server(current: CurrentRecord) -> Any:
+    """Return an MCPServer whose failures are AdCP errors."""
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
 
     from amends.bindings.mcp import guard
 
-    found = MCPServer("tables")
+    mcp_server = MCPServer("tables")
 
-    @found.tool(annotations=ToolAnnotations(read_only_hint=True))
+    @mcp_server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def find_table(guests: int, time: str) -> dict[str, Any]:
         """Find a table for some guests at a time."""
-        hurdle = scene.world.call("table", time)
-        if isinstance(hurdle, Wrong):
+        failure = current.record.record_call("table", time)
+        if isinstance(failure, InvalidChoice):
             raise ValidationError(
-                "No table is free then",
+                "No table is free at that time",
                 field="time",
-                suggestions=[f"Ask for {' or '.join(hurdle.allowed)}"],
-                details={"allowed": list(hurdle.allowed)},
+                suggestions=[f"Ask for {' or '.join(failure.allowed)}"],
+                details={"allowed": list(failure.allowed)},
             )
-        if isinstance(hurdle, Late):
-            raise RateLimitedError("Too many questions at once", retry_after=hurdle.seconds)
+        if isinstance(failure, RateLimit):
+            raise RateLimitedError("Too many requests", retry_after=failure.seconds)
         return {"table": 4, "guests": guests, "time": time}
 
-    guard(found)
-    return found
+    guard(mcp_server)
+    return mcp_server

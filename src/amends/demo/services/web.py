@@ -1,18 +1,18 @@
-"""The HTTP API: prices and orders, as problem details; and the counter the command asks."""
+"""The demo's HTTP API: prices, orders, and the endpoint of the command. Its failures are problem details."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amends.demo.call_record import Scene, World
-from amends.demo.scenario import Late
+from amends.demo.call_record import CallRecord, CurrentRecord
+from amends.demo.scenario import RateLimit
 from amends.errors import RateLimitedError
 
 __all__ = ["app"]
 
 
-def app(scene: Scene) -> Any:
-    """A Starlette application with one line for its failures, and one for idempotency keys."""
+def app(current: CurrentRecord) -> Any:
+    """Return a Starlette application with one line for failures and one for idempotency keys."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse
@@ -22,45 +22,45 @@ def app(scene: Scene) -> Any:
     from amends.http.idempotency import Idempotent
 
     async def prices(request: Request) -> JSONResponse:
-        _admit(scene.world, "prices")
+        _check_rate_limit(current.record, "prices")
         return JSONResponse({"leek": 2.4, "trout": 9.8})
 
     async def order(request: Request) -> JSONResponse:
-        scene.world.effect("order")
-        return JSONResponse({"order": f"G-{scene.world.tallies['order'].effects}"}, 201)
+        current.record.record_effect("order")
+        return JSONResponse({"order": f"G-{current.record.tallies['order'].effects}"}, 201)
 
     async def wine(request: Request) -> JSONResponse:
-        _admit(scene.world, "wine")
-        scene.world.effect("wine")
+        _check_rate_limit(current.record, "wine")
+        current.record.record_effect("wine")
         return JSONResponse({"bottles": 6})
 
-    found = Starlette(
+    application = Starlette(
         routes=[
             Route("/prices", prices),
             Route("/orders", order, methods=["POST"]),
             Route("/wine", wine, methods=["POST"]),
         ]
     )
-    install(found)
-    found.add_middleware(Idempotent, store="memory:")
-    found.add_middleware(_Counted, scene=scene)
-    return found
+    install(application)
+    application.add_middleware(Idempotent, store="memory:")
+    application.add_middleware(_RecordOrders, current=current)
+    return application
 
 
-def _admit(world: World, step: str) -> None:
-    hurdle = world.call(step)
-    if isinstance(hurdle, Late):
-        raise RateLimitedError("Too many questions at once", retry_after=hurdle.seconds)
+def _check_rate_limit(record: CallRecord, step: str) -> None:
+    failure = record.record_call(step)
+    if isinstance(failure, RateLimit):
+        raise RateLimitedError("Too many requests", retry_after=failure.seconds)
 
 
-class _Counted:
-    """Counts orders where they arrive, before a replayed answer could hide one."""
+class _RecordOrders:
+    """Records the calls to /orders outside the idempotency middleware, which answers repeated ones itself."""
 
-    def __init__(self, inner: Any, scene: Scene) -> None:
+    def __init__(self, inner: Any, current: CurrentRecord) -> None:
         self.inner = inner
-        self.scene = scene
+        self.current = current
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope.get("path") == "/orders":
-            self.scene.world.call("order")
+            self.current.record.record_call("order")
         await self.inner(scope, receive, send)

@@ -1,4 +1,4 @@
-"""`amends try`, end to end: five services, three agents, one score."""
+"""`amends try` from end to end: five services, three agents, one score."""
 
 import json
 import re
@@ -15,21 +15,21 @@ COMMAND = [sys.executable, "-m", "amends", "try"]
 
 @pytest.fixture(scope="module")
 def score():
-    """One evening in a pipe: one JSON document, and nothing else."""
+    """Run the demo in a pipe: stdout is one JSON document."""
     done = subprocess.run(COMMAND, capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    answer = json.loads(done.stdout)
-    return {row["agent"]: row for row in answer.get("data", answer)["agents"]}
+    document = json.loads(done.stdout)
+    return {row["agent"]: row for row in document.get("data", document)["agents"]}
 
 
-def test_amends_finishes_the_job_without_waste_or_harm(score):
-    """Issue 11: all of it, no call that had been announced to fail, nothing twice."""
+def test_amends_finishes_without_waste_or_duplicates(score):
+    """Issue 11: all steps, no wasted call, no duplicate effect."""
     ours = score["with amends"]
     assert (ours["finished"], ours["wasted"], ours["duplicates"]) == (6, 0, 0), ours
 
 
-def test_the_others_visibly_do_not(score):
-    """Plain clients stop at the first failure; repeating blindly wastes calls and does things twice."""
+def test_the_other_agents_do_not_finish(score):
+    """Plain clients stop at the first failure; blind retries waste calls and duplicate effects."""
     plain, tenacity = score["plain clients"], score["with tenacity"]
     assert plain["finished"] < 6
     assert tenacity["finished"] < 6
@@ -38,21 +38,21 @@ def test_the_others_visibly_do_not(score):
 
 
 def test_the_readme_shows_this_score(score):
-    """The same seed, the same outcome: what is finished, and what was done twice, however fast the machine is."""
+    """The same seed gives the same finished steps and duplicates on every machine."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     for name, row in score.items():
-        told = re.search(rf"^{name} +(\d) of 6 +\d+ +\d+ +(\d) ", readme, re.MULTILINE)
-        assert told is not None, name
-        assert [int(each) for each in told.groups()] == [row["finished"], row["duplicates"]], row
+        shown = re.search(rf"^{name} +(\d) of 6 +\d+ +\d+ +(\d) ", readme, re.MULTILINE)
+        assert shown is not None, name
+        assert [int(each) for each in shown.groups()] == [row["finished"], row["duplicates"]], row
 
 
 def test_a_model_reads_less(score):
-    """Of what amends settles itself, a model reads nothing."""
+    """A model does not read failures that amends resolves itself."""
     assert 0 < score["with amends"]["bytes_read"] < score["plain clients"]["bytes_read"] / 4
 
 
-def test_every_effect_is_the_services_own_word(score):
-    """With amends each thing that should happen once did."""
+def test_every_effect_happened_once(score):
+    """By the services' record, each effect happened exactly once with amends."""
     services = score["with amends"]["services"]
     assert {name: services[name]["effects"] for name in ("order", "wine", "charge")} == {
         "order": 1,
@@ -62,41 +62,41 @@ def test_every_effect_is_the_services_own_word(score):
 
 
 def test_ctrl_c_leaves_nothing_running(tmp_path):
-    """The services end with the show, however it ends."""
-    show = subprocess.Popen(
+    """The services stop when the demo is interrupted."""
+    process = subprocess.Popen(
         [*COMMAND, "--output", "text"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
-        assert show.stdout is not None
-        for line in show.stdout:
+        assert process.stdout is not None
+        for line in process.stdout:
             if "call 1" in line:
                 break
-        children = _children(show.pid)
+        children = _children(process.pid)
         assert children
-        show.send_signal(signal.SIGINT)
-        assert show.wait(100) == 130
+        process.send_signal(signal.SIGINT)
+        assert process.wait(100) == 130
     finally:
-        show.kill()
-        show.wait()
-        show.stdout.close()
+        process.kill()
+        process.wait()
+        process.stdout.close()
     _until(lambda: not any(_alive(pid) for pid in children))
 
 
-def test_kept_services_say_where_they_are():
-    """`--keep` leaves them up to play with, until Ctrl-C."""
-    show = subprocess.Popen(
+def test_the_host_prints_its_endpoints():
+    """The services' process prints its endpoints and exits when stdin closes."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "amends.demo.host", "--seed", "3"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert show.stdin is not None
-    assert show.stdout is not None
-    places = json.loads(show.stdout.readline())["places"]
-    assert set(places) == {"http", "mcp", "a2a", "arcp", "token"}
-    show.stdin.close()  # whoever started them is gone
-    assert show.wait(100) == 0
-    show.stdout.close()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    endpoints = json.loads(process.stdout.readline())["endpoints"]
+    assert set(endpoints) == {"http", "mcp", "a2a", "arcp", "token"}
+    process.stdin.close()  # as when the parent process ends
+    assert process.wait(100) == 0
+    process.stdout.close()
 
 
 def _children(pid: int) -> list[int]:

@@ -1,0 +1,236 @@
+"""
+Runs one invocation of a command, writes its result or failure, and returns the exit code.
+
+With JSON output stdout is reserved for the document from the start. With text output the command writes to stdout
+itself, and a failure is a few lines on stderr. Signals are raised as exceptions, so that `finally` blocks run and the
+document is still written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from amends.cli.command_retry import CommandRetry
+from amends.cli.documents import write_stderr
+from amends.cli.options import CommonOptions
+from amends.cli.stdout import ReservedStdout, discard_stdout, flush, reader_closed
+
+if TYPE_CHECKING:
+    from amends.cli.command_errors import Outcome
+    from amends.core.fault import Fault
+
+__all__ = ["Terminated", "run_command"]
+
+BROKEN_PIPE = 141
+_INTERRUPTED, _TERMINATED = 130, 143
+_INFORMATION_FLAGS = frozenset({"--help", "--version"})
+
+
+class Terminated(SystemExit):
+    """SIGTERM arrived. If nothing catches it, the process exits with 143, as a shell expects."""
+
+    def __init__(self) -> None:
+        super().__init__(143)
+
+
+FrameworkOutcome = Callable[[BaseException, str], "Outcome | None"]
+"""Returns the outcome of a framework's own exception under a profile, or None for any other exception."""
+
+
+def run_command(
+    work: Callable[[CommandRetry], Any],
+    options: CommonOptions,
+    *,
+    framework_outcome: FrameworkOutcome | None = None,
+    profile: str = "s2",
+    success: str = "envelope",
+) -> int:
+    """
+    Run `work`, write its result or failure, and return the exit code.
+
+    Args:
+        work: parses the remaining arguments, runs the command and returns its data.
+        options: the common options of this invocation.
+        framework_outcome: maps the framework's own exceptions.
+        profile: the exit table.
+        success: "envelope", or "own" if the command writes its results to stdout itself. With "own", a number that
+            it returns is the exit code, and an interrupt writes nothing more.
+
+    """
+    started = time.monotonic()
+    retry = CommandRetry(options.retries)
+    stdout = None
+    if options.machine_readable and success == "envelope":
+        stdout = ReservedStdout(keep_printed=_prints_information(options.rest))
+    with _signals():
+        data = None
+        ended: BaseException | None = None
+        try:
+            if options.mistakes:
+                raise _option_error(options)  # noqa: TRY301
+            data = work(retry)
+            if stdout is None and sys.stdout is not None:
+                sys.stdout.flush()
+        except BaseException as exc:  # noqa: BLE001 - every exception is reported as an outcome
+            ended = exc
+        _ignore_signals()
+        if isinstance(ended, BrokenPipeError) and stdout is None and reader_closed():
+            discard_stdout()
+            return BROKEN_PIPE
+        fault, code = (None, 0) if ended is None else _outcome(ended, framework_outcome, profile)
+        if ended is not None and options.debug and fault is not None:
+            _print_traceback(ended)
+        printed = stdout.printed() if stdout is not None else ""
+        if fault is None:
+            if success == "own":
+                return data if isinstance(data, int) else 0
+            if data is None and printed:
+                data = {"text": printed}
+            return _succeed(stdout, data, _meta(retry, started, None))
+        if printed:
+            write_stderr(printed)
+        if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
+            return code
+        fault = _outgoing(fault)
+        return _fail(stdout, fault, code, options, _meta(retry, started, fault))
+
+
+def _outcome(ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str) -> Outcome:
+    from amends.cli import command_errors
+
+    try:
+        found = framework_outcome(ended, profile) if framework_outcome is not None else None
+        return found or command_errors.outcome_of(ended, profile)
+    except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure
+        return command_errors.outcome_of(RuntimeError(), profile)
+
+
+def _succeed(stdout: ReservedStdout | None, data: Any, meta: dict[str, Any]) -> int:
+    if stdout is None:
+        return 0
+    from amends.cli.documents import success
+
+    return _write(stdout, success(data, meta), 0, BROKEN_PIPE)
+
+
+def _outgoing(fault: Fault) -> Fault:
+    """Remove credentials before the fault is written in any form, also as text for a person."""
+    from amends.dialects.outgoing import outgoing
+
+    return outgoing(fault, "envelope")
+
+
+def _fail(
+    stdout: ReservedStdout | None, fault: Fault, code: int, options: CommonOptions, meta: dict[str, Any]
+) -> int:
+    from amends.cli.documents import failure, write_failure_text
+
+    if not options.machine_readable:
+        write_failure_text(fault)
+        return code
+    if stdout is None:
+        flush()  # the command's own output comes before the document
+        stdout = ReservedStdout()
+    # If the reader closed the pipe, the exit code still reports the failure.
+    return _write(stdout, failure(fault, meta, options.output), code, code)
+
+
+def _write(stdout: ReservedStdout, document: bytes, code: int, unread: int) -> int:
+    """Write the document and return the exit code: `unread` if the reader closed the pipe."""
+    try:
+        stdout.write(document)
+    except BrokenPipeError:
+        return unread
+    except OSError:
+        write_stderr("The result could not be written to stdout\n")
+        return code or 1
+    return code
+
+
+def _meta(retry: CommandRetry, started: float, fault: Fault | None) -> dict[str, Any]:
+    """Return the envelope's `meta` (C10) with the duration. Attempts that the command itself made count."""
+    made = max(retry.attempts, (fault.attempt if fault is not None else None) or 1)
+    allowed = max(made, retry.max_attempts, (fault.max_attempts if fault is not None else None) or 1)
+    return {
+        "attempt": made,
+        "max_attempts": allowed,
+        "duration_ms": round((time.monotonic() - started) * 1000),
+        "trace_id": (fault.trace_id if fault is not None else None) or _trace_id(),
+    }
+
+
+def _trace_id() -> str:
+    """Return the caller's trace id (W3C traceparent in the environment), or a new one."""
+    parts = os.environ.get("TRACEPARENT", "").split("-")
+    if (
+        len(parts) >= 4
+        and len(parts[1]) == 32
+        and set(parts[1]) <= set("0123456789abcdef")
+        and int(parts[1], 16)
+    ):
+        return parts[1]
+    return os.urandom(16).hex()
+
+
+def _option_error(options: CommonOptions) -> BaseException:
+    from amends.cli.arguments import Mistake, argument_error
+
+    return argument_error(
+        [Mistake("VALIDATION_ERROR", flag, what, [fix]) for flag, what, fix in options.mistakes]
+    )
+
+
+def _prints_information(arguments: Sequence[str]) -> bool:
+    """
+    Return whether the arguments ask for help or the version, so that the printed text is the result.
+
+    -h counts only as the last argument; elsewhere an application may use it for something else.
+    """
+    own = arguments[: arguments.index("--") if "--" in arguments else None]
+    return any(argument in _INFORMATION_FLAGS for argument in own) or list(own[-1:]) == ["-h"]
+
+
+def _print_traceback(exc: BaseException) -> None:
+    import traceback
+
+    traceback.print_exception(exc)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """
+    Raise `Terminated` on SIGTERM, unless the application has its own handler.
+
+    On exit the previous handlers are restored, so that a program that ran a command goes on and can be interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if before[signal.SIGTERM] == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None and signal.getsignal(number) in {_terminate, signal.SIG_IGN}:
+                signal.signal(number, handler)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
+def _ignore_signals() -> None:
+    """Ignore SIGINT and SIGTERM while the document is being written, so that it is not cut off."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in {_terminate, signal.default_int_handler}:
+                signal.signal(number, signal.SIG_IGN)

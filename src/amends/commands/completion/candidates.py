@@ -1,0 +1,48 @@
+"""The completion candidates of each command, read from its parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Candidates", "all_candidates"]
+
+
+class Candidates(NamedTuple):
+    """What can be completed after a command."""
+
+    path: str
+    """The command with its parents, for example "amends store info"."""
+    arguments: dict[str, str]
+    """Its subcommands, or the values of its positional arguments; each with its help text."""
+    flags: dict[str, str]
+    """Its long flags, each with its help text."""
+    values: dict[str, list[str]]
+    """The values of each flag that takes one; an empty list if it can be any text or file."""
+
+
+def all_candidates(parser: argparse.ArgumentParser, path: str = "amends") -> Iterator[Candidates]:
+    """Yield the candidates of a command and of all its subcommands."""
+    candidates = Candidates(path, {}, {}, {})
+    subparsers: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of a parser's actions
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            subparsers.update(action.choices)
+            candidates.arguments.update({each.dest: each.help or "" for each in action._choices_actions})  # noqa: SLF001
+        elif action.option_strings:
+            _add_flags(candidates, action)
+        else:
+            candidates.arguments.update({str(each): "" for each in action.choices or ()})
+    yield candidates
+    for name, subparser in subparsers.items():
+        yield from all_candidates(subparser, f"{path} {name}")
+
+
+def _add_flags(candidates: Candidates, action: argparse.Action) -> None:
+    for flag in action.option_strings:
+        # Short flags are complete as they are.
+        if flag.startswith("--"):
+            candidates.flags[flag] = action.help or ""
+            if action.nargs != 0:
+                candidates.values[flag] = [str(each) for each in action.choices or ()]
