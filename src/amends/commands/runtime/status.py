@@ -27,12 +27,12 @@ def options(parser: argparse.ArgumentParser) -> None:
 async def work(args: argparse.Namespace) -> int:
     """Look once, and say."""
     from amends import stores
-    from amends.arcp.runtime.status import look
+    from amends.arcp.runtime.status import read_status
     from amends.commands.store import store_failures
 
     with store_failures("--store"):
         async with await stores.open(args.store) as store:
-            found = await look(store)
+            found = await read_status(store)
     if told_as_json(args):
         tell_line(msgspec.to_builtins(found))
     else:
