@@ -15,18 +15,18 @@ class Peer:
 
     def __init__(self, connection):
         self.connection = connection
-        self.heard = []
+        self.received = []
 
     async def take(self, type=None):
         """Return the next message, or the next of a type; None after the client has closed the connection."""
         while (frame := await self.connection.receive()) is not None:
             message = json.loads(frame)
-            self.heard.append(message)
+            self.received.append(message)
             if type is None or message["type"] == type:
                 return message
         return None
 
-    async def say(self, type, payload=None, **envelope):
+    async def send(self, type, payload=None, **envelope):
         """Send a message."""
         frame = {"arcp": "1.1", "id": message_id(), "type": type, "payload": payload or {}, **envelope}
         await self.connection.send(json.dumps(frame))
@@ -45,7 +45,7 @@ class Peer:
             "resume_window_sec": window,
             **more,
         }
-        await self.say(
+        await self.send(
             "session.welcome",
             {"session_id": session, "capabilities": capabilities, **payload},
             session_id=session,
@@ -62,23 +62,23 @@ class Peer:
             "trace_id": "ab" * 16,
             **more,
         }
-        await self.say("job.accepted", payload, job_id=job_id)
+        await self.send("job.accepted", payload, job_id=job_id)
         return submit
 
     async def event(self, seq, body=None, kind="log", job_id="job_1"):
         """Send an event."""
         payload = {"kind": kind, "ts": "2026-05-13T19:42:13Z", "body": body or {}}
-        await self.say("job.event", payload, job_id=job_id, event_seq=seq)
+        await self.send("job.event", payload, job_id=job_id, event_seq=seq)
 
     async def result(self, seq, result=None, job_id="job_1", **more):
         """Send a successful result."""
         payload = {"final_status": "success", "result": result, **more}
-        await self.say("job.result", payload, job_id=job_id, event_seq=seq)
+        await self.send("job.result", payload, job_id=job_id, event_seq=seq)
 
     async def fail(self, seq, code="TIMEOUT", job_id="job_1", **more):
         """Send a failure."""
         payload = {"code": code, "message": "a message", "final_status": "error", **more}
-        await self.say("job.error", payload, job_id=job_id, event_seq=seq, trace_id="cd" * 16)
+        await self.send("job.error", payload, job_id=job_id, event_seq=seq, trace_id="cd" * 16)
 
     async def close(self):
         """Close the connection."""
@@ -88,7 +88,7 @@ class Peer:
         """Read messages until the client closes the session."""
         while (message := await self.take()) is not None:
             if message["type"] == "session.close":
-                await self.say("session.closed", session_id=SESSION)
+                await self.send("session.closed", session_id=SESSION)
                 return
 
 

@@ -341,14 +341,14 @@ async def raw(url, token="secret", **more):
     peer = Peer(await websocket.dial(url))
     hello = {"client": {"name": "raw", "version": "1"}, "auth": {"scheme": "bearer", "token": token}}
     features = ["heartbeat", "ack", "subscribe", "list_jobs"]
-    await peer.say("session.hello", {**hello, "capabilities": {"features": features}, **more})
+    await peer.send("session.hello", {**hello, "capabilities": {"features": features}, **more})
     welcome = await peer.take("session.welcome")
     return peer, welcome
 
 
 async def submitted(peer, agent, **payload):
     """Submit a job, and return its terminal message."""
-    await peer.say("job.submit", {"agent": agent, **payload})
+    await peer.send("job.submit", {"agent": agent, **payload})
     while (message := await peer.take())["type"] not in {"job.result", "job.error"}:
         pass
     return message
@@ -370,10 +370,10 @@ async def details_dropped(url):
 
 async def cancel_as_result(url):
     peer, _ = await raw(url)
-    await peer.say("job.submit", {"agent": "slow"})
+    await peer.send("job.submit", {"agent": "slow"})
     accepted = await peer.take("job.accepted")
     await peer.take("job.event")
-    await peer.say("job.cancel", {"reason": "x"}, job_id=accepted["job_id"])
+    await peer.send("job.cancel", {"reason": "x"}, job_id=accepted["job_id"])
     answer = await peer.take()
     await peer.close()
     return answer["type"] == "job.result" and answer["payload"]["final_status"] == "cancelled"
@@ -388,7 +388,7 @@ async def text_on_the_wire(url):
 
 async def refusal_ends_nothing(url):
     peer, _ = await raw(url)
-    await peer.say("job.submit", {"agent": "unknown"})
+    await peer.send("job.submit", {"agent": "unknown"})
     refusal = await peer.take()
     after = await submitted(peer, "echo", input=1)
     await peer.close()
@@ -415,7 +415,7 @@ async def forgotten_is_denied(url):
         "auth": {"scheme": "bearer", "token": "secret"},
         "resume": resume,
     }
-    await peer.say("session.hello", hello)
+    await peer.send("session.hello", hello)
     refusal = await peer.take()
     await peer.close()
     return refusal["payload"]["code"] == "PERMISSION_DENIED"
@@ -423,7 +423,7 @@ async def forgotten_is_denied(url):
 
 async def resumed_job_is_silent(url):
     peer, welcome = await raw(url)
-    await peer.say("job.submit", {"agent": "brief"})
+    await peer.send("job.submit", {"agent": "brief"})
     await peer.take("job.accepted")
     await peer.close()
     # Its runtime lets a session be resumed only after it has noticed the end of the old connection.
@@ -461,7 +461,7 @@ async def numbers_per_subscription(url):
     two, _ = await raw(url)
     await submitted(two, "echo")
     ended = await submitted(one, "echo")
-    await two.say("job.subscribe", {"job_id": ended["job_id"], "history": True})
+    await two.send("job.subscribe", {"job_id": ended["job_id"], "history": True})
     again = await two.take("job.result")
     await one.close()
     await two.close()
