@@ -56,13 +56,13 @@ async def dead_ledger(store_url):
         yield Ledger(store, new_id("node"), Limits())
 
 
-def job_spec(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
+def job_spec(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False, ahead=0.0):
     return JobSpec(
         job_id=new_id("job"),
         principal=PRINCIPAL,
         session="sess_x",
         agent=agent,
-        created=time.time(),
+        created=time.time() + ahead,
         trace="0" * 31 + "1",
         key=None if key is None else key_name(PRINCIPAL, key),
         fingerprint=fingerprint,
@@ -110,6 +110,18 @@ async def _same_fingerprint(runtime, raw):
     """Return the fingerprint of the request that the test sends."""
     await raw.run("echo", 1, idempotency_key="probe")
     return (await runtime._node.ledger.key(key_name(PRINCIPAL, "probe"))).fingerprint
+
+
+async def test_a_crash_before_the_queue_under_a_clock_that_is_ahead(
+    store_url, begin, dead_ledger, crash_after
+):
+    """The age of a queued job is not measured by its submitter's clock, which may be an hour ahead."""
+    spec = job_spec(key=None, ahead=3600.0)
+    crash_after(dead_ledger, 2)
+    with pytest.raises(Crash):
+        await dead_ledger.accept(spec, here=False)
+    living = await begin(store_url, limits={"node_lease": 0.5})
+    assert await _wait_for_end(living, spec.job_id) == ["accepted", "started", "result"]
 
 
 async def test_a_slow_submission_whose_key_was_released(store_url, begin, crash_after):

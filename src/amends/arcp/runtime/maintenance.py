@@ -128,17 +128,17 @@ async def recover_orphans(node: Node, owners: set[str] | None = None) -> None:
     alive = {node.id, *node.peers}
     node.waiting = waiting(row for owner, row in rows if not owner)
     node.quota.update((row for owner, row in rows if not owner), peer_jobs, meanwhile)
+    now = node.loop.time()
+    node.queued_since = {
+        row.job_id: node.queued_since.get(row.job_id, now) for owner, row in rows if not owner
+    }
     for owner, row in rows:
         if owner == node.id:
             await _recover_own(node, row)
         elif owner and owner not in alive:
             with suppress(ConflictError):
                 await _take_over(node, owner, row)
-        elif (
-            not owner
-            and time.time() - row.created > node.limits.node_lease
-            and _is_responsible(node, row.job_id)
-        ):
+        elif not owner and _overdue(node, row) and _is_responsible(node, row.job_id):
             # Without transactions, a crash may have happened before the job was put into its queue.
             await _take_over(node, owner, row)
 
@@ -150,6 +150,18 @@ def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:
         count, oldest = found.get(row.agent, (0, row.created))
         found[row.agent] = (count + 1, min(oldest, row.created))
     return found
+
+
+def _overdue(node: Node, row: Summary) -> bool:
+    """
+    Whether a job has been queued for longer than a lease.
+
+    The row has the time of the submitter's clock, which may be ahead of this node's, so the time for which this node has
+    seen the job in its queue counts too.
+    """
+    lease = node.limits.node_lease
+    seen_for = node.loop.time() - node.queued_since[row.job_id]
+    return time.time() - row.created > lease or seen_for > lease
 
 
 def _is_responsible(node: Node, job_id: str) -> bool:

@@ -107,6 +107,8 @@ class Node:
         """Jobs of dead nodes that this node has taken over."""
         self.waiting: dict[str, tuple[int, float]] = {}
         """For each agent the number of queued jobs and the creation time of the oldest, as of the last round."""
+        self.queued_since: dict[str, float] = {}
+        """By the event loop's clock: when this node first saw each queued job in the store."""
         self.closed = False
         self.evicting = False
         self._peers_at = 0.0
