@@ -126,6 +126,31 @@ async def test_another_node_takes_the_job_first(store_url, begin, monkeypatch):
     await raw.close()
 
 
+async def test_a_node_takes_a_job_that_it_still_runs(store_url, begin):
+    """Another node has requeued it: the earlier run is dropped, and the job occupies one place."""
+    runtime = await begin(store_url)
+    crowd, node = Crowd(), runtime.node
+    runtime.register_agent("agent", crowd.agent, repeatable=True)
+    raw = await connected(runtime)
+    job_id = (await raw.submit("agent", 5))["payload"]["job_id"]
+    await raw.until("job.event")
+    other = await begin(store_url, agents=False)
+    old, ledger = node.jobs[job_id], other.node.ledger
+    await ledger.requeue(await ledger.spec(job_id), await ledger.tail(job_id))
+    node.queue_wakeup.set()
+    async with asyncio.timeout(100):
+        while node.jobs.get(job_id) in {old, None}:
+            await asyncio.sleep(0.01)
+    assert (old.phase, node.running, node.quota.here) == ("ended", 1, {"alice": 1})
+    crowd.release.set()
+    assert (await raw.end(job_id))["payload"]["result"] == 5
+    async with asyncio.timeout(100):
+        while node.running:
+            await asyncio.sleep(0.01)
+    assert not node.quota.here
+    await raw.close()
+
+
 async def test_cancelled_while_it_is_taken(store_url, begin, monkeypatch):
     """If a node starts a queued job before its cancellation is written, that node gets the request."""
     front = await begin(store_url, agents=False)

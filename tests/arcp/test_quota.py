@@ -146,3 +146,15 @@ async def test_many_rejections_share_a_count(begin, monkeypatch):
     assert await refused(other) == LIMIT
     assert scans == 2
     await asyncio.gather(raw.close(), other.close())
+
+
+async def test_jobs_that_a_node_drops_do_not_count(store_url, begin):
+    """A job that another node has taken over no longer counts as running here."""
+    runtime = await begin(store_url, limits={"jobs_per_principal": 3})
+    raw, node = await connected(runtime), runtime.node
+    job_id = await accepted(raw)
+    await raw.until("job.event")
+    node.jobs[job_id].drop()
+    assert not node.quota.here
+    assert not node.running
+    await raw.close()

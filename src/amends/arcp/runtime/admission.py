@@ -236,7 +236,6 @@ async def _rerun(session: Session, message: Envelope, job: Job, feed: Feed) -> N
         return
     except BaseException:
         # The run is in the store but does not start here; `recover_orphans` handles it.
-        node.quota.job_ended(spec.principal)
         job.drop()
         raise
     if issued is not None and node.credentials is not None:

@@ -198,7 +198,6 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
             await node.credentials.assign_stored(job)
     except BaseException:
         # The run is in the store but does not start here; `recover_orphans` handles it.
-        node.quota.job_ended(job.spec.principal)
         job.drop()
         raise
     node.spawn(run(job))

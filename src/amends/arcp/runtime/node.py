@@ -251,6 +251,10 @@ class Node:
 
     def add_job(self, job: Job) -> None:
         """Add a job that has reserved its place."""
+        old = self.jobs.get(job.spec.job_id)
+        if old is not None:
+            # Another node had taken the job over, and this node has started it again before it noticed.
+            old.drop()
         self.jobs[job.spec.job_id] = job
         self.start_queued_feeds(job.spec.job_id)
 
@@ -258,6 +262,7 @@ class Node:
         """Remove a job that has ended or belongs to another node, and free its place."""
         if self.jobs.get(job.spec.job_id) is job:
             del self.jobs[job.spec.job_id]
+            self.quota.job_ended(job.spec.principal)
             self.release()
             feeds, job.feeds = job.feeds, []
             for feed in feeds:

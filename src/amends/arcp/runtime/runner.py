@@ -113,15 +113,12 @@ async def conclude(
     if await job.end(kind, payload, status):
         node.counts["" if error is None else error.code] += 1
         _clean_up(node, job)
-    else:
-        node.quota.job_ended(job.spec.principal)
 
 
 def _clean_up(node: Node, job: Job) -> None:
     """Remove an ended job from the node, cancel its children and revoke its credentials."""
     spec = job.spec
     node.remove_job(job)
-    node.quota.job_ended(spec.principal)
     schedule_eviction(node, EndedJob(spec.job_id, spec.principal, spec.key, time.time()))
     if job.children:
         from amends.arcp.runtime.cancel import cancel_children
