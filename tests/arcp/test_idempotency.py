@@ -296,16 +296,16 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 async def test_two_processes_race_and_start_one_job(sqlite_url):
     """Two processes submit the same keys on one file: one of them runs each job, and both get its result."""
     count = 12
-    racers = [
-        await asyncio.create_subprocess_exec(
+    racers = []
+    for _ in range(2):
+        # One after another: SQLite does not wait for its lock when two processes create the same file.
+        racer = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RACER, sqlite_url, str(count)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        for _ in range(2)
-    ]
-    for racer in racers:
         assert json.loads(await racer.stdout.readline()) == ["ready"]
+        racers.append(racer)
     for racer in racers:
         racer.stdin.write(b"go\n")
     output = [[], []]

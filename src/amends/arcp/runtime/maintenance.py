@@ -276,8 +276,8 @@ async def evict(node: Node) -> None:
     node.evicting = True
     try:
         for ended, most, age in (
-            (node.ended, limits.finished, limits.finished_for),
-            (node.keyed, limits.keyed, limits.key_window),
+            (node.ended_jobs, limits.finished, limits.finished_for),
+            (node.ended_keyed_jobs, limits.keyed, limits.key_window),
         ):
             while ended and (len(ended) > most or ended[0].at + age < time.time()):
                 oldest = [

@@ -85,8 +85,8 @@ class Node:
         """Agents whose queues are known to have jobs."""
         self.queue_wakeup = asyncio.Event()
         """Set when the queues should be read."""
-        self.ended: deque[EndedJob] = deque()
-        self.keyed: deque[EndedJob] = deque()
+        self.ended_jobs: deque[EndedJob] = deque()
+        self.ended_keyed_jobs: deque[EndedJob] = deque()
         self.interruptible: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
         self.being_written: set[str] = set()

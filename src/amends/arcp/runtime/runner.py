@@ -130,7 +130,11 @@ def _clean_up(node: Node, job: Job) -> None:
 
 def schedule_eviction(node: Node, ended: EndedJob) -> None:
     """Add an ended job to the list of jobs that `evict` deletes when they are too old or too many."""
-    kept, most = (node.ended, node.limits.finished) if ended.key is None else (node.keyed, node.limits.keyed)
+    kept, most = (
+        (node.ended_jobs, node.limits.finished)
+        if ended.key is None
+        else (node.ended_keyed_jobs, node.limits.keyed)
+    )
     kept.append(ended)
     if len(kept) > most + _SLACK and not node.evicting:
         from amends.arcp.runtime.maintenance import evict
