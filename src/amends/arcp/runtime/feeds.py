@@ -66,7 +66,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, node: Node, *, waiting: bool = False) -> None:
-        """Start to push entries, from the stored ones on. `waiting`: the job is known to be in its queue."""
+        """Start pushing entries, beginning with the stored ones. `waiting`: the job is known to be in its queue."""
         job = node.jobs.get(self.job_id)
         if job is not None and job.last + 1 == self.next:
             self.live = True
@@ -122,7 +122,7 @@ class Feed:
                 session.follow_child(entry.payload)
 
     def stop(self, node: Node) -> None:
-        """Stop to push entries."""
+        """Stop pushing entries."""
         if self.live:
             self.live = False
             job = node.jobs.get(self.job_id)

@@ -203,13 +203,15 @@ async def _take_over(node: Node, owner: str, row: Summary) -> None:
     elif await node.ledger.is_cancelled(spec.job_id):
         await end_orphan(node, spec, tail, cancellation(None))
     elif spec.repeatable:
-        _log.warning("job %s is put back into its queue: its node %s is dead", spec.job_id, owner)
+        _log.warning("job %s is put back into its queue: node %s no longer runs it", spec.job_id, owner)
         await node.ledger.requeue(spec, tail)
         node.taken_over += 1
         node.backlog.add(spec.agent)
         node.queue_wakeup.set()
     else:
-        _log.warning("job %s ends in doubt: its node %s is dead (trace %s)", spec.job_id, owner, spec.trace)
+        _log.warning(
+            "job %s ends in doubt: node %s no longer runs it (trace %s)", spec.job_id, owner, spec.trace
+        )
         await end_orphan(
             node, spec, tail, in_doubt("The node that ran the job is gone; the job may have had its effect")
         )
