@@ -171,7 +171,7 @@ async def being_alone(url: str, counts: str) -> None:
 
 async def clusters(url, stack) -> dict[str, Side]:
     """The sides that are processes."""
-    from tests.cluster.machines import TOKEN, RuntimeProcess, started
+    from tests.cluster.machines import TOKEN, RuntimeProcess, start_all
 
     from amends.arcp import connect
 
@@ -180,7 +180,7 @@ async def clusters(url, stack) -> dict[str, Side]:
     four = [RuntimeProcess(f"{url}/four", agents=agents, lease=30.0) for _ in range(CLIENTS)]
     front = [RuntimeProcess(f"{url}/apart", agents=(), lease=30.0)]
     workers = [RuntimeProcess(f"{url}/apart", agents=agents, lease=30.0, worker=True) for _ in range(3)]
-    started(stack.enter_context(ExitStack()), *one, *four, *front, *workers)
+    start_all(stack.enter_context(ExitStack()), *one, *four, *front, *workers)
 
     async def clients(nodes):
         return [await stack.enter_async_context(connect(node.url, token=TOKEN)) for node in nodes]

@@ -1,4 +1,4 @@
-"""The agents of the runtime's tests: each does one thing."""
+"""The agents used in the runtime's tests; each does one thing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amends.errors import FaultError
 
 
 async def echo(input, ctx):
-    """Returns what it is given."""
+    """Returns its input."""
     return input
 
 
@@ -28,23 +28,23 @@ async def everyday_error(input, ctx):
 
 
 async def crashing(input, ctx):
-    """Raises what no client may read."""
+    """Raises an exception whose text must not reach a client."""
     raise ValueError("password=hunter2")
 
 
 async def exiting(input, ctx):
-    """Tries to take the process along."""
+    """Tries to end the process."""
     raise SystemExit(3)
 
 
 async def waiting(input, ctx):
-    """Waits until it is told to stop."""
+    """Waits until it is cancelled."""
     await ctx.status("waiting")
     await asyncio.Event().wait()
 
 
 async def stubborn(input, ctx):
-    """Does not listen when it is told to stop."""
+    """Ignores its cancellation."""
     await ctx.status("waiting")
     until = time.monotonic() + input["seconds"]
     while time.monotonic() < until:
@@ -57,7 +57,7 @@ async def stubborn(input, ctx):
 
 
 async def swallowing(input, ctx):
-    """Takes being told to stop for a reason to be done."""
+    """Returns normally when it is cancelled."""
     try:
         await ctx.status("waiting")
         await asyncio.Event().wait()
@@ -66,7 +66,7 @@ async def swallowing(input, ctx):
 
 
 async def talking(input, ctx):
-    """Says something of every kind."""
+    """Reports an event of every kind."""
     await ctx.log("a line", level="warn")
     await ctx.thought("hm")
     await ctx.status("working", "on it")
@@ -80,7 +80,7 @@ async def talking(input, ctx):
 
 
 async def counting(input, ctx):
-    """Emits numbered lines, pausing when asked."""
+    """Emits numbered lines, with a pause after each if requested."""
     for number in range(input["count"]):
         await ctx.log(f"{number} {'x' * input.get('size', 0)}")
         if input.get("pause") is not None:
@@ -89,7 +89,7 @@ async def counting(input, ctx):
 
 
 async def streaming(input, ctx):
-    """Streams what it is given, as text or bytes."""
+    """Streams its input as text or bytes."""
     async with ctx.result_chunks() as result:
         for piece in input["pieces"]:
             await result.write(piece.encode() if input.get("binary") else piece)
@@ -97,13 +97,13 @@ async def streaming(input, ctx):
 
 
 async def yielding(input, ctx):
-    """Streams by yielding."""
+    """Streams its result by yielding."""
     for piece in input["pieces"]:
         yield piece
 
 
 async def trying(input, ctx):
-    """Asks for authority, and goes on without."""
+    """Requests authority, and continues without it."""
     refused = []
     for capability, target in input["wants"]:
         try:
@@ -114,7 +114,7 @@ async def trying(input, ctx):
 
 
 async def calling(input, ctx):
-    """Calls a tool that fails: the job goes on (R7)."""
+    """Calls a tool that fails; the job continues (R7)."""
     call = await ctx.tool_call("fetch", {"url": "u"}, call_id="c1")
     await ctx.tool_result(
         call, error=errors.InvalidRequestError("404 from upstream", details={"status": 404, "url": "u"})
@@ -124,7 +124,7 @@ async def calling(input, ctx):
 
 
 async def spending(input, ctx):
-    """Spends, then asks to do more."""
+    """Spends its budget, then requests authority."""
     for amount in input["amounts"]:
         await ctx.metric("cost.inference", amount, "USD")
     ctx.authorize("tool.call", "search")
@@ -132,7 +132,7 @@ async def spending(input, ctx):
 
 
 async def expiring(input, ctx):
-    """Works beyond the end of its lease, and does not care."""
+    """Works beyond the end of its lease, and ignores the error."""
     while True:
         try:
             ctx.authorize("fs.read", "/w/a")
@@ -142,7 +142,7 @@ async def expiring(input, ctx):
 
 
 async def delegating(input, ctx):
-    """Hands its work on, and says what came of it."""
+    """Delegates its work, and returns the outcome."""
     try:
         result = await ctx.delegate(
             input["agent"], input.get("input"), lease=input.get("lease"), expires_at=input.get("expires_at")
@@ -153,7 +153,7 @@ async def delegating(input, ctx):
 
 
 async def flaky(input, ctx):
-    """Fails with a code for so many runs."""
+    """Fails with a code in its first runs."""
     if ctx.run <= input["fails"]:
         raise errors.ARCPError(
             input.get("code", "INTERNAL_ERROR"), f"run {ctx.run}", details={"run": ctx.run}
@@ -185,7 +185,7 @@ AGENTS = {
 
 
 def register(runtime, **more):
-    """All of them."""
+    """Register all agents of this module."""
     for name, function in AGENTS.items():
         runtime.register_agent(name, function, **more)
     return runtime

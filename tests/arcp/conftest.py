@@ -1,4 +1,4 @@
-"""Runtimes on every embedded store, ended with their tests."""
+"""Runtimes on every embedded store, which stop at the end of their test."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.stores.conftest import nats_server
 
 __all__ = ["begin", "nats_server", "sqlite_url", "store_url"]
 
-# What is written survives the process all the same; only a power cut asks for more, and every commit would pay for it.
+# Data still survives the process. Only a power failure would need more, which every commit would have to pay for.
 SQLITE = "sqlite:///{}/arcp.db?synchronous=normal"
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store_url(request, tmp_path):
-    """A store that several runtimes can share."""
+    """The URL of a store that several runtimes can share."""
     if request.param == "nats":
         return f"{request.getfixturevalue('nats_server').url}/a{uuid.uuid4().hex[:12]}"
     return f"memory:{uuid.uuid4().hex}" if request.param == "memory" else SQLITE.format(tmp_path)
@@ -33,7 +33,7 @@ def sqlite_url(tmp_path):
 
 @pytest.fixture
 async def begin():
-    """Starts runtimes with all test agents; without a store, in memory alone."""
+    """Starts runtimes with all test agents; by default on an exclusive memory store."""
     async with AsyncExitStack() as stack:
 
         async def start(store=None, *, limits=None, agents=True, **options):

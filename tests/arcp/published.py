@@ -1,4 +1,4 @@
-"""The published SDK (`agentruntimecontrolprotocol` on the package index, `arcp` to import) as a peer, both sides of it."""
+"""The client and the runtime of the published SDK (`agentruntimecontrolprotocol`, imported as `arcp`) as peers."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ async def flaky(given, ctx):
 
 
 async def slow(given, ctx):
-    await ctx.log("info", "begun")
+    await ctx.log("info", "started")
     await asyncio.sleep(60)
 
 
@@ -62,15 +62,15 @@ async def climb(given, ctx):
 AGENTS = (echo, talk, denied, broken, flaky, slow, brief, stream, climb)
 
 
-def hush():
-    """Its logs go to stdout otherwise."""
+def silence_logs():
+    """Keep the SDK's logs off stdout."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 @asynccontextmanager
 async def published_runtime(**options):
-    """Its runtime on a WebSocket: gives the runtime and its URL."""
-    hush()
+    """Serve the SDK's runtime over a WebSocket; yields the runtime and its URL."""
+    silence_logs()
     options.setdefault("logger", structlog.get_logger())
     runtime = ARCPRuntime(
         runtime=RuntimeInfo(name="published", version="1"), bearer=StaticBearerVerifier(TOKENS), **options
@@ -90,8 +90,8 @@ async def published_runtime(**options):
 
 @asynccontextmanager
 async def published_client(url, *, token="secret", resume=None, timeout=5.0):
-    """Its client, connected."""
-    hush()
+    """Connect the SDK's client; yields it."""
+    silence_logs()
     client = ARCPClient(
         client=ClientInfo(name="published", version="1"),
         token=token,

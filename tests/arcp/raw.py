@@ -1,4 +1,4 @@
-"""A client of raw frames: what is on the wire is what the tests look at."""
+"""A client that sends and receives raw frames, so that tests see exactly what is on the wire."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKENS = {"alice-token": "alice", "bob-token": "bob"}
 
 
 class Raw:
-    """One connection to a runtime, and everything it was sent."""
+    """One connection to a runtime, and all messages it has received."""
 
     def __init__(self, connection: Any, serving: asyncio.Task[None] | None = None) -> None:
         self.connection = connection
@@ -22,7 +22,7 @@ class Raw:
         self.session_id: str | None = None
         self.welcome: dict[str, Any] = {}
         self.seen: list[dict[str, Any]] = []
-        """Everything received, in order."""
+        """All received messages, in order."""
 
     async def send(self, type: str, payload: Any = None, **more: Any) -> str:
         message = envelope(
@@ -41,7 +41,7 @@ class Raw:
         return message
 
     async def until(self, wanted: Any, within: float = 100.0) -> dict[str, Any]:
-        """The next message of a type, or that a function accepts."""
+        """Return the next message of a type, or the next one that a function accepts."""
         async with asyncio.timeout(within):
             while True:
                 message = await self.receive(within)
@@ -52,7 +52,7 @@ class Raw:
                     return message
 
     async def end(self, job_id: str, within: float = 100.0) -> dict[str, Any]:
-        """The terminal message of a job."""
+        """Return the terminal message of a job."""
         return await self.until(
             lambda m: (
                 m["type"] in {"job.result", "job.error"} and m.get("job_id") == job_id and "event_seq" in m
@@ -61,7 +61,7 @@ class Raw:
         )
 
     async def answer(self, request: str, within: float = 100.0) -> dict[str, Any]:
-        """What answers a request."""
+        """Return the answer to a request."""
         return await self.until(lambda m: m["payload"].get("request_id") == request, within)
 
     async def hello(
@@ -84,13 +84,13 @@ class Raw:
         return message
 
     async def submit(self, agent: str, input: Any = None, **more: Any) -> dict[str, Any]:
-        """Submit, and return what answers it."""
+        """Submit a job, and return the answer."""
         trace = {"trace_id": more.pop("trace_id")} if "trace_id" in more else {}
         request = await self.send("job.submit", {"agent": agent, "input": input, **more}, **trace)
         return await self.answer(request)
 
     async def run(self, agent: str, input: Any = None, **more: Any) -> dict[str, Any]:
-        """Submit, and return the terminal message."""
+        """Submit a job, and return its terminal message."""
         accepted = await self.submit(agent, input, **more)
         assert accepted["type"] == "job.accepted", accepted
         return await self.end(accepted["payload"]["job_id"])
@@ -117,13 +117,13 @@ class Raw:
 
 
 def dial(runtime: Any, **options: Any) -> Raw:
-    """A connection in memory."""
+    """Open a connection in memory."""
     ours, theirs = pair(**options)
     return Raw(ours, asyncio.ensure_future(runtime.serve(theirs)))
 
 
 async def connected(runtime: Any, token: str = "alice-token", **options: Any) -> Raw:
-    """A connection that was welcomed."""
+    """Open a connection in memory and complete the handshake."""
     raw = dial(runtime)
     message = await raw.hello(token, **options)
     assert message["type"] == "session.welcome", message

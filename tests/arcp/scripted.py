@@ -1,4 +1,4 @@
-"""A runtime played from a script: raw frames in memory, one script per connection, whatever a peer may do."""
+"""A scripted runtime: one script per connection sends raw frames in memory, including invalid ones."""
 
 import asyncio
 import json
@@ -15,28 +15,28 @@ class Peer:
 
     def __init__(self, connection):
         self.connection = connection
-        self.heard = []
+        self.received = []
 
     async def take(self, type=None):
-        """The next message, or the next of a type; None when the client is gone."""
+        """Return the next message, or the next of a type; None after the client has closed the connection."""
         while (frame := await self.connection.receive()) is not None:
             message = json.loads(frame)
-            self.heard.append(message)
+            self.received.append(message)
             if type is None or message["type"] == type:
                 return message
         return None
 
-    async def say(self, type, payload=None, **envelope):
-        """A message."""
+    async def send(self, type, payload=None, **envelope):
+        """Send a message."""
         frame = {"arcp": "1.1", "id": message_id(), "type": type, "payload": payload or {}, **envelope}
         await self.connection.send(json.dumps(frame))
 
     async def raw(self, data):
-        """Whatever."""
+        """Send data as it is."""
         await self.connection.send(data)
 
     async def welcome(self, *, token=TOKEN, session=SESSION, window=600, **more):
-        """Greet whoever comes; gives the hello."""
+        """Answer the hello with a welcome, and return the hello."""
         hello = await self.take("session.hello")
         capabilities = {"features": list(FEATURES), "agents": ["echo"], **more.pop("capabilities", {})}
         payload = {
@@ -45,7 +45,7 @@ class Peer:
             "resume_window_sec": window,
             **more,
         }
-        await self.say(
+        await self.send(
             "session.welcome",
             {"session_id": session, "capabilities": capabilities, **payload},
             session_id=session,
@@ -53,7 +53,7 @@ class Peer:
         return hello["payload"] if hello else None
 
     async def accept(self, job_id="job_1", **more):
-        """Take a submission and accept it; gives it."""
+        """Accept the next submission, and return it."""
         submit = await self.take("job.submit")
         payload = {
             "job_id": job_id,
@@ -62,38 +62,38 @@ class Peer:
             "trace_id": "ab" * 16,
             **more,
         }
-        await self.say("job.accepted", payload, job_id=job_id)
+        await self.send("job.accepted", payload, job_id=job_id)
         return submit
 
     async def event(self, seq, body=None, kind="log", job_id="job_1"):
-        """An event."""
+        """Send an event."""
         payload = {"kind": kind, "ts": "2026-05-13T19:42:13Z", "body": body or {}}
-        await self.say("job.event", payload, job_id=job_id, event_seq=seq)
+        await self.send("job.event", payload, job_id=job_id, event_seq=seq)
 
     async def result(self, seq, result=None, job_id="job_1", **more):
-        """A success."""
+        """Send a successful result."""
         payload = {"final_status": "success", "result": result, **more}
-        await self.say("job.result", payload, job_id=job_id, event_seq=seq)
+        await self.send("job.result", payload, job_id=job_id, event_seq=seq)
 
     async def fail(self, seq, code="TIMEOUT", job_id="job_1", **more):
-        """A failure."""
-        payload = {"code": code, "message": "words", "final_status": "error", **more}
-        await self.say("job.error", payload, job_id=job_id, event_seq=seq, trace_id="cd" * 16)
+        """Send a failure."""
+        payload = {"code": code, "message": "a message", "final_status": "error", **more}
+        await self.send("job.error", payload, job_id=job_id, event_seq=seq, trace_id="cd" * 16)
 
     async def close(self):
-        """Hang up."""
+        """Close the connection."""
         await self.connection.close()
 
     async def goodbye(self):
-        """Answer whatever else comes, until the client leaves."""
+        """Read messages until the client closes the session."""
         while (message := await self.take()) is not None:
             if message["type"] == "session.close":
-                await self.say("session.closed", session_id=SESSION)
+                await self.send("session.closed", session_id=SESSION)
                 return
 
 
 class Scripted:
-    """What `connect` dials: each connection plays the next script; past the last one nobody is there."""
+    """The dial function for `connect`: each connection runs the next script; after the last one, dialling fails."""
 
     def __init__(self, *scripts, frames=256):
         self.scripts = list(scripts)
@@ -103,7 +103,7 @@ class Scripted:
 
     async def __call__(self):
         if len(self.peers) >= len(self.scripts):
-            raise ConnectionLost("nobody there")
+            raise ConnectionLost("connection refused")
         near, far = memory.pair(frames=self.frames)
         peer = Peer(far)
         script = self.scripts[len(self.peers)]
@@ -121,5 +121,5 @@ class Scripted:
             await peer.close()
 
     async def finished(self):
-        """Raise what a script raised."""
+        """Wait for all scripts, and raise their exceptions."""
         await asyncio.gather(*self.tasks)

@@ -1,12 +1,12 @@
 """
-The real client and the real runtime on a simulated network and clock, seed by seed.
+The real client and the real runtime on a simulated network and clock, for a range of seeds.
 
-`python -m tests.arcp.simulation FIRST COUNT` needs Python 3.12 and simloop. Two nodes share a store; three clients work
-through jobs over WebSockets while links are cut and healed (what was on its way is delivered late, to connections both
-sides have given up) and nodes are killed and started again. Every seed is another history, and the same one every time.
+`python -m tests.arcp.simulation FIRST COUNT` needs Python 3.12 and simloop. Two nodes share a store. Three clients run
+jobs over WebSockets while links are cut and restored (frames in transit arrive late, on connections that both sides have
+abandoned) and nodes are killed and restarted. Every seed is a different history, which is the same every time.
 
-For every client: each job's events come once, in order and complete, and every handle comes to an end; no key has two
-jobs; every run has one terminal entry. A job that was at work on a node that was killed may end in doubt, once.
+For every client, each job's events arrive once, in order and complete, and every handle completes. No key has two jobs,
+and every run has one terminal entry. A job that was running on a node when that was killed may end in doubt, once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from amends import stores
 from amends.arcp import Limits, Runtime, connect
 from amends.arcp.errors import ARCPError, HeartbeatLostError
 from amends.arcp.runtime.entries import job_log
-from amends.arcp.runtime.ledger import read_mark
+from amends.arcp.runtime.ledger import read_entry
 from amends.arcp.transports import ConnectionLost, websocket
 
 TOKEN = "secret"
@@ -33,7 +33,7 @@ LINES = 8
 
 
 class Clock:
-    """The simulation's time, for the store's leases."""
+    """The simulated time, for the store's leases."""
 
     def __init__(self, loop):
         self._loop = loop
@@ -49,19 +49,19 @@ class Clock:
 
 
 class World:
-    """Everything outside the hosts."""
+    """The state and the tasks of one simulation."""
 
     def __init__(self, loop, rng):
         self.loop = loop
         self.rng = rng
-        self.begun = Counter()
+        self.started = Counter()
         self.jobs = {}
         self.killed = 0
         self.doubts = 0
         self.resumed = 0
 
     async def agent(self, input, ctx):
-        self.begun[ctx.job_id, ctx.run] += 1
+        self.started[ctx.job_id, ctx.run] += 1
         for number in range(LINES):
             await ctx.log(f"{ctx.run}/{number}")
             await asyncio.sleep(input["pause"])
@@ -74,7 +74,7 @@ class World:
         async def handle(socket):
             await runtime.serve(websocket.WebSocketConnection(socket))
 
-        # As `websocket.serve` does it; simulated servers have no sockets to ask for their port.
+        # As in `websocket.serve`; simulated servers have no sockets from which it could read the port.
         async with runtime, serve(handle, "0.0.0.0", 8000, compression=None, ping_interval=None):
             await asyncio.Event().wait()
 
@@ -90,7 +90,7 @@ class World:
                 async with asyncio.timeout(4):
                     return await websocket.dial(f"ws://{node}:8000/arcp", insecure=True, ping_interval=None)
             except TimeoutError:
-                raise ConnectionLost("nobody there") from None
+                raise ConnectionLost("connection refused") from None
 
         client = await self.connected(dial)
         for number in range(4):
@@ -113,7 +113,7 @@ class World:
 
     @staticmethod
     async def connected(dial):
-        """A client; the first connection is nobody's to repeat but its user's."""
+        """Connect a client, repeating the first connection, which `connect` itself does not repeat."""
         while True:
             connecting = connect(dial, token=TOKEN, connect_timeout=8.0, request_timeout=200.0)
             try:
@@ -154,17 +154,17 @@ async def scenario():
     for node in nodes:
         start(node)
     await asyncio.sleep(0.5)
-    working = [net.host(name).create_task(world.client(name, nodes)) for name in clients]
-    disturbing = loop.create_task(world.chaos(net, clients, nodes, start))
+    tasks = [net.host(name).create_task(world.client(name, nodes)) for name in clients]
+    chaos = loop.create_task(world.chaos(net, clients, nodes, start))
     async with asyncio.timeout(900):
-        await asyncio.gather(disturbing, *working)
+        await asyncio.gather(chaos, *tasks)
     assert all(len(found) == 1 for found in world.jobs.values())
-    assert max(world.begun.values()) == 1
+    assert max(world.started.values()) == 1
     assert world.doubts <= world.killed * len(clients)
     for found in world.jobs.values():
         (job_id,) = found
-        marks = [read_mark(entry.value) for entry in await store.log(job_log(job_id)).read(limit=1_000)]
-        assert [mark.ended for mark in marks] == [False] * (len(marks) - 1) + [True]
+        entries = [read_entry(entry.value) for entry in await store.log(job_log(job_id)).read(limit=1_000)]
+        assert [entry.ended for entry in entries] == [False] * (len(entries) - 1) + [True]
     TOTAL.update(killed=world.killed, doubts=world.doubts, resumed=world.resumed, jobs=len(world.jobs))
 
 

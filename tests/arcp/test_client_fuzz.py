@@ -1,4 +1,4 @@
-"""A runtime that says anything at random: the client never raises but what it promises, and no handle hangs."""
+"""A runtime that sends random messages: the client raises only documented errors, and no handle waits forever."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ BOUND = 20
 
 
 def value(dice, depth=0):
-    """Some JSON."""
+    """Return a random JSON value."""
     choice = dice.randrange(4 if depth < 2 else 2)
     if choice == 2:
         return [value(dice, depth + 1) for _ in range(dice.randrange(3))]
@@ -43,7 +43,7 @@ def value(dice, depth=0):
 
 
 def frame(dice):
-    """A frame that is nearly one, or none at all."""
+    """Return a random frame, mostly an almost valid one."""
     if dice.random() < 0.1:
         return dice.randbytes(dice.randrange(30))
     message = {"arcp": "1.1", "id": "x", "type": dice.choice(TYPES), "payload": value(dice)}
@@ -56,8 +56,8 @@ def frame(dice):
     return json.dumps(message)
 
 
-async def used(client, number):
-    """Everything one does with a job; whatever fails is a fault of ARCP's."""
+async def use_client(client, number):
+    """Use the client in every way; every failure is an ARCPError."""
     try:
         if number % 3 == 0:
             handle = await client.subscribe(f"job_{number % 2 + 1}", history=number == 0)
@@ -75,8 +75,8 @@ async def used(client, number):
 @pytest.mark.parametrize(
     "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(12, 400))]
 )
-async def test_a_runtime_that_says_anything(seed):
-    """Bounded, typed, and quiet: nothing is left in the loop's own log."""
+async def test_random_messages_from_a_runtime(seed):
+    """Every call ends in time with a result or a typed error, and the event loop logs no exception."""
     dice = random.Random(seed)
 
     async def script(peer):
@@ -86,14 +86,14 @@ async def test_a_runtime_that_says_anything(seed):
                 await peer.accept(dice.choice(["job_1", "job_2", "job_3"]))
             await peer.raw(frame(dice))
 
-    complaints = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    unhandled = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     scripted = Scripted(*[script] * 6)
     policy = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
     bounds = {"resuming": policy, "request_timeout": 0.2, "patience": 0.01, "buffer": 4, "max_result": 10}
     async with asyncio.timeout(BOUND), connect(scripted, token="secret", **bounds) as client:
-        await asyncio.gather(*(used(client, number) for number in range(6)))
+        await asyncio.gather(*(use_client(client, number) for number in range(6)))
     for task in scripted.tasks:
         task.cancel()
     await asyncio.gather(*scripted.tasks, return_exceptions=True)
-    assert complaints == []
+    assert unhandled == []

@@ -1,4 +1,4 @@
-"""Our client with our runtime: over a WebSocket that breaks at random places, in memory, left and taken up again."""
+"""Our client with our runtime: over WebSockets that break at random, in memory, detached and resumed."""
 
 import asyncio
 import random
@@ -24,23 +24,23 @@ QUICK = Policy(attempts=None, max_wait=20.0, backoff=Backoff(first=0.001, cap=0.
 EVENTS = 200
 
 
-class Broken:
-    """A line that is cut after a few frames, in either direction, again and again."""
+class BreakingDial:
+    """A dial function whose connections break after a random number of frames."""
 
     def __init__(self, dial, seed):
         self.dial = dial
         self.dice = random.Random(seed)
-        self.lines = 0
+        self.connections = 0
 
     async def __call__(self):
         connection = await self.dial()
-        self.lines += 1
-        # The first line lasts through the greeting; later ones are cut in it as well.
-        return Line(connection, self.dice.randint(3 if self.lines == 1 else 1, 40))
+        self.connections += 1
+        # The first connection survives the handshake; later ones may break during it.
+        return BreakingConnection(connection, self.dice.randint(3 if self.connections == 1 else 1, 40))
 
 
-class Line:
-    """A connection that lasts for so many frames."""
+class BreakingConnection:
+    """A connection that breaks after so many frames."""
 
     def __init__(self, connection, frames):
         self.connection = connection
@@ -66,7 +66,7 @@ class Line:
     async def receive(self):
         frame = await self.connection.receive()
         await self.spend()
-        # What was on its way when the line was cut is lost.
+        # A frame in transit is lost when the connection breaks.
         return frame if self.left > 0 else None
 
     async def close(self, code=1000, reason=""):
@@ -121,7 +121,7 @@ def register(runtime):
 
 @pytest.fixture
 async def served():
-    """A runtime, its URL, and how often each job ran."""
+    """A served runtime, its URL, and how often each job ran."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.2))
     runs = register(runtime)
     async with asyncio.timeout(100), runtime, runtime.listen(port=0) as listening:
@@ -131,11 +131,11 @@ async def served():
 @pytest.mark.parametrize(
     "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 200))]
 )
-async def test_nothing_is_lost_or_doubled_on_a_line_that_breaks(served, seed):
-    """6.3, 8.3: every event once and in order, every result, every key one job, however often the line is cut."""
+async def test_nothing_is_lost_or_doubled_when_connections_break(served, seed):
+    """6.3, 8.3: every event once and in order, every result, and one job per key, however often the connection breaks."""
     _, url, runs = served
-    broken = Broken(lambda: websocket.dial(url), seed)
-    async with connect(broken, token="secret", resuming=QUICK) as client:
+    breaking = BreakingDial(lambda: websocket.dial(url), seed)
+    async with connect(breaking, token="secret", resuming=QUICK) as client:
         handles = await asyncio.gather(
             *(client.submit("talk", number, idempotency_key=f"talk-{seed}-{number}") for number in range(3)),
             client.submit("stream", idempotency_key=f"stream-{seed}"),
@@ -150,23 +150,23 @@ async def test_nothing_is_lost_or_doubled_on_a_line_that_breaks(served, seed):
             ]
             assert await handle.done == number
         assert await handles[3].done == "".join(f"{number} " for number in range(50))
-    assert broken.lines > 5
+    assert breaking.connections > 5
     assert set(runs.values()) == {1}
 
 
 async def test_events_are_numbered_without_gaps(served):
-    """8.3: over all jobs of a session."""
+    """8.3: the numbers are consecutive over all jobs of a session."""
     _, url, _ = served
     async with connect(url, token="secret") as client:
         handles = await asyncio.gather(*(client.submit("talk") for _ in range(3)))
         numbers = sorted([event.seq for handle in handles async for event in handle.events()])
         await asyncio.gather(*(handle.done for handle in handles))
-        # Three of the numbers are those of the results.
+        # The three results have numbers too.
         assert len(numbers) == 3 * EVENTS
         assert client._link.last_seq == 3 * EVENTS + 3
 
 
-async def test_the_loop_of_s5_runs_one_job(served):
+async def test_submit_with_recovery_reruns_one_job(served):
     """After a retryable failure the same key runs the job again, under the same id."""
     _, url, runs = served
     async with connect(url, token="secret") as client:
@@ -176,21 +176,21 @@ async def test_the_loop_of_s5_runs_one_job(served):
         assert (len(attempts), list(runs.values())) == (3, [3])
 
 
-async def test_a_session_left_and_taken_up_again(served):
-    """The ticket carries the right to cancel; a used one is worth nothing."""
+async def test_detaching_and_resuming_with_a_ticket(served):
+    """The ticket includes the right to cancel; a used ticket is invalid."""
     _, url, _ = served
     client = await connect(url, token="secret")
     handle = await client.submit("slow")
     ticket = await client.detach()
     with pytest.raises(HeartbeatLostError):
         await handle.done
-    async with connect(url, token="secret") as stranger:
+    async with connect(url, token="secret") as other:
         with pytest.raises(PermissionDeniedError):
-            await stranger.cancel(handle.job_id)
-        watched = await stranger.subscribe(handle.job_id)
-        async with connect(url, token="secret", ticket=ticket) as again:
-            assert again.session_id == ticket.session_id
-            await again.cancel(handle.job_id, "enough")
+            await other.cancel(handle.job_id)
+        watched = await other.subscribe(handle.job_id)
+        async with connect(url, token="secret", ticket=ticket) as resumed:
+            assert resumed.session_id == ticket.session_id
+            await resumed.cancel(handle.job_id, "enough")
         with pytest.raises(CancelledError) as caught:
             await watched.done
         assert caught.value.details == {"reason": "enough"}
@@ -199,8 +199,8 @@ async def test_a_session_left_and_taken_up_again(served):
             pass
 
 
-async def test_leases_hold_over_the_wire(served):
-    """9.3: traversal is PERMISSION_DENIED with its details; a wider child is refused."""
+async def test_leases_are_enforced_over_the_wire(served):
+    """9.3: traversal is PERMISSION_DENIED with its details; a child with a larger lease is refused."""
     _, url, _ = served
     async with connect(url, token="secret") as client:
         lease = {"fs.read": ["/workspace/**"], "agent.delegate": ["echo"]}
@@ -212,20 +212,20 @@ async def test_leases_hold_over_the_wire(served):
             await (await client.submit("greedy", {"fs.read": ["/**"]}, lease=lease)).done
 
 
-async def test_a_key_used_for_something_else_harms_nobody(served):
-    """R9."""
+async def test_a_duplicate_key_affects_only_its_submission(served):
+    """R9: the running job of the same session is not affected."""
     _, url, _ = served
     async with connect(url, token="secret") as client:
-        standing = await client.submit("slow")
+        running = await client.submit("slow")
         assert await (await client.submit("echo", 1, idempotency_key="k")).done == 1
         with pytest.raises(DuplicateKeyError):
             await client.submit("echo", 2, idempotency_key="k")
-        assert not standing.finished
-        await standing.cancel()
+        assert not running.finished
+        await running.cancel()
 
 
-async def test_a_runtime_that_stops_is_not_hung_on():
-    """Handles raise within their bounds when it goes and does not come back."""
+async def test_handles_fail_when_the_runtime_goes_away():
+    """If the runtime does not come back, handles raise within the limits of the policy."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
     register(runtime)
     short = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
@@ -240,8 +240,8 @@ async def test_a_runtime_that_stops_is_not_hung_on():
         await client.close()
 
 
-async def test_a_line_that_never_comes_up_again():
-    """The policy bounds the tries."""
+async def test_reconnecting_is_bounded_by_the_policy():
+    """The number of dials is limited by the policy."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
     register(runtime)
     async with asyncio.timeout(100), runtime, runtime.listen(port=0) as listening:
@@ -252,7 +252,7 @@ async def test_a_line_that_never_comes_up_again():
             dials += 1
             if dials > 1:
                 raise ConnectionLost("cut")
-            return Line(await websocket.dial(listening.url), 5)
+            return BreakingConnection(await websocket.dial(listening.url), 5)
 
         short = Policy(attempts=4, backoff=Backoff(first=0.001, cap=0.002))
         client = await connect(once, token="secret", resuming=short)
@@ -264,8 +264,8 @@ async def test_a_line_that_never_comes_up_again():
         await client.close()
 
 
-async def test_a_runtime_that_nobody_has_started():
-    """It is started for its clients, stopped with the last of them, and can be used again; one that runs is left alone."""
+async def test_connect_starts_and_stops_a_runtime_object():
+    """A runtime object is started by the first client and stopped with the last; one that runs is not stopped."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(cancel_grace=0.1))
     register(runtime)
     async with asyncio.timeout(100):
@@ -287,7 +287,7 @@ async def test_a_runtime_that_nobody_has_started():
 
 
 async def test_a_runtime_that_cannot_be_started():
-    """What it raises is raised, and nothing is left behind."""
+    """The store's error is raised, and the runtime is not running."""
     runtime = Runtime("nonsense:", tokens={"secret": "alice"})
     for _ in range(2):
         with pytest.raises(ValueError):
@@ -296,8 +296,8 @@ async def test_a_runtime_that_cannot_be_started():
         assert not runtime.running
 
 
-async def test_a_runtime_of_this_process_that_is_stopped():
-    """Before: said so. Meanwhile: nobody is there any more."""
+async def test_a_runtime_object_that_is_stopped():
+    """Connecting to a stopped runtime raises; after it stops, resuming fails as unreachable."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, cancel_grace=0.1))
     register(runtime)
     with pytest.raises(RuntimeError):
@@ -315,8 +315,8 @@ async def test_a_runtime_of_this_process_that_is_stopped():
         await client.close()
 
 
-async def test_a_connection_closed_by_half():
-    """A peer that shuts its side of the socket and stays: no more will come, so the session is gone back to, so often."""
+async def test_half_closed_connections():
+    """If the peer shuts down only its side of the socket, the client resumes as often as the policy allows."""
     halves = 0
 
     class Half:

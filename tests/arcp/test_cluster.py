@@ -1,4 +1,4 @@
-"""The same runtime on a store without transactions: a real NATS server, steps in an order that can be mended."""
+"""The runtime on a real NATS server, a store without transactions, and the repair of interrupted writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nats_url(nats_server):
 
 
 async def test_jobs_keys_and_resuming_on_nats(nats_url, begin):
-    """Everything a client sees is as on the other stores."""
+    """Clients see the same behaviour as on other stores."""
     runtime = await begin(nats_url)
     raw = await connected(runtime)
     assert (await raw.run("echo", {"x": 1}))["payload"]["result"] == {"x": 1}
@@ -53,7 +53,7 @@ async def test_jobs_keys_and_resuming_on_nats(nats_url, begin):
 
 
 async def test_two_nodes_on_nats(nats_url, begin):
-    """Submitted on one, run by the other, cancelled from the first; a key raced for has one job."""
+    """A job is submitted on one node, run by the other and cancelled from the first; concurrent keys have one job."""
     front, back = await begin(nats_url, agents=False), await begin(nats_url, agents=False)
     back.register_agent("echo", echo)
     back.register_agent("waiting", waiting)
@@ -73,14 +73,14 @@ async def test_two_nodes_on_nats(nats_url, begin):
 
 
 async def test_a_dead_node_on_nats(nats_url, begin):
-    """Its jobs end in doubt; what had not begun is run."""
+    """Its running jobs end in doubt, and its queued jobs run."""
     limits = {"node_lease": 1.0}
     dying = Runtime(nats_url, tokens=TOKENS, limits=Limits(running=1, **limits))
     dying.register_agent("waiting", waiting)
     dying.register_agent("echo", echo)
     await dying.start()
     raw = await connected(dying)
-    begun = (await raw.submit("waiting"))["payload"]["job_id"]
+    running = (await raw.submit("waiting"))["payload"]["job_id"]
     await raw.until("job.event")
     waits = (await raw.submit("echo", 3))["payload"]["job_id"]
     await dying.abandon()
@@ -91,12 +91,12 @@ async def test_a_dead_node_on_nats(nats_url, begin):
     while len(ends) < 2:
         end = await raw2.until(lambda m: "event_seq" in m and m["type"] != "job.event")
         ends[end["job_id"]] = end["payload"]
-    assert ends[begun]["details"] == {"in_doubt": True, "executed": "maybe"}
+    assert ends[running]["details"] == {"in_doubt": True, "executed": "maybe"}
     assert ends[waits]["result"] == 3
     await raw2.close()
 
 
-# -- interrupted between two steps: what the keeper finds, and what it makes of it
+# -- writes that were interrupted between two steps, and their repair by `maintenance`
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def node(begin):
     return runtime._node
 
 
-def order(**more):
+def job_spec(**more):
     return JobSpec(
         job_id=f"job_{uuid.uuid4().hex}",
         principal="alice",
@@ -117,14 +117,14 @@ def order(**more):
     )
 
 
-async def left_behind(node, given, marks, owner):
-    """A job's log, and its row as a dead node left it."""
+async def write_job(node, spec, entries, owner):
+    """Write a job's log, and its row as a dead node left it."""
     from amends.arcp.runtime.ledger import summary_of
 
-    for mark in marks:
-        await node.store.log(job_log(given.job_id)).append(encode(mark))
-    row = summary_of(given, "running", 1)
-    await node.store.table(ACTIVE).put(f"{owner or '-'}/{given.job_id}", encode(row))
+    for entry in entries:
+        await node.store.log(job_log(spec.job_id)).append(encode(entry))
+    row = summary_of(spec, "running", 1)
+    await node.store.table(ACTIVE).put(f"{owner or '-'}/{spec.job_id}", encode(row))
     return row
 
 
@@ -132,85 +132,89 @@ async def rows(node, table):
     return [row.key async for row in node.store.table(table).scan()]
 
 
-def accepted(given, owner="dead"):
+def accepted_entry(spec, owner="dead"):
     import msgspec
 
-    return JobEntry("accepted", 1, 1 if owner else 0, owner, 0.0, msgspec.Raw(encode(given)))
+    return JobEntry("accepted", 1, 1 if owner else 0, owner, 0.0, msgspec.Raw(encode(spec)))
 
 
-def ended(owner="dead"):
+def terminal_entry(owner="dead"):
     import msgspec
 
     return JobEntry("result", 1, 1, owner, 1.0, msgspec.Raw(b'{"final_status":"success","result":1}'))
 
 
-async def test_ended_in_the_log_only(node):
-    """The tables are brought after the log."""
-    given = order()
-    row = await left_behind(node, given, [accepted(given), ended()], "dead")
+async def test_an_end_that_is_only_in_the_log(node):
+    """The tables are updated from the log."""
+    spec = job_spec()
+    row = await write_job(node, spec, [accepted_entry(spec), terminal_entry()], "dead")
     await _take_over(node, "dead", row)
     assert await rows(node, ACTIVE) == []
-    assert [key.partition("/")[2] for key in await rows(node, "arcp.jobs")] == [given.job_id]
+    assert [key.partition("/")[2] for key in await rows(node, "arcp.jobs")] == [spec.job_id]
 
 
 async def test_a_row_without_a_job(node):
-    """Nothing was accepted: the row goes."""
-    given = order()
-    row = await left_behind(node, given, [], "dead")
+    """The job was never accepted: the row is deleted."""
+    spec = job_spec()
+    row = await write_job(node, spec, [], "dead")
     await _take_over(node, "dead", row)
     assert await rows(node, ACTIVE) == []
 
 
-async def test_a_row_of_the_owner_before(node):
-    """The job has moved on: the old row goes, the job is left alone."""
-    given = order()
-    row = await left_behind(node, given, [accepted(given), JobEntry("started", 1, 2, "other", 0.0)], "dead")
+async def test_an_active_row_of_the_previous_owner(node):
+    """The job has a new owner: the old row is deleted and the job is not changed."""
+    spec = job_spec()
+    row = await write_job(node, spec, [accepted_entry(spec), JobEntry("started", 1, 2, "other", 0.0)], "dead")
     await _take_over(node, "dead", row)
     assert not [key for key in await rows(node, ACTIVE) if key.startswith("dead/")]
-    assert (await node.ledger.tail(given.job_id))[1].node == "other"
+    assert (await node.ledger.tail(spec.job_id))[1].node == "other"
 
 
-async def test_cancelled_while_its_node_was_dying(node):
-    """Whoever takes it over ends it as it was asked to."""
-    given = order()
-    row = await left_behind(node, given, [accepted(given)], "dead")
-    await node.store.table("arcp.cancels").put(given.job_id, b"")
+async def test_a_cancelled_job_of_a_dead_node(node):
+    """The node that takes it over ends it as cancelled."""
+    spec = job_spec()
+    row = await write_job(node, spec, [accepted_entry(spec)], "dead")
+    await node.store.table("arcp.cancels").put(spec.job_id, b"")
     await _take_over(node, "dead", row)
-    assert b"CANCELLED" in bytes((await node.ledger.tail(given.job_id))[1].payload)
+    assert b"CANCELLED" in bytes((await node.ledger.tail(spec.job_id))[1].payload)
 
 
-async def test_a_queue_that_names_what_is_done(node):
-    """Redelivered after its end, or while somebody has it: nothing happens twice."""
-    from amends.arcp.runtime.dispatch import _round
+async def test_queue_messages_of_jobs_that_cannot_start(node):
+    """A message that is redelivered after the job's end, or while another node has the job, has no effect."""
+    from amends.arcp.runtime.dispatch import _take_one_of_each
 
-    for marks in ([lambda g: accepted(g), lambda g: ended()], [lambda g: accepted(g, "somebody")], []):
-        given = order()
-        for make in marks:
-            await node.store.log(job_log(given.job_id)).append(encode(make(given)))
+    for entries in (
+        [lambda g: accepted_entry(g), lambda g: terminal_entry()],
+        [lambda g: accepted_entry(g, "other")],
+        [],
+    ):
+        spec = job_spec()
+        for make in entries:
+            await node.store.log(job_log(spec.job_id)).append(encode(make(spec)))
         queue = node.store.queue("arcp.run.echo@1.0.0")
-        await queue.put(given.job_id.encode(), key=given.job_id)
-        before = await node.ledger.tail(given.job_id)
-        while await _round(node):
+        await queue.put(spec.job_id.encode(), key=spec.job_id)
+        before = await node.ledger.tail(spec.job_id)
+        while await _take_one_of_each(node):
             pass
-        assert await node.ledger.tail(given.job_id) == before
+        assert await node.ledger.tail(spec.job_id) == before
         assert (await queue.size()).ready == 0
 
 
-async def test_cancelled_in_the_queue_by_a_word_only(node):
-    """It was at work when it was cancelled, and its node died: the word stands, and whoever takes the job ends it."""
-    given = order()
-    await node.ledger.accept(given, here=True)
-    await node.store.table("arcp.cancels").put(given.job_id, b"")
-    await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
-    node.wanted.set()
+async def test_a_requeued_job_that_was_cancelled(node):
+    """The job was running when it was cancelled, and its node died: the node that takes it from the queue ends it."""
+    spec = job_spec()
+    await node.ledger.accept(spec, here=True)
+    await node.store.table("arcp.cancels").put(spec.job_id, b"")
+    await node.ledger.requeue(spec, await node.ledger.tail(spec.job_id))
+    node.queue_wakeup.set()
     async with asyncio.timeout(100):
-        while not (await node.ledger.tail(given.job_id))[1].ended:
+        while not (await node.ledger.tail(spec.job_id))[1].ended:
             await asyncio.sleep(0.01)
-    assert b"CANCELLED" in bytes((await node.ledger.tail(given.job_id))[1].payload)
+    assert b"CANCELLED" in bytes((await node.ledger.tail(spec.job_id))[1].payload)
 
 
-async def test_a_key_whose_job_was_forgotten(begin):
-    """The key is as if never used."""
+async def test_a_key_whose_job_was_deleted(begin):
+    """The key can be used for a new job."""
     runtime = await begin()
     raw = await connected(runtime)
     first = await raw.run("echo", 1, idempotency_key="k")
@@ -221,7 +225,7 @@ async def test_a_key_whose_job_was_forgotten(begin):
 
 
 class Failing:
-    """A store that fails when told to, in front of a real one."""
+    """A store that fails on request, in front of a real one."""
 
     def __init__(self, store):
         self._store = store
@@ -233,7 +237,7 @@ class Failing:
 
     @property
     def url(self):
-        # Not taken for memory: its writes may fail, and may make somebody wait.
+        # Not a memory URL, because writes to this store may fail and may wait.
         return "failing:"
 
     async def transaction(self, work, *, short=False):
@@ -247,14 +251,14 @@ class Failing:
 
 @pytest.mark.parametrize("executed", ["no", "maybe"])
 async def test_a_store_that_does_not_answer_for_a_while(executed, begin):
-    """A write is tried again; one that had happened is recognised, and stands once."""
+    """A write is repeated; if the first try had succeeded, its entries are in the log once."""
     async with await stores.open(f"memory:{uuid.uuid4().hex}") as real:
         failing = Failing(real)
         runtime = await begin(failing)
         release = asyncio.Event()
 
         async def agent(input, ctx):
-            await ctx.log("begun")
+            await ctx.log("started")
             await release.wait()
             failing.error, failing.times = stores.StoreUnavailableError("away", executed), 1
             await ctx.log("while away")
@@ -269,20 +273,20 @@ async def test_a_store_that_does_not_answer_for_a_while(executed, begin):
         release.set()
         end = await raw.end(job_id)
         assert end["payload"]["result"] == "done"
-        assert [m["payload"]["body"]["message"] for m in raw.events(job_id)] == ["begun", "while away"]
+        assert [m["payload"]["body"]["message"] for m in raw.events(job_id)] == ["started", "while away"]
         await raw.close()
 
 
 @pytest.mark.parametrize("error", [stores.StoreError("broken"), stores.StoreUnavailableError("away")])
 async def test_a_store_that_fails_for_good(error, begin, caplog):
-    """Submissions are refused; a running job is given up without a word, and left to whoever comes."""
+    """Submissions are refused; a running job is dropped without an end, for another node to take over."""
     async with await stores.open(f"memory:{uuid.uuid4().hex}") as real:
         failing = Failing(real)
         runtime = await begin(failing, limits={"node_lease": 0.3})
         stopped = asyncio.Event()
 
         async def agent(input, ctx):
-            await ctx.log("begun")
+            await ctx.log("started")
             failing.error, failing.times = error, 10**6
             await ctx.log("lost")
             try:

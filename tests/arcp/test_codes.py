@@ -27,51 +27,51 @@ async def refused_submission(raw, *, agent="echo", input=None, **more):
     return "refusal", answer["payload"]
 
 
-async def ended(raw, agent, input=None, **more):
+async def job_error(raw, agent, input=None, **more):
     end = await raw.run(agent, input, **more)
     assert end["type"] == "job.error"
     return "job", end["payload"]
 
 
-async def told(raw, agent, input=None, **more):
-    """The error of a tool_result; the job itself ends well."""
+async def tool_error(raw, agent, input=None, **more):
+    """Return the error of a `tool_result`; the job itself succeeds."""
     end = await raw.run(agent, input, **more)
     assert end["type"] == "job.result"
     (event,) = raw.events(end["job_id"], "tool_result")
     return "tool", event["payload"]["body"]["error"]
 
 
-async def invalid_request(raw, again):
+async def invalid_request(raw, reconnect):
     return await refused_submission(raw, agent="Not A Name")
 
 
-async def unauthenticated(raw, again):
-    stranger = await again()
-    message = await stranger.hello("wrong-token")
+async def unauthenticated(raw, reconnect):
+    other = await reconnect()
+    message = await other.hello("wrong-token")
     assert message["type"] == "session.error"
-    assert await stranger.receive() is None
+    assert await other.receive() is None
     return "session", message["payload"]
 
 
-async def permission_denied(raw, again):
+async def permission_denied(raw, reconnect):
     wants = [["fs.read", "/etc/passwd"]]
-    return await told(raw, "trying", {"wants": wants}, lease_request={"fs.read": ["/w/**"]})
+    return await tool_error(raw, "trying", {"wants": wants}, lease_request={"fs.read": ["/w/**"]})
 
 
-async def job_not_found(raw, again):
+async def job_not_found(raw, reconnect):
     request = await raw.send("job.cancel", {"reason": "r"}, job_id="job_unknown")
     return "refusal", (await raw.answer(request))["payload"]
 
 
-async def agent_not_available(raw, again):
-    return await refused_submission(raw, agent="nobody")
+async def agent_not_available(raw, reconnect):
+    return await refused_submission(raw, agent="unknown")
 
 
-async def agent_version_not_available(raw, again):
+async def agent_version_not_available(raw, reconnect):
     return await refused_submission(raw, agent="echo@9.9")
 
 
-async def cancelled(raw, again):
+async def cancelled(raw, reconnect):
     accepted = await raw.submit("waiting")
     job_id = accepted["payload"]["job_id"]
     await raw.until("job.event")
@@ -82,26 +82,26 @@ async def cancelled(raw, again):
     return "job", end["payload"]
 
 
-async def timeout(raw, again):
-    kind, payload = await ended(raw, "waiting", max_runtime_sec=0.05)
+async def timeout(raw, reconnect):
+    kind, payload = await job_error(raw, "waiting", max_runtime_sec=0.05)
     assert payload["final_status"] == "timed_out"
     return kind, payload
 
 
-async def internal_error(raw, again):
-    kind, payload = await ended(raw, "crashing")
+async def internal_error(raw, reconnect):
+    kind, payload = await job_error(raw, "crashing")
     assert "hunter2" not in str(raw.seen)
     return kind, payload
 
 
-async def lease_subset_violation(raw, again):
+async def lease_subset_violation(raw, reconnect):
     lease = {"agent.delegate": ["echo"], "fs.read": ["/w/**"]}
     wanted = {"agent": "echo", "lease": {"fs.read": ["/**"]}}
-    return await told(raw, "delegating", wanted, lease_request=lease)
+    return await tool_error(raw, "delegating", wanted, lease_request=lease)
 
 
-async def lease_expired(raw, again):
-    return await ended(
+async def lease_expired(raw, reconnect):
+    return await job_error(
         raw,
         "expiring",
         lease_request={"fs.read": ["/w/**"]},
@@ -109,26 +109,26 @@ async def lease_expired(raw, again):
     )
 
 
-async def budget_exhausted(raw, again):
+async def budget_exhausted(raw, reconnect):
     lease = {"cost.budget": ["USD:0.30"], "tool.call": ["*"]}
-    return await ended(raw, "spending", {"amounts": [0.1, 0.2]}, lease_request=lease)
+    return await job_error(raw, "spending", {"amounts": [0.1, 0.2]}, lease_request=lease)
 
 
-async def resume_window_expired(raw, again):
+async def resume_window_expired(raw, reconnect):
     block = {**raw.resume_block(0), "session_id": "sess_00000000000000000000000000"}
-    other = await again()
+    other = await reconnect()
     message = await other.hello(resume=block)
     assert message["type"] == "session.error"
     return "session", message["payload"]
 
 
-async def heartbeat_lost(raw, again):
+async def heartbeat_lost(raw, reconnect):
     message = await raw.until("session.error")
     assert [m["type"] for m in raw.seen].count("session.ping") >= 1
     return "session", message["payload"]
 
 
-async def duplicate_key(raw, again):
+async def duplicate_key(raw, reconnect):
     first = await raw.run("echo", 1, idempotency_key="k")
     assert first["type"] == "job.result"
     return await refused_submission(raw, input=2, idempotency_key="k")
@@ -139,7 +139,7 @@ CASES = {
     "UNAUTHENTICATED": (unauthenticated, None),
     "PERMISSION_DENIED": (permission_denied, {"capability": "fs.read", "target": "/etc/passwd"}),
     "JOB_NOT_FOUND": (job_not_found, None),
-    "AGENT_NOT_AVAILABLE": (agent_not_available, {"agent": "nobody"}),
+    "AGENT_NOT_AVAILABLE": (agent_not_available, {"agent": "unknown"}),
     "AGENT_VERSION_NOT_AVAILABLE": (
         agent_version_not_available,
         {"agent": "echo", "version": "9.9", "available": ["1.0.0"]},
@@ -158,17 +158,17 @@ CASES = {
 
 @pytest.mark.parametrize("code", CASES)
 async def test_every_code_has_its_condition_and_one_shape(code, store_url, begin):
-    """R1, R2, R4, R8, R11: provoked end to end, not raised by hand."""
+    """R1, R2, R4, R8, R11: each code is caused end to end, not raised by the test."""
     provoke, details = CASES[code]
     runtime = await begin(store_url, limits={"heartbeat": 0.15 if code == "HEARTBEAT_LOST" else 30.0})
     async with runtime.listen("127.0.0.1", 0) as listening:
 
-        async def again():
+        async def reconnect():
             return Raw(await websocket.dial(listening.url))
 
-        raw = await again()
+        raw = await reconnect()
         assert (await raw.hello())["type"] == "session.welcome"
-        where, payload = await provoke(raw, again)
+        where, payload = await provoke(raw, reconnect)
         assert payload["code"] == code
         assert SHAPE - {"details"} <= set(payload) <= SHAPE | AROUND[where]
         assert payload["message"]
@@ -184,7 +184,7 @@ async def test_every_code_has_its_condition_and_one_shape(code, store_url, begin
 
 @pytest.mark.parametrize("code", [*CASES, "OUT_OF_STOCK"])
 async def test_what_an_agent_raises_arrives_as_raised(code, begin):
-    """R3, R4: code, message, retryable and details, for every code and for one of the agent's own."""
+    """R3, R4: code, message, retryable and details, for every code and for a code of the agent's own."""
     runtime = await begin()
     from tests.arcp.raw import connected
 
@@ -201,7 +201,7 @@ async def test_what_an_agent_raises_arrives_as_raised(code, begin):
 
 
 async def test_errors_of_other_vocabularies_are_translated(begin):
-    """An everyday error is said in ARCP's words, and keeps its recovery."""
+    """An everyday error is translated to ARCP's vocabulary and keeps its recovery."""
     from tests.arcp.raw import connected
 
     raw = await connected(await begin())
@@ -212,7 +212,7 @@ async def test_errors_of_other_vocabularies_are_translated(begin):
 
 
 async def test_nothing_of_a_foreign_exception_leaves(begin, caplog):
-    """R3: the runtime logs it with the trace, the wire has our words; an exit takes nobody along."""
+    """R3: the runtime logs the exception with the trace id and sends a generic message; SystemExit ends only the job."""
     from tests.arcp.raw import connected
 
     raw = await connected(await begin())

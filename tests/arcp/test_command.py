@@ -1,4 +1,4 @@
-"""`amends runtime`: a served process, and the commands that talk to it; JSON lines in a pipe, a view on a terminal."""
+"""`amends runtime`: a served process and the commands that use it, with JSON lines in a pipe and text on a terminal."""
 
 import asyncio
 import io
@@ -61,42 +61,44 @@ broken = 1
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A directory with agents in it."""
+    """A directory with modules of agents."""
     folder = tmp_path_factory.mktemp("agents")
     (folder / "myagents.py").write_text(AGENTS)
     (folder / "mybroken.py").write_text("import nothing_of_that_name\n")
     return folder
 
 
-def main(words):
-    """The command in this process. It keeps stdout for its answer and never gives it back, so that is done here."""
+def main(arguments):
+    """Run the command in this process. The command redirects stdout and never restores it, so this does."""
     kept = os.dup(1)
     try:
-        return commands.main(words)
+        return commands.main(arguments)
     finally:
         os.dup2(kept, 1)
         os.close(kept)
 
 
-def served(place, *words, **options):
-    """`amends runtime serve` in a process of its own, and what it announced."""
-    command = [sys.executable, "-m", "amends", "runtime", "serve", *words]
+def served(place, *arguments, **options):
+    """Start `amends runtime serve` in a process; returns the process and its announcement."""
+    command = [sys.executable, "-m", "amends", "runtime", "serve", *arguments]
     child = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True, **options)
     return child, json.loads(child.stdout.readline())
 
 
 @pytest.fixture(scope="module")
 def url(place):
-    """A runtime that is served."""
-    words = [
+    """The URL of a served runtime."""
+    arguments = [
         "myagents:greet",
         "refuse@2=myagents:refuse",
         "myagents:wait_long",
         "myagents:lines",
         "myagents:raw",
     ]
-    child, told = served(place, *words, "--port", "0", "--token", "alice=tok", "--token", "bob=other")
-    yield told["listening"]
+    child, announced = served(
+        place, *arguments, "--port", "0", "--token", "alice=tok", "--token", "bob=other"
+    )
+    yield announced["listening"]
     child.send_signal(signal.SIGTERM)
     assert child.wait(60) == 0
     child.stdout.close()
@@ -104,27 +106,27 @@ def url(place):
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch, tmp_path):
-    """A token in the environment, and a state directory of one's own."""
+    """A token in the environment, and a separate state directory."""
     monkeypatch.setenv(TOKEN, "tok")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path
 
 
-def run(capfd, *words):
-    """A command's exit code and the documents it printed."""
-    code = main(["runtime", *words])
+def run(capfd, *arguments):
+    """Return a command's exit code and the documents it printed."""
+    code = main(["runtime", *arguments])
     return code, [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
-def text(capfd, *words):
-    """A command's exit code and its words."""
-    code = main(["runtime", *words, "--output", "text"])
+def text(capfd, *arguments):
+    """Return a command's exit code and the text it printed."""
+    code = main(["runtime", *arguments, "--output", "text"])
     found = capfd.readouterr()
     return code, found.out, found.err
 
 
-def test_submitting_in_a_pipe(capfd, url):
-    """Accepted, event by event, the result: a JSON document on each line."""
+def test_submit_writes_json_to_a_pipe(capfd, url):
+    """The acceptance, each event and the result are one JSON document per line."""
     code, lines = run(capfd, "submit", url, "greet", '{"a": 1}')
     assert code == 0
     assert [line.get("status", line.get("kind")) for line in lines] == [
@@ -137,8 +139,8 @@ def test_submitting_in_a_pipe(capfd, url):
     assert {line["job_id"] for line in lines} == {lines[0]["job_id"]}
 
 
-def test_submitting_for_a_person(capfd, url):
-    """Readable, and nobody paints on somebody else's terminal."""
+def test_submit_writes_text(capfd, url):
+    """Text without the agent's control sequences."""
     code, out, _ = text(capfd, "submit", url, "greet", '"you"')
     assert code == 0
     assert "accepted greet@1.0.0" in out
@@ -153,30 +155,30 @@ def test_submitting_for_a_person(capfd, url):
 
 
 def test_inputs(capfd, url, tmp_path, monkeypatch):
-    """JSON as a word, from a file, from stdin, or none."""
+    """JSON as an argument, from a file, from stdin, or none."""
     file = tmp_path / "input.json"
     file.write_text("[1, 2]")
     assert run(capfd, "submit", url, "greet", f"@{file}")[1][-1]["result"] == {"hello": [1, 2]}
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"3")))
     assert run(capfd, "submit", url, "greet", "-")[1][-1]["result"] == {"hello": 3}
     assert run(capfd, "submit", url, "greet")[1][-1]["result"] == {"hello": None}
-    for word, code in (("hello", 2), (f"@{tmp_path}/missing", 4)):
-        assert run(capfd, "submit", url, "greet", word)[0] == code
+    for given, code in (("hello", 2), (f"@{tmp_path}/missing", 4)):
+        assert run(capfd, "submit", url, "greet", given)[0] == code
 
 
 def test_failures_are_envelopes_with_their_exit_codes(capfd, url, monkeypatch):
-    """C1, C7: the job's failure is the command's."""
+    """C1, C7: the command fails with the job's failure."""
     code, lines = run(capfd, "submit", url, "refuse")
     assert (code, lines[-1]["ok"], lines[-1]["error"]["code"]) == (8, False, "PERMISSION_DENIED")
     assert lines[-1]["error"]["details"] == {"capability": "net.fetch"}
     code, lines = run(capfd, "submit", url, "wait-long", "--max-runtime", "0.05")
     assert (code, lines[-1]["error"]["code"], lines[-1]["error"]["retryable"]) == (7, "TIMEOUT", True)
-    code, lines = run(capfd, "submit", url, "nobody")
+    code, lines = run(capfd, "submit", url, "unknown")
     assert (code, lines[-1]["ok"]) == (4, False)
     code, _, err = text(capfd, "submit", url, "refuse")
     assert (code, "PERMISSION_DENIED You may not" in err) == (8, True)
-    for words in (("jobs", "ws://example.com/arcp"), ("jobs", "nonsense"), ("jobs", "ws://[/")):
-        assert run(capfd, *words)[0] == 2
+    for arguments in (("jobs", "ws://example.com/arcp"), ("jobs", "nonsense"), ("jobs", "ws://[/")):
+        assert run(capfd, *arguments)[0] == 2
     assert run(capfd, "jobs", "ws://127.0.0.1:1/arcp")[0] == 12
     assert run(capfd, "submit", url, "greet", "--lease", "fs.read")[0] == 3
     assert run(capfd, "submit", url, "greet", "--lease", "fs.raed=/")[0] == 2
@@ -184,8 +186,8 @@ def test_failures_are_envelopes_with_their_exit_codes(capfd, url, monkeypatch):
     assert run(capfd, "jobs", url)[0] == 8
 
 
-def test_a_key_a_lease_and_recovery(capfd, url):
-    """The same key is the same job; a lease is asked for; S5's loop on request."""
+def test_submit_with_key_lease_and_recovery(capfd, url):
+    """The same key gives the same job; a lease is requested; `--recover` retries."""
     first = run(
         capfd, "submit", url, "greet", "1", "--key", "k", "--lease", "fs.read=/a/**", "--lease", "fs.read=/b"
     )
@@ -199,8 +201,8 @@ def test_a_key_a_lease_and_recovery(capfd, url):
     assert text(capfd, "submit", url, "greet", "1", "--recover")[1] == '{\n  "hello": 1\n}\n'
 
 
-def test_leaving_watching_listing_cancelling(capfd, url, home):
-    """A job that was left is found again; the session that submitted it cancels it, and only that one."""
+def test_detach_watch_list_and_cancel(capfd, url, home):
+    """A detached job is found again; only the session that submitted it can cancel it."""
     code, lines = run(capfd, "submit", url, "wait-long", "--detach")
     job = lines[0]["job_id"]
     assert (code, lines[0]["status"]) == (0, "accepted")
@@ -209,14 +211,14 @@ def test_leaving_watching_listing_cancelling(capfd, url, home):
     code, lines = run(capfd, "jobs", url, "--status", "running", "--agent", "wait-long", "--limit", "1")
     assert [line["job_id"] for line in lines] == [job]
     assert job in text(capfd, "jobs", url)[1]
-    assert text(capfd, "jobs", url, "--agent", "nobody")[1] == "no jobs\n"
+    assert text(capfd, "jobs", url, "--agent", "unknown")[1] == "no jobs\n"
     other = text(capfd, "submit", url, "wait-long", "--detach")[1].strip()
     kept_other = home / "state" / "amends" / "runtime" / f"{other}.json"
     stolen = kept_other.read_bytes()
     kept_other.unlink()
     assert run(capfd, "cancel", url, other)[0] == 8
     kept_other.write_bytes(stolen)
-    # A job of another session is refused, and our own session's ticket is kept up to date all the same.
+    # Cancelling a job of another session is refused; the ticket of our own session is updated nevertheless.
     kept_other.replace(home / "state" / "amends" / "runtime" / "job_9.json")
     assert run(capfd, "cancel", url, "job_9")[0] == 4
     (home / "state" / "amends" / "runtime" / "job_9.json").replace(kept_other)
@@ -236,8 +238,8 @@ def test_leaving_watching_listing_cancelling(capfd, url, home):
     assert text(capfd, "cancel", url, third)[1] == f"{third} is being cancelled\n"
 
 
-def test_tickets_are_for_one_runtime_and_one_job(home, monkeypatch):
-    """Another URL, an odd name, a broken file, no place to keep it: none, and no failure."""
+def test_saved_tickets_are_for_one_runtime_and_one_job(home, monkeypatch):
+    """Another URL, an invalid name, a broken file or an unwritable directory give no ticket and no failure."""
     ticket = Ticket("sess_1", "s3cr3t", 7)
     assert "s3cr3t" not in repr(ticket)
     saved_sessions.keep("job_1", "ws://a/", ticket)
@@ -258,7 +260,7 @@ def test_tickets_are_for_one_runtime_and_one_job(home, monkeypatch):
 
 @contextmanager
 def signals_kept():
-    """The command takes signals over; the tests want theirs back."""
+    """Restore the signal handlers that the command replaces."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -268,7 +270,7 @@ def signals_kept():
 
 
 def test_an_interrupt_cancels_the_job(capfd, url, monkeypatch):
-    """The first Ctrl-C is the job's; its end is still told."""
+    """The first Ctrl-C cancels the job, and its end is still printed."""
     shown = job_view._JsonView.event
 
     def interrupted(view, event):
@@ -283,14 +285,14 @@ def test_an_interrupt_cancels_the_job(capfd, url, monkeypatch):
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what it is shown."""
+    """A terminal that records its output."""
 
     def isatty(self):
         return True
 
 
-def test_the_screen(monkeypatch):
-    """Lines above, one bar below, whose words cannot paint either."""
+def test_events_are_displayed_in_place(monkeypatch):
+    """Lines above one progress bar, both without the agent's control sequences."""
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -310,22 +312,22 @@ def test_the_screen(monkeypatch):
 
 
 @pytest.mark.parametrize("rich", [True, False])
-def test_on_a_terminal(url, rich, tmp_path):
-    """Lines, and a bar where Rich is installed; nothing of the agent's colours."""
+def test_submit_on_a_terminal(url, rich, tmp_path):
+    """Lines, and a progress bar if Rich is installed, without the agent's colours."""
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     if not rich:
-        # Something else of that name, which cannot be imported.
+        # An empty package of that name, so that the import of Rich's modules fails.
         (tmp_path / "rich").mkdir()
         (tmp_path / "rich" / "__init__.py").write_text("raise ImportError")
         environment["PYTHONPATH"] = str(tmp_path)
     command = [sys.executable, "-m", "amends", "runtime", "submit", url, "greet", "5"]
     code, shown = at_a_terminal(command, env=environment, stdin=subprocess.DEVNULL)
     assert code == 0
-    words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert "hello [31mred" in words
-    assert '"hello": 5' in words
-    assert ("━" in words) is rich
-    assert ("1 of 2 words" in words) is not rich
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert "hello [31mred" in plain
+    assert '"hello": 5' in plain
+    assert ("━" in plain) is rich
+    assert ("1 of 2 words" in plain) is not rich
 
 
 EVENTS = [
@@ -346,32 +348,32 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "body", "words"), EVENTS)
-def test_events_in_words(kind, body, words):
-    """One line each, whatever is in it."""
+@pytest.mark.parametrize(("kind", "body", "text"), EVENTS)
+def test_the_text_of_events(kind, body, text):
+    """Each event is one line, whatever it contains."""
     found = describe(Event(kind, body))
     assert "\n" not in found
     assert "\x1b" not in found
     assert len(found) <= 400
-    assert words is None or found == words
+    assert text is None or found == text
 
 
 # -- serving
 
 
-def test_serving_makes_a_token_where_none_is_given(place, monkeypatch, capfd):
-    """Shown once, to whoever started it; it works."""
+def test_serve_generates_a_token(place, monkeypatch, capfd):
+    """The token is printed once, and it works."""
     environment = {name: value for name, value in os.environ.items() if name != TOKEN}
-    child, told = served(place, "myagents:Group.greet", "--port", "0", env=environment)
-    monkeypatch.setenv(TOKEN, told["token"])
-    assert run(capfd, "submit", told["listening"], "greet", "1")[1][-1]["result"] == {"hello": 1}
+    child, announced = served(place, "myagents:Group.greet", "--port", "0", env=environment)
+    monkeypatch.setenv(TOKEN, announced["token"])
+    assert run(capfd, "submit", announced["listening"], "greet", "1")[1][-1]["result"] == {"hello": 1}
     child.send_signal(signal.SIGINT)
     assert child.wait(30) == 0
     child.stdout.close()
 
 
-def serve(capfd, monkeypatch, place, *words):
-    """Serve in this process; ended by a signal as soon as it is up."""
+def serve(capfd, monkeypatch, place, *arguments):
+    """Serve in this process until a signal that is sent as soon as the server is up."""
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
     announce = serve_command._announce
@@ -382,11 +384,11 @@ def serve(capfd, monkeypatch, place, *words):
 
     with monkeypatch.context() as patch, signals_kept():
         patch.setattr(serve_command, "_announce", announced)
-        return main(["runtime", "serve", *words, "--port", "0"]), capfd.readouterr()
+        return main(["runtime", "serve", *arguments, "--port", "0"]), capfd.readouterr()
 
 
-def test_serving_for_a_person(capfd, monkeypatch, place, tmp_path):
-    """Where it listens, how to get in, how to stop it."""
+def test_serve_writes_text(capfd, monkeypatch, place, tmp_path):
+    """The URL, the token and how to stop are printed."""
     store = f"sqlite:///{tmp_path}/jobs.db"
     code, found = serve(capfd, monkeypatch, place, "myagents:greet", "--store", store, "--output", "text")
     assert code == 0
@@ -398,22 +400,22 @@ def test_serving_for_a_person(capfd, monkeypatch, place, tmp_path):
     assert "token " in found.out
 
 
-def test_serving_a_runtime_of_ones_own(capfd, monkeypatch, place):
-    """It brings everything; nothing may be said beside it."""
+def test_serve_a_runtime_object(capfd, monkeypatch, place):
+    """The object has its own settings, so options beside it are rejected."""
     code, found = serve(capfd, monkeypatch, place, "myagents:own")
     assert code == 0
     assert json.loads(found.out)["listening"]
 
 
 def test_serving_with_tls(capfd, monkeypatch, place, certificate):  # noqa: F811
-    """wss:, and another machine's names only with it."""
+    """The URL is wss:, and other hosts than the local one need TLS."""
     cert, key = (str(path) for path in certificate)
     code, found = serve(capfd, monkeypatch, place, "myagents:greet", "--tls-cert", cert, "--tls-key", key)
     assert (code, json.loads(found.out)["listening"][:6]) == (0, "wss://")
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         (["myagents"], 3),
         (["nothing_here:greet"], 4),
@@ -430,16 +432,16 @@ def test_serving_with_tls(capfd, monkeypatch, place, certificate):  # noqa: F811
         (["myagents:greet", "--tls-cert", "/nonexistent.pem"], 2),
     ],
 )
-def test_what_cannot_be_served(capfd, monkeypatch, place, words, code):
-    """Said at once, with what to do."""
+def test_serve_rejects_invalid_arguments(capfd, monkeypatch, place, arguments, code):
+    """The error comes before anything is served, and suggests what to do."""
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
-    assert main(["runtime", "serve", *words, "--port", "0"]) == code
+    assert main(["runtime", "serve", *arguments, "--port", "0"]) == code
     assert json.loads(capfd.readouterr().out.splitlines()[-1])["ok"] is False
 
 
 def test_a_port_that_is_taken(capfd, monkeypatch, place, url):
-    """The port is named."""
+    """The error names the port."""
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
     port = url.rpartition(":")[2].partition("/")[0]
@@ -448,7 +450,7 @@ def test_a_port_that_is_taken(capfd, monkeypatch, place, url):
 
 
 async def test_serving_on_stdio(place):
-    """A runtime as a child process; whoever holds its pipes may speak."""
+    """A runtime as a child process; the process that has its pipes needs no token."""
     command = stdio.command(
         sys.executable, "-m", "amends", "runtime", "serve", "myagents:greet", "--stdio", cwd=str(place)
     )
@@ -457,21 +459,21 @@ async def test_serving_on_stdio(place):
 
 
 def test_serving_on_stdio_in_this_process(monkeypatch, place):
-    """Until its client leaves."""
+    """It runs until its client closes the connection."""
     monkeypatch.chdir(place)
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.delenv(TOKEN)
     reading, writing = os.pipe()
     os.close(writing)
-    nobody, listens = os.pipe()
-    with os.fdopen(reading) as nothing, os.fdopen(listens, "w") as nowhere, os.fdopen(nobody):
-        monkeypatch.setattr("sys.stdin", nothing)
-        monkeypatch.setattr("sys.stdout", nowhere)
+    unread, writing_end = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing_end, "w") as stdout, os.fdopen(unread):
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
         assert main(["runtime", "serve", "myagents:greet", "--stdio"]) == 0
 
 
 async def test_a_served_child_ends_on_a_signal(place):
-    """As with a WebSocket."""
+    """A child process on stdio ends like a WebSocket server."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "amends", "runtime", "serve", "myagents:greet", "--stdio"),
         cwd=place,

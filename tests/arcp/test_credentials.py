@@ -1,4 +1,4 @@
-"""Provisioned credentials (9.8): minted before the job is accepted, worthless after it has ended, whatever happens."""
+"""Provisioned credentials (9.8): issued before the job is accepted, and revoked after its end, also after failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.arcp.raw import TOKENS, connected
 
 
 class Gateway:
-    """A provider that remembers what is live."""
+    """A provider that records which credentials are valid."""
 
     def __init__(self):
         self.live = {}
@@ -46,14 +46,14 @@ async def using(input, ctx):
     return ctx.credentials[0]["value"]
 
 
-async def gone(gateway, runtime):
+async def wait_until_revoked(gateway, runtime):
     async with asyncio.timeout(100):
         while gateway.live or [row async for row in runtime._node.store.table("arcp.credentials").scan()]:
             await asyncio.sleep(0.01)
 
 
-async def test_from_acceptance_to_the_end(store_url, begin):
-    """In job.accepted, in the agent's hands, and worthless afterwards; each job has its own."""
+async def test_issued_at_acceptance_and_revoked_at_the_end(store_url, begin):
+    """They are in `job.accepted` and in the agent's context, and invalid after the end; each job has its own."""
     gateway = Gateway()
     runtime = await begin(store_url, credentials=gateway)
     runtime.register_agent("using", using)
@@ -71,18 +71,18 @@ async def test_from_acceptance_to_the_end(store_url, begin):
         assert end["type"] == ending
         if agent == "using":
             assert end["payload"]["result"] == credential["value"]
-        await gone(gateway, runtime)
+        await wait_until_revoked(gateway, runtime)
     job_id = (await raw.submit("using", "wait"))["payload"]["job_id"]
     await raw.until("job.event")
     await raw.send("job.cancel", {}, job_id=job_id)
     await raw.end(job_id)
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     assert len(values) == 2
     await raw.close()
 
 
-async def test_others_do_not_see_them(begin):
-    """7.6, 14: a subscriber of the same principal does, any other does not, and no listing does."""
+async def test_other_principals_do_not_see_them(begin):
+    """7.6, 14: subscribers of the same principal see them; subscribers of others and listings do not."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway, may_observe=lambda observer, owner: True)
     runtime.register_agent("using", using)
@@ -101,8 +101,8 @@ async def test_others_do_not_see_them(begin):
     await asyncio.gather(raw.close(), same.close(), other.close())
 
 
-async def test_not_offered_not_named_not_given(begin):
-    """Without a provider the feature is not offered; whoever does not name it gets none."""
+async def test_given_only_to_sessions_with_the_feature(begin):
+    """Without a provider the feature is not offered; a session without the feature gets no credentials."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway)
     raw = await connected(runtime, features=["ack"])
@@ -112,7 +112,7 @@ async def test_not_offered_not_named_not_given(begin):
 
 
 async def test_a_provider_that_fails(begin, caplog):
-    """No credentials, no job; and nothing of what it said leaves."""
+    """The submission is refused, and the provider's message is not sent."""
     gateway = Gateway()
     gateway.broken = True
     runtime = await begin(credentials=gateway)
@@ -120,12 +120,12 @@ async def test_a_provider_that_fails(begin, caplog):
     answer = await raw.submit("echo", 1)
     assert answer["payload"]["code"] == "INTERNAL_ERROR"
     assert "sk-123" not in str(raw.seen)
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     await raw.close()
 
 
 async def test_revocation_is_tried_again(begin, monkeypatch):
-    """An upstream that is away for a while."""
+    """Revocation is repeated while the provider is unavailable."""
     from amends.arcp.runtime import credential_lifecycle
 
     monkeypatch.setattr(credential_lifecycle, "_FIRST_PAUSE", 0.01)
@@ -134,12 +134,12 @@ async def test_revocation_is_tried_again(begin, monkeypatch):
     runtime = await begin(credentials=gateway)
     raw = await connected(runtime)
     await raw.run("echo", 1)
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     await raw.close()
 
 
 async def test_revocation_survives_a_crash(store_url, begin):
-    """Whoever comes after revokes what the dead node has left."""
+    """Another node revokes the credentials of a dead node's job."""
     gateway = Gateway()
     limits = {"node_lease": 0.3}
     dying = Runtime(store_url, tokens=TOKENS, limits=Limits(**limits), credentials=gateway)
@@ -150,18 +150,18 @@ async def test_revocation_survives_a_crash(store_url, begin):
     await dying.abandon()
     assert gateway.live
     runtime = await begin(store_url, limits=limits, credentials=gateway)
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
 
 
-async def test_a_further_run_gets_new_ones(begin):
-    """Those of the run before are worthless."""
+async def test_another_run_gets_new_credentials(begin):
+    """The credentials of the previous run are invalid."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway)
     raw = await connected(runtime)
     await raw.run("flaky", {"fails": 1}, idempotency_key="k")
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     again = (await raw.submit("flaky", {"fails": 1}, idempotency_key="k"))["payload"]
     assert again["credentials"][0]["value"] == "sk-2"
     await raw.end(again["job_id"])
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     await raw.close()

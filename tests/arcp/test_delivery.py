@@ -1,4 +1,4 @@
-"""What a session is sent on a store whose commits take time: in order, after its commit, and with no more of either than needed."""
+"""Delivery on a store whose commits take time: messages are sent in order, after their commit, with few commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.arcp.raw import Raw, connected
 
 
 class Counted:
-    """A connection that keeps what was handed to it in one go."""
+    """A connection that records the size of each batch it was given."""
 
     def __init__(self, connection):
         self._connection = connection
@@ -28,7 +28,7 @@ class Counted:
 
 
 async def served(runtime, **options):
-    """A client that was welcomed, and the connection the runtime has."""
+    """Connect a client; returns it with the runtime's side of the connection."""
     ours, theirs = pair(**options)
     counted = Counted(theirs)
     raw = Raw(ours, asyncio.ensure_future(runtime.serve(counted)))
@@ -37,7 +37,7 @@ async def served(runtime, **options):
 
 
 def traced(runtime):
-    """Every statement the runtime's store runs from now on."""
+    """Record every statement that the runtime's store executes from now on."""
     access = runtime._node.store.access
     statements = []
     for connection in (access.connection, access._writer._connection):
@@ -46,14 +46,14 @@ def traced(runtime):
 
 
 def transactions(statements, about):
-    """The transactions that speak of something, each as the first words of its statements."""
+    """Return the transactions that mention `about`, each as the first tokens of its statements."""
     text = "\n".join(" ".join(statement.split()) for statement in statements)
     found = [part.split("COMMIT")[0] for part in text.split("BEGIN IMMEDIATE\n")[1:]]
     return [[line.split()[0] for line in part.splitlines()] for part in found if about in part]
 
 
-async def test_a_short_job_is_told_in_one_go(sqlite_url, begin):
-    """Accepted and ended in one undisturbed step: two frames, handed over once, unless something else kept the store."""
+async def test_a_short_job_is_sent_in_one_batch(sqlite_url, begin):
+    """A job that does not wait is accepted and ended in one batch of two frames, unless the store was busy."""
     raw, counted = await served(await begin(sqlite_url))
     ways = set()
     for number in range(1, 41):
@@ -67,7 +67,7 @@ async def test_a_short_job_is_told_in_one_go(sqlite_url, begin):
 
 
 async def test_a_durable_job_is_two_commits(sqlite_url, begin):
-    """What a job costs on SQLite, counted, so that it does not grow unnoticed."""
+    """The number of commits of a job on SQLite does not grow unnoticed."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     await raw.run("echo", 1)
@@ -81,7 +81,7 @@ async def test_a_durable_job_is_two_commits(sqlite_url, begin):
 
 
 def pages_of_commits(path):
-    """How many pages each commit in the write-ahead log wrote, as SQLite's file format has it."""
+    """Return how many pages each commit in the write-ahead log has written, read from SQLite's file format."""
     data = Path(f"{path}-wal").read_bytes()
     size, salt = int.from_bytes(data[8:12], "big"), data[16:24]
     counts, pages = [], 0
@@ -97,14 +97,14 @@ def pages_of_commits(path):
 
 
 async def test_a_durable_job_writes_eight_pages(sqlite_url, begin):
-    """The same in what a disk is given; a few more only when a page is full."""
+    """The number of pages written per job does not grow unnoticed; a few more are written when a page is full."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     for number in range(40):
         await raw.run("echo", number)
     path = runtime._node.store.access.place
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        # Whoever reads keeps the log from beginning anew.
+        # An open read transaction keeps SQLite from restarting the write-ahead log.
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM amends_logs").fetchone()
         before = len(pages_of_commits(path))
@@ -115,20 +115,20 @@ async def test_a_durable_job_writes_eight_pages(sqlite_url, begin):
     await raw.close()
 
 
-async def test_a_client_that_is_slow_is_told_in_order(sqlite_url, begin):
-    """A connection that takes one frame at a time: nothing is lost, doubled or overtaken."""
+async def test_a_slow_client_gets_messages_in_order(sqlite_url, begin):
+    """If a connection accepts one frame at a time, no message is lost, doubled or reordered."""
     raw, counted = await served(await begin(sqlite_url), frames=1)
     for number in range(200):
         await raw.send("job.submit", {"agent": "echo", "input": number})
         assert (await raw.receive())["type"] == "job.accepted"
         end = await raw.receive()
         assert (end["payload"]["result"], end["event_seq"]) == (number, number + 1)
-    assert max(counted.posts) == 2, "it was never offered more than it takes"
+    assert max(counted.posts) == 2, "it was never given more frames than it accepts"
     await raw.close()
 
 
-async def test_what_comes_while_a_commit_waits_is_sent_behind_it(sqlite_url, begin):
-    """Nothing is said before its commit, and what was asked later is answered later."""
+async def test_messages_during_a_commit_are_sent_after_it(sqlite_url, begin):
+    """No message is sent before its commit, and later requests are answered later."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     await raw.run("echo", 0)
@@ -137,12 +137,12 @@ async def test_what_comes_while_a_commit_waits_is_sent_behind_it(sqlite_url, beg
         await raw.send("job.submit", {"agent": "echo", "input": 1})
         await raw.send("session.ping", {"nonce": "n"})
         node = runtime._node
-        while not node.placing:
+        while not node.being_written:
             await asyncio.sleep(0)
         (session,) = node.sessions.attached.values()
         while not session._queue:
             await asyncio.sleep(0)
-        assert len(raw.seen) == 3, "nothing was said while nothing was committed"
+        assert len(raw.seen) == 3, "no message was sent before its commit"
         assert not raw.connection._incoming.frames
         other.execute("ROLLBACK")
     assert [(await raw.receive())["type"] for _ in range(3)] == ["job.accepted", "session.pong", "job.result"]
@@ -150,8 +150,8 @@ async def test_what_comes_while_a_commit_waits_is_sent_behind_it(sqlite_url, beg
     await raw.close()
 
 
-async def test_an_end_that_is_being_written_holds_up_what_was_said_before_it_for_nobody(sqlite_url, begin):
-    """The acceptance goes out while the end still waits for its commit."""
+async def test_writing_an_end_does_not_delay_earlier_messages(sqlite_url, begin):
+    """`job.accepted` is sent while the job's end waits for its commit."""
     runtime = await begin(sqlite_url)
 
     async def locking(input, ctx):

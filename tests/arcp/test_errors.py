@@ -1,4 +1,4 @@
-"""ARCP's errors under their own roof."""
+"""`amends.arcp.errors`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys (R9, design section 8): one job per key, whoever asks when through whatever, also after a crash."""
+"""Idempotency keys (R9, design section 8): one job per key, for all sessions and nodes, also after a crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def accepted(raw, agent, input=None, **more):
 
 
 async def test_repeated_in_flight_joins(store_url, begin):
-    """From the same and from another session: the same job id, and both are told the end, once each."""
+    """Repeated in the same or another session, a key returns the same job id; each session gets the end once."""
     runtime = await begin(store_url)
     raw, other = await connected(runtime), await connected(runtime)
     more = {"idempotency_key": "k", "lease_request": {"fs.read": ["/w/**"]}}
@@ -38,7 +38,7 @@ async def test_repeated_in_flight_joins(store_url, begin):
 
 
 async def test_repeated_after_success_replays(store_url, begin):
-    """The outcome, also one in chunks, under new numbers; the agent does not run again."""
+    """The outcome, also a streamed one, is replayed under new numbers; the agent does not run again."""
     runtime = await begin(store_url)
     runs = []
 
@@ -64,7 +64,7 @@ async def test_repeated_after_success_replays(store_url, begin):
 
 
 async def test_repeated_after_a_retryable_failure_runs_again(store_url, begin):
-    """Under the same id, with the next run number in every message; each run ends once."""
+    """The job runs again under the same id, with the run number in every message; each run ends once."""
     raw = await connected(await begin(store_url))
     ends = [await raw.run("flaky", {"fails": 2}, idempotency_key="k") for _ in range(4)]
     assert len({end["job_id"] for end in ends}) == 1
@@ -78,7 +78,7 @@ async def test_repeated_after_a_retryable_failure_runs_again(store_url, begin):
 
 
 async def test_a_streamed_result_of_a_later_run_is_replayed_whole(begin):
-    """The chunks of the run that succeeded, and of no other."""
+    """Only the chunks of the successful run are replayed."""
     runtime = await begin()
 
     async def second(input, ctx):
@@ -98,7 +98,7 @@ async def test_a_streamed_result_of_a_later_run_is_replayed_whole(begin):
 
 @pytest.mark.parametrize("code", ["INVALID_REQUEST", "CANCELLED", "LEASE_EXPIRED"])
 async def test_repeated_after_a_permanent_failure_replays_it(code, begin):
-    """A retry would change nothing: the same error, and no run."""
+    """The same error is returned without a run, because a retry would not change it."""
     raw = await connected(await begin())
     first = await raw.run("flaky", {"fails": 1, "code": code}, idempotency_key="k")
     again = await raw.run("flaky", {"fails": 1, "code": code}, idempotency_key="k")
@@ -108,7 +108,7 @@ async def test_repeated_after_a_permanent_failure_replays_it(code, begin):
 
 
 async def test_a_conflict_concerns_one_request_alone(store_url, begin):
-    """R9: DUPLICATE_KEY for whoever differs in anything; the job in flight does not notice."""
+    """R9: a submission that differs in anything gets DUPLICATE_KEY; the running job is not affected."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     job_id = (await accepted(raw, "counting", {"count": 5, "pause": 0.03}, idempotency_key="k"))["job_id"]
@@ -130,7 +130,7 @@ async def test_a_conflict_concerns_one_request_alone(store_url, begin):
 
 
 async def test_a_key_outlives_the_end_of_its_lease(begin):
-    """A repetition finds its job, though what it asks for could not be granted any more."""
+    """A repeated submission finds its job after the requested lease has expired."""
     raw = await connected(await begin())
     more = {"idempotency_key": "k", "lease_constraints": {"expires_at": text_of(time.time() + 0.2)}}
     end = await raw.run("echo", 1, **more)
@@ -139,8 +139,8 @@ async def test_a_key_outlives_the_end_of_its_lease(begin):
     await raw.close()
 
 
-async def test_money_that_was_spent_stays_spent(begin):
-    """A further run has what the earlier ones have left."""
+async def test_budgets_are_shared_by_all_runs(begin):
+    """A later run gets the rest of the budget that the earlier ones left."""
     runtime = await begin()
 
     async def spending(input, ctx):
@@ -159,7 +159,7 @@ async def test_money_that_was_spent_stays_spent(begin):
 
 
 async def test_keys_survive_the_runtime(sqlite_url, begin):
-    """Another process, or the same one after a restart, knows every key."""
+    """Another process, or the same one after a restart, finds every key."""
     runtime = await begin(sqlite_url)
     raw = await connected(runtime)
     done = await raw.run("flaky", {"fails": 0}, idempotency_key="done")
@@ -174,8 +174,8 @@ async def test_keys_survive_the_runtime(sqlite_url, begin):
     await raw.close()
 
 
-async def test_forgotten_jobs_free_their_keys(begin):
-    """Beyond what is kept, a key is as if never used."""
+async def test_deleted_jobs_free_their_keys(begin):
+    """After its job was deleted, a key can be used for a new job."""
     runtime = await begin(limits={"keyed": 1})
     raw = await connected(runtime)
     first = await raw.run("echo", 1, idempotency_key="first")
@@ -187,8 +187,8 @@ async def test_forgotten_jobs_free_their_keys(begin):
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-async def test_after_a_crash_nobody_runs_it_blindly(keyed, store_url, begin):
-    """Interrupted while running: INTERNAL_ERROR in doubt, once; its key answers so, and does not run it again."""
+async def test_after_a_crash_a_job_is_in_doubt(keyed, store_url, begin):
+    """A job that was running fails with INTERNAL_ERROR, in doubt; its key returns that error and does not run it."""
     from amends.arcp import Limits, Runtime
     from tests.arcp.agents import register
     from tests.arcp.raw import TOKENS, dial
@@ -214,8 +214,8 @@ async def test_after_a_crash_nobody_runs_it_blindly(keyed, store_url, begin):
     await raw2.close()
 
 
-async def test_after_a_crash_what_is_repeatable_runs_again(store_url, begin):
-    """Declared safe: taken over within the lease, in the same run, told as restarted; the late node is fenced."""
+async def test_after_a_crash_a_repeatable_job_runs_again(store_url, begin):
+    """It is taken over within the lease, in the same run, with a "restarted" status; the old node is fenced."""
     from amends.arcp import Limits, Runtime
     from tests.arcp.raw import TOKENS
 
@@ -249,7 +249,7 @@ async def test_after_a_crash_what_is_repeatable_runs_again(store_url, begin):
 
 
 async def test_jobs_in_a_queue_survive_a_crash(store_url, begin):
-    """Nobody had begun them: they run, as if nothing had happened."""
+    """Jobs that had not started run normally."""
     from amends.arcp import Limits, Runtime
     from tests.arcp.agents import register
     from tests.arcp.raw import TOKENS
@@ -286,7 +286,7 @@ async def main(url, count):
         for number in range(count):
             end = await raw.run("agent", number, idempotency_key=f"k{number}")
             print(json.dumps(["end", number, end["job_id"], end["payload"]["result"]]), flush=True)
-        # Until the other one is through, its jobs may be here.
+        # Keep the runtime running: jobs of the other process may run here.
         sys.stdin.readline()
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
@@ -294,32 +294,32 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 
 
 async def test_two_processes_race_and_start_one_job(sqlite_url):
-    """Of two processes on one file with the same keys at the same time, one runs each job, and both get its result."""
+    """Two processes submit the same keys on one file: one of them runs each job, and both get its result."""
     count = 12
-    racers = [
-        await asyncio.create_subprocess_exec(
+    racers = []
+    for _ in range(2):
+        # One after another: SQLite does not wait for its lock when two processes create the same file.
+        racer = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RACER, sqlite_url, str(count)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        for _ in range(2)
-    ]
-    for racer in racers:
         assert json.loads(await racer.stdout.readline()) == ["ready"]
+        racers.append(racer)
     for racer in racers:
         racer.stdin.write(b"go\n")
-    heard = [[], []]
+    output = [[], []]
 
-    async def hear(racer, lines):
+    async def read_lines(racer, lines):
         while sum(line[0] == "end" for line in lines) < count:
             lines.append(json.loads(await racer.stdout.readline()))
 
     async with asyncio.timeout(100):
-        await asyncio.gather(*(hear(*pair) for pair in zip(racers, heard, strict=True)))
+        await asyncio.gather(*(read_lines(*pair) for pair in zip(racers, output, strict=True)))
         for racer in racers:
             racer.stdin.write(b"done\n")
             assert await racer.wait() == 0
-    ran = [line[1] for lines in heard for line in lines if line[0] == "ran"]
+    ran = [line[1] for lines in output for line in lines if line[0] == "ran"]
     assert sorted(ran) == list(range(count))
-    ends = [[line[1:] for line in lines if line[0] == "end"] for lines in heard]
+    ends = [[line[1:] for line in lines if line[0] == "end"] for lines in output]
     assert ends[0] == ends[1]

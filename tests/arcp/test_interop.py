@@ -1,7 +1,7 @@
 """
-The published SDK 1.1.3 and we, in both directions: what it does right works, what it does otherwise is listed as data.
+Interoperability with the published SDK 1.1.3, in both directions. Its deviations from the specification are listed.
 
-Each deviation is looked at, so that a release which mends one is noticed.
+A test checks each deviation, so that a release that fixes one is noticed.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from tests.arcp.scripted import Peer
 WAIT = 20
 
 
-def test_the_release():
-    """What follows is about this one."""
+def test_the_published_version():
+    """The deviations below are those of this version."""
     assert version("agentruntimecontrolprotocol") == "1.1.3"
 
 
@@ -43,7 +43,7 @@ def test_the_release():
 
 
 async def test_our_client_with_its_runtime():
-    """Submitting, events, progress, chunks, versions, listing, leases echoed."""
+    """Submitting, events, progress, chunks, versions, listing, and the lease in the answer."""
     async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
         assert {"heartbeat", "ack", "subscribe"} <= client.features
         assert client.agents["pinned"].versions == ["1.0.0", "2.0.0"]
@@ -65,9 +65,9 @@ async def test_our_client_with_its_runtime():
 
 
 async def test_its_failures_are_raised_by_our_client():
-    """R5: whatever it ends a job with, `done` raises; a refusal is for its request alone."""
+    """R5: `done` raises for every failed job; a refusal affects only its request."""
     async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
-        standing = await client.submit("slow")
+        running = await client.submit("slow")
         with pytest.raises(PermissionDeniedError) as caught:
             await (await client.submit("denied")).done
         assert not caught.value.retryable
@@ -77,7 +77,7 @@ async def test_its_failures_are_raised_by_our_client():
             await (await client.submit("slow", max_runtime_sec=1)).done
         assert caught.value.retryable
         refusals = await asyncio.gather(
-            client.submit("nobody"),
+            client.submit("unknown"),
             client.submit("echo", 7),
             client.submit("not a name!"),
             return_exceptions=True,
@@ -87,16 +87,16 @@ async def test_its_failures_are_raised_by_our_client():
         assert isinstance(refusals[2], ARCPError)
         with pytest.raises(JobNotFoundError):
             await client.subscribe("job_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-        await standing.cancel()
+        await running.cancel()
         with pytest.raises(CancelledError):
-            await standing.done
+            await running.done
     with pytest.raises(UnauthenticatedError):
         async with published_runtime() as (_, url), connect(url, token="wrong"):
             pass
 
 
 async def test_keys_with_its_runtime():
-    """The same key is the same job, for handles at once and after; another input is refused and harms nobody."""
+    """The same key gives the same job, during its run and after; another input is refused and affects no other job."""
     async with asyncio.timeout(WAIT), published_runtime() as (_, url), connect(url, token="secret") as client:
         first, second = await asyncio.gather(*(client.submit("talk", idempotency_key="k") for _ in range(2)))
         assert first.job_id == second.job_id
@@ -109,7 +109,7 @@ async def test_keys_with_its_runtime():
 
 
 async def test_resuming_with_its_runtime():
-    """A connection that breaks: the session goes on, no event lost or doubled."""
+    """After a broken connection the session is resumed, and no event is lost or doubled."""
     async with (
         asyncio.timeout(WAIT),
         published_runtime() as (runtime, url),
@@ -127,8 +127,8 @@ async def test_resuming_with_its_runtime():
         assert seen == [1, 2, 3, 5, 6, 7]
 
 
-async def test_watching_with_its_runtime():
-    """A job of another session, from its first event to its end; not another principal's."""
+async def test_subscribing_with_its_runtime():
+    """A subscription gets a job of another session from its first event on; jobs of other principals are refused."""
     async with asyncio.timeout(WAIT), published_runtime() as (_, url):
         async with connect(url, token="secret") as one, connect(url, token="secret") as two:
             done = await one.submit("talk")
@@ -136,10 +136,10 @@ async def test_watching_with_its_runtime():
             watched = await two.subscribe(done.job_id)
             assert await watched.done == "done"
             assert [event.kind async for event in watched.events()] == ["log", "progress", "status"]
-        async with connect(url, token="other") as stranger:
-            assert await stranger.jobs() == []
+        async with connect(url, token="other") as other:
+            assert await other.jobs() == []
             with pytest.raises(PermissionDeniedError):
-                await stranger.subscribe(done.job_id)
+                await other.subscribe(done.job_id)
 
 
 # -- its client, our runtime
@@ -147,7 +147,7 @@ async def test_watching_with_its_runtime():
 
 @pytest.fixture
 async def ours():
-    """Our runtime on a WebSocket."""
+    """Our runtime, served over a WebSocket."""
     limits = Limits(drain=0.0, cancel_grace=0.1)
     runtime = Runtime(tokens={"secret": "alice", "other": "bob"}, limits=limits)
 
@@ -181,7 +181,7 @@ async def ours():
 
     @runtime.register_agent("slow")
     async def slow(given, ctx):
-        await ctx.log("begun")
+        await ctx.log("started")
         await asyncio.sleep(60)
 
     async with asyncio.timeout(WAIT), runtime, runtime.listen(port=0) as listening:
@@ -189,7 +189,7 @@ async def ours():
 
 
 async def test_its_client_with_our_runtime(ours):
-    """Everything it does right: jobs, events, chunks, versions, listing, details, a repeated key, resuming."""
+    """Jobs, events, chunks, versions, listing, details, a repeated key and resuming work with its client."""
     async with published_client(ours) as client:
         assert client.has_feature("heartbeat")
         assert [entry.name for entry in client.welcome.capabilities.agents][:2] == ["broken", "denied"]
@@ -222,8 +222,8 @@ async def test_its_client_with_our_runtime(ours):
         assert page.next_cursor
 
 
-async def test_its_client_watches_and_resumes(ours):
-    """Live events of another session's job; the session goes on where it was."""
+async def test_its_client_subscribes_and_resumes(ours):
+    """It gets live events of another session's job, and resumes its session where it was."""
     async with published_client(ours) as one, published_client(ours) as two:
         handle = await one.submit(agent="slow")
         subscription = await two.subscribe(handle.job_id)
@@ -239,7 +239,7 @@ async def test_its_client_watches_and_resumes(ours):
 
 
 async def test_its_client_with_a_wrong_token(ours):
-    """The typed error, at once."""
+    """Its client raises the typed error at once."""
     with pytest.raises(theirs.UnauthenticatedError):
         async with published_client(ours, token="wrong"):
             pass
@@ -247,7 +247,7 @@ async def test_its_client_with_a_wrong_token(ours):
 
 @pytest.mark.soak
 async def test_heartbeats_in_both_directions():
-    """6.4: several idle intervals, and both sides still take each other for alive."""
+    """6.4: after several idle intervals both sides consider each other alive."""
     runtime = Runtime(tokens={"secret": "alice"}, limits=Limits(drain=0.0, heartbeat=1.0))
 
     @runtime.register_agent("echo")
@@ -270,7 +270,7 @@ async def test_heartbeats_in_both_directions():
         assert ours._link._outbox.connection is connection
 
 
-# -- what it does otherwise, as data: (side, where the text says it, what it does)
+# -- deviations: (side, where the specification defines it, what the SDK does)
 
 DEVIATIONS = {
     "details_dropped": ("runtime", "S5 wire shape", "job.error leaves the details of an error out"),
@@ -295,7 +295,7 @@ DEVIATIONS = {
     "resumed_job_is_silent": (
         "runtime",
         "6.3, 8.3",
-        "a job that ran when the connection was lost is never heard of again",
+        "no further message of a job arrives that was running when the connection was lost",
     ),
     "short_token": ("runtime", "v1.0 section 14", "a resume token is a time and 80 bits; 128 are asked for"),
     "climbs": ("runtime", "v1.0 section 14", "a lease on /workspace/** grants /workspace/../etc/passwd"),
@@ -337,18 +337,18 @@ DEVIATIONS = {
 
 
 async def raw(url, token="secret", **more):
-    """A connection to its runtime, by hand."""
+    """Open a raw connection to its runtime."""
     peer = Peer(await websocket.dial(url))
     hello = {"client": {"name": "raw", "version": "1"}, "auth": {"scheme": "bearer", "token": token}}
     features = ["heartbeat", "ack", "subscribe", "list_jobs"]
-    await peer.say("session.hello", {**hello, "capabilities": {"features": features}, **more})
+    await peer.send("session.hello", {**hello, "capabilities": {"features": features}, **more})
     welcome = await peer.take("session.welcome")
     return peer, welcome
 
 
 async def submitted(peer, agent, **payload):
-    """How a job ended on the wire."""
-    await peer.say("job.submit", {"agent": agent, **payload})
+    """Submit a job, and return its terminal message."""
+    await peer.send("job.submit", {"agent": agent, **payload})
     while (message := await peer.take())["type"] not in {"job.result", "job.error"}:
         pass
     return message
@@ -370,10 +370,10 @@ async def details_dropped(url):
 
 async def cancel_as_result(url):
     peer, _ = await raw(url)
-    await peer.say("job.submit", {"agent": "slow"})
+    await peer.send("job.submit", {"agent": "slow"})
     accepted = await peer.take("job.accepted")
     await peer.take("job.event")
-    await peer.say("job.cancel", {"reason": "x"}, job_id=accepted["job_id"])
+    await peer.send("job.cancel", {"reason": "x"}, job_id=accepted["job_id"])
     answer = await peer.take()
     await peer.close()
     return answer["type"] == "job.result" and answer["payload"]["final_status"] == "cancelled"
@@ -388,7 +388,7 @@ async def text_on_the_wire(url):
 
 async def refusal_ends_nothing(url):
     peer, _ = await raw(url)
-    await peer.say("job.submit", {"agent": "nobody"})
+    await peer.send("job.submit", {"agent": "unknown"})
     refusal = await peer.take()
     after = await submitted(peer, "echo", input=1)
     await peer.close()
@@ -415,7 +415,7 @@ async def forgotten_is_denied(url):
         "auth": {"scheme": "bearer", "token": "secret"},
         "resume": resume,
     }
-    await peer.say("session.hello", hello)
+    await peer.send("session.hello", hello)
     refusal = await peer.take()
     await peer.close()
     return refusal["payload"]["code"] == "PERMISSION_DENIED"
@@ -423,10 +423,10 @@ async def forgotten_is_denied(url):
 
 async def resumed_job_is_silent(url):
     peer, welcome = await raw(url)
-    await peer.say("job.submit", {"agent": "brief"})
+    await peer.send("job.submit", {"agent": "brief"})
     await peer.take("job.accepted")
     await peer.close()
-    # Its runtime takes a session back only after it has seen the connection go.
+    # Its runtime lets a session be resumed only after it has noticed the end of the old connection.
     await asyncio.sleep(0.05)
     payload = welcome["payload"]
     resume = {
@@ -461,11 +461,11 @@ async def numbers_per_subscription(url):
     two, _ = await raw(url)
     await submitted(two, "echo")
     ended = await submitted(one, "echo")
-    await two.say("job.subscribe", {"job_id": ended["job_id"], "history": True})
+    await two.send("job.subscribe", {"job_id": ended["job_id"], "history": True})
     again = await two.take("job.result")
     await one.close()
     await two.close()
-    # The session has had its number 1 already.
+    # The session has already sent an event with number 1.
     return again["event_seq"] == 1
 
 
@@ -498,11 +498,11 @@ async def replaced_handle_hangs(url):
 
 async def session_error_fails_all(url):
     async with published_client(url) as client:
-        standing = await client.submit(agent="slow")
+        running = await client.submit(agent="slow")
         with pytest.raises(theirs.AgentNotAvailableError):
-            await client.submit(agent="nobody")
+            await client.submit(agent="unknown")
         with pytest.raises(theirs.AgentNotAvailableError):
-            await standing.done
+            await running.done
     return True
 
 
@@ -510,17 +510,17 @@ async def history_not_read(url):
     async with published_client(url) as one, published_client(url) as two:
         done = await one.submit(agent="talk")
         await done.done
-        # Its runtime replays before it answers, its client makes the handle after the answer.
+        # Its runtime replays before it answers, and its client creates the handle after the answer.
         watched = await two.subscribe(done.job_id, history=True)
         return two._highest_seq == 4 and not watched.handle._terminal.done()
 
 
 async def lost_connection_fails_all(url):
     async with published_client(url) as client:
-        standing = await client.submit(agent="slow")
+        running = await client.submit(agent="slow")
         client._transport._conn.transport.abort()
         with pytest.raises(Exception) as caught:
-            await standing.done
+            await running.done
         return not isinstance(caught.value, theirs.ARCPError)
 
 
@@ -542,17 +542,17 @@ async def final_status_breaks_it(url):
 
 async def refusal_not_read(url):
     async with published_client(url, timeout=0.2) as client:
-        standing = await client.submit(agent="slow")
+        running = await client.submit(agent="slow")
         with pytest.raises(TimeoutError):
-            await client.submit(agent="nobody")
-        return not standing._terminal.done()
+            await client.submit(agent="unknown")
+        return not running._terminal.done()
 
 
 WITH_OUR_RUNTIME = [final_status_breaks_it, refusal_not_read]
 
 
-def test_every_deviation_is_looked_at():
-    """The table and what looks at it are the same list."""
+def test_every_deviation_has_a_test():
+    """The table and the probes have the same names."""
     assert {probe.__name__ for probe in (*WITH_ITS_RUNTIME, *WITH_OUR_RUNTIME)} == set(DEVIATIONS)
     assert all(side in {"runtime", "client", "errors"} for side, _, _ in DEVIATIONS.values())
 
@@ -560,21 +560,21 @@ def test_every_deviation_is_looked_at():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("probe", WITH_ITS_RUNTIME, ids=lambda probe: probe.__name__)
 async def test_deviations_of_its_runtime_and_client(probe):
-    """Still so in this release."""
+    """The deviation still exists in this version."""
     async with asyncio.timeout(WAIT), published_runtime() as (_, url):
         assert await probe(url), DEVIATIONS[probe.__name__]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("probe", WITH_OUR_RUNTIME, ids=lambda probe: probe.__name__)
-async def test_deviations_that_our_runtime_meets(probe, ours):
-    """Still so in this release; whatever its client makes of it, the others' jobs are not harmed."""
+async def test_deviations_that_our_runtime_accepts(probe, ours):
+    """The deviation still exists in this version, and jobs of other clients are not affected by it."""
     assert await probe(ours), DEVIATIONS[probe.__name__]
     async with connect(ours, token="secret") as client:
         assert await (await client.submit("echo", 1)).done == 1
 
 
-def test_its_client_is_what_we_think():
-    """Private members the probes look at."""
+def test_assumptions_about_its_client():
+    """The private members that the probes use exist."""
     assert {"_read_pump", "_fail_all_handles"} <= set(dir(ARCPClient))
     assert issubclass(InvalidRequestError, ARCPError)

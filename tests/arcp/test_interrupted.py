@@ -1,4 +1,4 @@
-"""A store without transactions: what stands after a crash between any two steps is mended, and no key has two jobs."""
+"""A store without transactions: a crash between any two steps is repaired, and no key gets two jobs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tests.arcp.raw import connected
 pytestmark = pytest.mark.parametrize("store_url", ["nats"], indirect=True)
 PRINCIPAL = "alice"
 LONG = 100
-"""Seconds after which something is lost; what is waited for takes a few leases, and a busy machine's time."""
+"""Timeout in seconds; the waits take a few leases, and longer on a busy machine."""
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """The simulated end of a process."""
 
 
 @pytest.fixture
 def crash_after(monkeypatch):
-    """Lets so many steps of a commit happen."""
+    """Makes a commit fail after so many of its steps."""
     whole = Steps._one_by_one
 
     def set(ledger, count, error=Crash):
         async def some(self, store):
             if store is not ledger.store:
-                # Somebody else's.
+                # A commit of another node.
                 return await whole(self, store)
             monkeypatch.setattr(Steps, "_one_by_one", whole)
             self._steps = self._steps[:count]
@@ -50,19 +50,19 @@ def crash_after(monkeypatch):
 
 
 @pytest.fixture
-async def gone(store_url):
-    """The ledger of a node that nobody vouches for: it writes what the test lets it write, and looks after nothing."""
+async def dead_ledger(store_url):
+    """The ledger of a dead node: it has no row, and writes only what the test makes it write."""
     async with await stores.open(store_url) as store:
         yield Ledger(store, new_id("node"), Limits())
 
 
-def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
+def job_spec(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False, ahead=0.0):
     return JobSpec(
         job_id=new_id("job"),
         principal=PRINCIPAL,
         session="sess_x",
         agent=agent,
-        created=time.time(),
+        created=time.time() + ahead,
         trace="0" * 31 + "1",
         key=None if key is None else key_name(PRINCIPAL, key),
         fingerprint=fingerprint,
@@ -74,13 +74,13 @@ def order(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False):
 @pytest.mark.parametrize(
     ("here", "steps"), [(True, 1), (True, 2), (True, 3), (False, 2), (False, 3), (False, 4)]
 )
-async def test_accepting_is_interrupted(store_url, begin, gone, crash_after, steps, here):
+async def test_accepting_is_interrupted(store_url, begin, dead_ledger, crash_after, steps, here):
     """The same key submitted again leads to one job that ends, wherever the first try stopped."""
     living = await begin(store_url, limits={"node_lease": 0.6})
-    first = order()
-    crash_after(gone, steps)
+    first = job_spec()
+    crash_after(dead_ledger, steps)
     with pytest.raises(Crash):
-        await gone.accept(first, here=here)
+        await dead_ledger.accept(first, here=here)
     raw = await connected(living)
     fingerprint = await _same_fingerprint(living, raw)
     row = await living._node.ledger.key(first.key)
@@ -88,9 +88,8 @@ async def test_accepting_is_interrupted(store_url, begin, gone, crash_after, ste
         await living._node.store.table(KEYS).put(first.key, encode(KeyRow(row.job_id, fingerprint)))
     end = await raw.run("echo", 1, idempotency_key="k")
     kinds = await _kinds(living, first.job_id)
-    begun = kinds[:1] == ["accepted"]
-    if begun:
-        # It was written down: the submission joined it, and it had one end.
+    if kinds[:1] == ["accepted"]:
+        # The first try had written the job: the second one joined it, and it ended once.
         assert end["job_id"] == first.job_id
         assert sum(kind in {"result", "error"} for kind in kinds) == 1
     else:
@@ -104,45 +103,57 @@ async def test_accepting_is_interrupted(store_url, begin, gone, crash_after, ste
 
 
 async def _kinds(runtime, job_id):
-    return [mark.kind async for _, mark in runtime._node.ledger.history(job_id)]
+    return [entry.kind async for _, entry in runtime._node.ledger.history(job_id)]
 
 
 async def _same_fingerprint(runtime, raw):
-    """What this runtime makes of the request the test sends."""
+    """Return the fingerprint of the request that the test sends."""
     await raw.run("echo", 1, idempotency_key="probe")
     return (await runtime._node.ledger.key(key_name(PRINCIPAL, "probe"))).fingerprint
 
 
-async def test_who_was_slow_with_its_key_begins_nothing(store_url, begin, crash_after):
-    """Taken over before the log was begun: the slow one is refused by the log, and leaves no row."""
+async def test_a_crash_before_the_queue_under_a_clock_that_is_ahead(
+    store_url, begin, dead_ledger, crash_after
+):
+    """The age of a queued job is not measured by its submitter's clock, which may be an hour ahead."""
+    spec = job_spec(key=None, ahead=3600.0)
+    crash_after(dead_ledger, 2)
+    with pytest.raises(Crash):
+        await dead_ledger.accept(spec, here=False)
+    living = await begin(store_url, limits={"node_lease": 0.5})
+    assert await _wait_for_end(living, spec.job_id) == ["accepted", "started", "result"]
+
+
+async def test_a_slow_submission_whose_key_was_released(store_url, begin, crash_after):
+    """The key is released before the job's log has an entry: the slow submission fails and leaves no row."""
     node = (await begin(store_url))._node
-    slow = order()
+    slow = job_spec()
     crash_after(node.ledger, 1)
     with pytest.raises(Crash):
         await node.ledger.accept(slow, here=True)
-    assert await node.ledger.annul(slow.key) == slow.job_id
+    assert await node.ledger.release_key(slow.key) == slow.job_id
     assert await node.ledger.key(slow.key) is None
-    again = order()
+    again = job_spec()
     await node.ledger.accept(again, here=False)
-    assert await node.ledger.annul(slow.key) is None
-    # The slow one goes on where it was.
+    assert await node.ledger.release_key(slow.key) is None
+    # The slow submission continues with its next step.
     steps = Steps()
-    node.ledger._activate(steps, slow, node.ledger.accepted(slow, here=True))
+    node.ledger._put_active(steps, slow, node.ledger.accepted_entry(slow, here=True))
     await steps.commit(node.store)
     with pytest.raises(ConflictError):
         await node.store.log(f"arcp.job/{slow.job_id}").append(b"x", last=0)
     assert (await node.ledger.key(slow.key)).job_id == again.job_id
     with pytest.raises(InternalError):
         await node.ledger.accept(slow, here=True)
-    assert await node.ledger.annul("nothing") is None
+    assert await node.ledger.release_key("nothing") is None
 
 
-async def test_a_buried_id_is_not_begun(store_url, begin):
-    """The whole of an acceptance that comes late."""
+async def test_a_job_with_an_annulled_log_is_not_started(store_url, begin):
+    """A late `accept` of a job whose key was released fails."""
     node = (await begin(store_url))._node
-    slow = order()
+    slow = job_spec()
     await node.store.table(KEYS).put(slow.key, encode(KeyRow(slow.job_id, "f")))
-    await node.ledger.annul(slow.key)
+    await node.ledger.release_key(slow.key)
     with pytest.raises(InternalError):
         await node.ledger.accept(slow, here=True)
     assert not [row async for row in node.store.table(ACTIVE).scan()]
@@ -150,41 +161,41 @@ async def test_a_buried_id_is_not_begun(store_url, begin):
 
 @pytest.mark.parametrize("repeatable", [True, False])
 @pytest.mark.parametrize("steps", [1, 2])
-async def test_starting_is_interrupted(store_url, begin, gone, crash_after, steps, repeatable):
-    """A node dies between saying that it has a job and everything else: the job has one end all the same."""
-    first = order(key=None, repeatable=repeatable)
-    await gone.accept(first, here=False)
-    crash_after(gone, steps)
+async def test_starting_is_interrupted(store_url, begin, dead_ledger, crash_after, steps, repeatable):
+    """A node dies after its first or second step of taking a job: the job still ends once."""
+    first = job_spec(key=None, repeatable=repeatable)
+    await dead_ledger.accept(first, here=False)
+    crash_after(dead_ledger, steps)
     with pytest.raises(Crash):
-        await gone.start(first, await gone.tail(first.job_id))
+        await dead_ledger.start(first, await dead_ledger.tail(first.job_id))
     living = await begin(store_url, limits={"node_lease": 0.5})
-    kinds = await _ended(living, first.job_id)
+    kinds = await _wait_for_end(living, first.job_id)
     assert kinds[-1] == ("result" if repeatable else "error")
     assert sum(kind in {"result", "error"} for kind in kinds) == 1
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-async def test_putting_back_is_interrupted(store_url, begin, gone, crash_after, steps):
-    """A keeper dies while it puts a dead node's job back: the next one goes on with it."""
-    first = order(key=None, repeatable=True)
-    await gone.accept(first, here=True)
-    crash_after(gone, steps)
+async def test_putting_back_is_interrupted(store_url, begin, dead_ledger, crash_after, steps):
+    """A node dies while it requeues a dead node's job: another node continues."""
+    first = job_spec(key=None, repeatable=True)
+    await dead_ledger.accept(first, here=True)
+    crash_after(dead_ledger, steps)
     with pytest.raises(Crash):
-        await gone.requeue(first, await gone.tail(first.job_id))
+        await dead_ledger.requeue(first, await dead_ledger.tail(first.job_id))
     living = await begin(store_url, limits={"node_lease": 0.5})
-    assert (await _ended(living, first.job_id)).count("result") == 1
+    assert (await _wait_for_end(living, first.job_id)).count("result") == 1
 
 
-async def test_running_again_is_interrupted(store_url, begin, gone, crash_after):
-    """Between the log and its row: the next submission with the key has the row written, and the keeper sees to it."""
+async def test_running_again_is_interrupted(store_url, begin, dead_ledger, crash_after):
+    """The node dies before it writes the row: the next submission with the key writes it, and the run ends in doubt."""
     living = await begin(store_url, limits={"node_lease": 0.5})
     raw = await connected(living)
     end = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
     assert end["type"] == "job.error"
     job_id = end["job_id"]
-    crash_after(gone, 1)
+    crash_after(dead_ledger, 1)
     with pytest.raises(Crash):
-        await gone.again(await gone.order(job_id), await gone.tail(job_id), here=True)
+        await dead_ledger.rerun(await dead_ledger.spec(job_id), await dead_ledger.tail(job_id), here=True)
     again = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
     assert again["job_id"] == job_id
     assert again["payload"]["details"]["in_doubt"] is True
@@ -192,77 +203,77 @@ async def test_running_again_is_interrupted(store_url, begin, gone, crash_after)
 
 
 async def test_a_node_ends_what_it_gave_up(store_url, begin):
-    """The store failed for longer than a lease: the run was dropped here, and nobody else would look at it."""
+    """After a store failure longer than a lease, the node itself ends the run that it dropped."""
     runtime = await begin(store_url, limits={"node_lease": 0.4})
     node = runtime._node
     raw = await connected(runtime)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
     await raw.until("job.event")
-    node.jobs[job_id].lost()
+    node.jobs[job_id].drop()
     end = await raw.end(job_id)
     assert end["payload"]["details"]["in_doubt"] is True
     await raw.close()
 
 
-@pytest.mark.parametrize("beginning", ["start", "again"])
-async def test_a_job_that_is_being_begun_is_not_given_up(store_url, begin, monkeypatch, beginning):
-    """The store takes longer than a lease to write that a job begins here: its own keeper leaves it alone."""
+@pytest.mark.parametrize("beginning", ["start", "rerun"])
+async def test_a_job_that_is_starting_is_not_taken_over(store_url, begin, monkeypatch, beginning):
+    """If the store takes longer than a lease to write the start, the node does not take over its own job."""
     runtime = await begin(store_url)
     node = runtime.node
     raw = await connected(runtime)
-    write, looked = getattr(node.ledger, beginning), []
+    write, entries = getattr(node.ledger, beginning), []
 
     async def slow(*args, **options):
-        mark = await write(*args, **options)
+        entry = await write(*args, **options)
         with monkeypatch.context() as patch:
             patch.setattr(maintenance, "time", SimpleNamespace(time=lambda: time.time() + 3600))
             await maintenance.recover_orphans(node)
-        looked.append(mark)
-        return mark
+        entries.append(entry)
+        return entry
 
     if beginning == "start":
-        first = order(key=None)
+        first = job_spec(key=None)
         monkeypatch.setattr(node.ledger, "start", slow)
         await node.ledger.accept(first, here=False)
-        assert await _ended(runtime, first.job_id) == ["accepted", "started", "result"]
+        assert await _wait_for_end(runtime, first.job_id) == ["accepted", "started", "result"]
     else:
         await raw.run("flaky", {"fails": 1}, idempotency_key="k")
-        monkeypatch.setattr(node.ledger, "again", slow)
+        monkeypatch.setattr(node.ledger, "rerun", slow)
         assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
-    assert len(looked) == 1
-    assert (node.taken_over, node.placing) == (0, set())
+    assert len(entries) == 1
+    assert (node.taken_over, node.being_written) == (0, set())
     await raw.close()
 
 
-async def test_running_again_fails_in_the_store(store_url, begin, monkeypatch):
-    """Nobody knows whether it was written: the place that was kept for it is free again."""
+async def test_the_store_fails_during_a_rerun(store_url, begin, monkeypatch):
+    """After a write with an unknown outcome, the reserved place is free again."""
     runtime = await begin(store_url)
     node = runtime.node
     raw = await connected(runtime)
     await raw.run("flaky", {"fails": 1}, idempotency_key="k")
 
     async def failing(*args, **options):
-        raise stores.StoreUnavailableError("gone", "maybe")
+        raise stores.StoreUnavailableError("away", "maybe")
 
     with monkeypatch.context() as patch:
-        patch.setattr(node.ledger, "again", failing)
+        patch.setattr(node.ledger, "rerun", failing)
         answer = await raw.submit("flaky", {"fails": 1}, idempotency_key="k")
         assert answer["type"] == "job.error"
-    assert (node.running, node.placing) == (0, set())
+    assert (node.running, node.being_written) == (0, set())
     assert (await raw.run("flaky", {"fails": 1}, idempotency_key="k"))["type"] == "job.result"
     await raw.close()
 
 
-async def test_only_one_node_looks_at_a_job_that_waits(store_url, begin):
-    """Each node has its share of the queue's jobs to look at; together they look at all."""
+async def test_one_node_is_responsible_for_a_queued_job(store_url, begin):
+    """Each queued job has exactly one responsible node."""
     nodes = [(await begin(store_url, agents=False))._node for _ in range(3)]
     for node in nodes:
-        await node.meet()
+        await node.refresh_peers()
     for number in range(20):
-        assert sum(maintenance._looks(node, f"job_{number}") for node in nodes) == 1
+        assert sum(maintenance._is_responsible(node, f"job_{number}") for node in nodes) == 1
 
 
-async def _ended(runtime, job_id):
+async def _wait_for_end(runtime, job_id):
     async with asyncio.timeout(LONG):
         while True:
             kinds = await _kinds(runtime, job_id)
@@ -271,45 +282,45 @@ async def _ended(runtime, job_id):
             await asyncio.sleep(0.05)
 
 
-async def test_a_session_whose_row_lives_a_moment_longer(store_url, begin):
-    """By the store's clock it has not run out yet: it is looked at again, and erased then."""
+async def test_a_session_row_that_expires_later_than_expected(store_url, begin):
+    """If it has not expired by the store's clock, the node checks it again later and then deletes it."""
     runtime = await begin(store_url, limits={"resume_window": 2.0})
     node = runtime.node
     raw = await connected(runtime)
     await raw.run("echo", 1)
     await raw.close()
     async with asyncio.timeout(LONG):
-        while raw.session_id not in node.sessions._left:
+        while raw.session_id not in node.sessions._detached:
             await asyncio.sleep(0.01)
-    node.sessions._left[raw.session_id] = ("alice", node.loop.time())
+    node.sessions._detached[raw.session_id] = ("alice", node.loop.time())
     await node.sessions.expire()
-    assert raw.session_id in node.sessions._left
+    assert raw.session_id in node.sessions._detached
     async with asyncio.timeout(LONG):
         while [name for name in (await node.store.names())["logs"] if "session" in name]:
             await node.sessions.expire()
             await asyncio.sleep(0.1)
-    assert raw.session_id not in node.sessions._left
+    assert raw.session_id not in node.sessions._detached
 
 
-@pytest.mark.parametrize(("noticed", "lease"), [("looking", 0.5), ("asking", 3.0)])
-async def test_somebody_forgets_what_a_node_that_left_has_ended(store_url, begin, noticed, lease):
-    """Its ended jobs are inherited by one of those that stay."""
+@pytest.mark.parametrize(("noticed", "lease"), [("maintain", 0.5), ("refresh", 3.0)])
+async def test_ended_jobs_of_a_stopped_node_are_deleted(store_url, begin, noticed, lease):
+    """One of the remaining nodes schedules the deletion of its ended jobs."""
     first = await begin(store_url, limits={"node_lease": lease})
     second = await begin(store_url, limits={"node_lease": lease})
     raw = await connected(first)
     job_id = (await raw.run("echo", 1))["job_id"]
-    await second.node.meet()
+    await second.node.refresh_peers()
     await first.stop()
-    if noticed == "asking":
-        # Whoever asks who is there may be the first to notice.
-        await second.node.meet()
+    if noticed == "refresh":
+        # A request that refreshes the peers may be the first to notice.
+        await second.node.refresh_peers()
     async with asyncio.timeout(LONG):
-        while job_id not in {ended.job_id for ended in second.node.ended}:
+        while job_id not in {ended.job_id for ended in second.node.ended_jobs}:
             await asyncio.sleep(0.05)
 
 
-async def test_a_node_vouches_for_itself_while_it_is_busy(store_url, begin, monkeypatch):
-    """Forgetting takes longer than a lease: the node is alive all the same."""
+async def test_a_busy_node_renews_its_row(store_url, begin, monkeypatch):
+    """The node renews its row while an eviction takes longer than a lease."""
     busy = asyncio.Event()
 
     async def long(node):

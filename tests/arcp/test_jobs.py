@@ -1,4 +1,4 @@
-"""Jobs: what agents say and return, how they are stopped, what they may do, and whom they ask for help."""
+"""Jobs: their events and results, how they are stopped, what they may do, and delegation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 # -- events and results
 
 
-async def test_an_agent_says_everything_there_is(store_url, begin):
-    """8.2: every kind with its body, in order, numbered without gaps, with the trace of the submission."""
+async def test_every_kind_of_event(store_url, begin):
+    """8.2: every kind with its body, in order, numbered without gaps, with the trace id of the submission."""
     raw = await connected(await begin(store_url))
     end = await raw.run("talking", {"x": 1}, trace_id=TRACE)
     events = raw.events(end["job_id"])
@@ -60,8 +60,8 @@ async def test_an_agent_says_everything_there_is(store_url, begin):
         (None, None),
     ],
 )
-async def test_trace_context_is_taken_or_made(given, expected, begin):
-    """11: a trace id or a traceparent; anything else gives a new one."""
+async def test_trace_ids_are_taken_or_generated(given, expected, begin):
+    """11: a trace id or a traceparent is used; anything else gives a new id."""
     raw = await connected(await begin())
     end = await raw.run("echo", 1, trace_id=given)
     assert len(end["trace_id"]) == 32
@@ -70,8 +70,8 @@ async def test_trace_context_is_taken_or_made(given, expected, begin):
     await raw.close()
 
 
-async def test_what_no_event_may_be_is_the_agents_mistake(begin):
-    """A negative progress, a kind of somebody else's, an error without a code."""
+async def test_invalid_events_raise_in_the_agent(begin):
+    """Negative progress, a kind without the vendor prefix, and an error without a code raise."""
     seen = []
 
     async def wrong(input, ctx):
@@ -94,7 +94,7 @@ async def test_what_no_event_may_be_is_the_agents_mistake(begin):
 
 
 async def test_results_in_chunks(store_url, begin):
-    """8.4: numbered from 0, the last one says so, cut at the limit, text and bytes; a generator does the same."""
+    """8.4: chunks are numbered from 0, the last one is marked, large ones are split; text, bytes and generators."""
     from base64 import b64decode
 
     raw = await connected(await begin(store_url, limits={"chunk_bytes": 40}))
@@ -117,8 +117,8 @@ async def test_results_in_chunks(store_url, begin):
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
-async def test_who_takes_no_chunks_gets_the_result_whole(store_url, begin):
-    """8.4 with 6.2: a session without `result_chunk` is sent what was streamed in one piece, numbers without a gap."""
+async def test_sessions_without_chunks_get_the_whole_result(store_url, begin):
+    """8.4 with 6.2: a session without `result_chunk` gets a streamed result in one message, numbered without a gap."""
     from base64 import b64decode
 
     runtime = await begin(store_url, limits={"chunk_bytes": 40})
@@ -140,8 +140,8 @@ async def test_who_takes_no_chunks_gets_the_result_whole(store_url, begin):
     await raw.close()
 
 
-async def test_it_is_whole_after_a_resumption_and_under_its_key_too(store_url, begin):
-    """Whatever brings the end: a replay after a lost connection, a repeated key, or listening from elsewhere."""
+async def test_whole_results_after_resume_and_repeated_keys(store_url, begin):
+    """After a replay, a repeated key or a subscription in another session the result is whole as well."""
     runtime = await begin(store_url)
     work = {"pieces": ["a", "b"], "binary": False}
     chunked = await connected(runtime)
@@ -160,8 +160,8 @@ async def test_it_is_whole_after_a_resumption_and_under_its_key_too(store_url, b
 
 
 @pytest.mark.parametrize("piece", ["x" * 300, "\x00" * 60])
-async def test_a_result_too_large_to_be_whole_is_said_to_be(store_url, begin, piece):
-    """Its size as it is, or as JSON has to write it: the session is told why, the job has succeeded all the same."""
+async def test_a_streamed_result_that_is_too_large_to_be_whole(store_url, begin, piece):
+    """If the result, or its JSON form, exceeds the limit, the session gets an error; the job has succeeded."""
     runtime = await begin(store_url, limits={"result_bytes": 200})
     raw = await connected(runtime, features=["list_jobs"])
     end = await raw.run("yielding", {"pieces": [piece]}, idempotency_key="k")
@@ -185,8 +185,8 @@ async def test_a_result_too_large_to_be_whole_is_said_to_be(store_url, begin, pi
     await chunked.close()
 
 
-async def test_a_streamed_result_has_an_end(begin):
-    """14: beyond the limit the job fails, and a retry would not help. Nothing but text and bytes is streamed."""
+async def test_a_streamed_result_is_closed(begin):
+    """14: a result beyond the limit fails the job without a retry; only text and bytes can be streamed."""
     runtime = await begin(limits={"streamed_bytes": 100})
 
     async def numbers(input, ctx):
@@ -211,8 +211,8 @@ async def test_a_streamed_result_has_an_end(begin):
 
 
 @pytest.mark.parametrize("limits", [{"result_bytes": 100}, {"events_per_job": 5}, {"event_bytes": 300}])
-async def test_jobs_beyond_their_limits_fail_for_good(limits, begin):
-    """v1.0 14: INTERNAL_ERROR that says not to retry, never a silent cut."""
+async def test_jobs_that_exceed_limits_fail(limits, begin):
+    """v1.0 14: a job that exceeds a limit fails with a non-retryable INTERNAL_ERROR; nothing is truncated silently."""
     runtime = await begin(limits=limits)
 
     async def large(input, ctx):
@@ -235,8 +235,8 @@ async def test_jobs_beyond_their_limits_fail_for_good(limits, begin):
     await raw.close()
 
 
-async def test_what_is_no_json_is_the_runtimes_to_log(begin, caplog):
-    """A result, and details, that nobody could read."""
+async def test_values_that_are_not_json(begin, caplog):
+    """A result or details that cannot be encoded fail the job, and are logged."""
     runtime = await begin()
 
     async def unreadable(input, ctx):
@@ -255,8 +255,8 @@ async def test_what_is_no_json_is_the_runtimes_to_log(begin, caplog):
     await raw.close()
 
 
-async def test_features_that_were_not_named_are_not_used(begin):
-    """6.2: no progress and no chunks for whoever did not name them; lists and subscriptions are refused."""
+async def test_features_that_were_not_negotiated_are_not_used(begin):
+    """6.2: sessions without the features get no progress and no chunks; lists and subscriptions are refused."""
     runtime = await begin()
     raw = await connected(runtime, features=["ack"])
     end = await raw.run("talking")
@@ -274,8 +274,8 @@ async def test_features_that_were_not_named_are_not_used(begin):
 # -- versions
 
 
-async def test_versions_are_pinned_once(begin):
-    """7.5: a bare name is the default, a pinned one exactly itself, and the answer says which."""
+async def test_versions_are_resolved_at_submission(begin):
+    """7.5: a name means its default version, `name@version` exactly that one, and the answer contains the version."""
     runtime = await begin()
 
     async def second(input, ctx):
@@ -292,8 +292,8 @@ async def test_versions_are_pinned_once(begin):
     await raw.close()
 
 
-def test_registering_is_checked():
-    """Mistakes are found where they are made."""
+def test_registration_is_validated():
+    """Invalid registrations raise."""
     runtime = Runtime(tokens="t")
 
     @runtime.register_agent("a", version="1")
@@ -314,8 +314,8 @@ def test_registering_is_checked():
 # -- stopping
 
 
-async def test_a_job_is_stopped_in_time_and_says_so(store_url, begin):
-    """max_runtime_sec: job.error TIMEOUT, timed_out; also of an agent that does not listen, and the runtime's own limit."""
+async def test_max_runtime_stops_a_job(store_url, begin):
+    """max_runtime_sec: job.error TIMEOUT, timed_out; also if the agent ignores it, and for the runtime's own limit."""
     runtime = await begin(store_url, limits={"max_runtime": 0.2, "cancel_grace": 0.1})
     raw = await connected(runtime)
     for agent, input, more in (
@@ -331,7 +331,7 @@ async def test_a_job_is_stopped_in_time_and_says_so(store_url, begin):
 
 @pytest.mark.parametrize("agent", ["waiting", "swallowing", "stubborn"])
 async def test_cancelling_a_running_job(agent, store_url, begin):
-    """7.4: acknowledged, then job.error CANCELLED; whatever the agent does with it, and nothing of it comes later."""
+    """7.4: acknowledged, then job.error CANCELLED; whatever the agent does, no later message of the job is sent."""
     runtime = await begin(store_url, limits={"cancel_grace": 0.1})
     raw = await connected(runtime)
     job_id = (await raw.submit(agent, {"seconds": 0.5}))["payload"]["job_id"]
@@ -354,7 +354,7 @@ async def test_cancelling_a_running_job(agent, store_url, begin):
         await asyncio.sleep(0.6)
         assert (await raw.run("echo", 1))["payload"]["result"] == 1
     assert not [m for m in raw.events(job_id) if "late" in str(m)]
-    # Another cancel, now that it has ended, is refused alone.
+    # Cancelling it again after its end is refused, and affects only that request.
     request = await raw.send("job.cancel", {}, job_id=job_id)
     assert (await raw.answer(request))["payload"]["code"] == "INVALID_REQUEST"
     assert again
@@ -362,7 +362,7 @@ async def test_cancelling_a_running_job(agent, store_url, begin):
 
 
 async def test_cancelling_a_job_in_the_queue(store_url, begin):
-    """It never runs, and ends like any other cancelled job; what waits behind it does run."""
+    """It never runs, and ends like any other cancelled job; the jobs behind it run."""
     runtime = await begin(store_url, limits={"running": 1})
     raw = await connected(runtime)
     first = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -381,7 +381,7 @@ async def test_cancelling_a_job_in_the_queue(store_url, begin):
 
 
 async def test_only_the_submitting_session_cancels(begin):
-    """7.6: not another session of the same principal, and for others the job does not exist."""
+    """7.6: other sessions of the same principal may not cancel it; for other principals the job does not exist."""
     runtime = await begin()
     raw = await connected(runtime)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -393,14 +393,14 @@ async def test_only_the_submitting_session_cancels(begin):
     await same.until("job.subscribed")
     request = await same.send("job.cancel", {}, job_id=job_id)
     assert (await same.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
-    # In the payload too: some clients put it there.
+    # Some clients send the job id in the payload.
     await raw.send("job.cancel", {"job_id": job_id})
     assert (await raw.end(job_id))["payload"]["code"] == "CANCELLED"
     await asyncio.gather(raw.close(), same.close(), other.close())
 
 
 async def test_an_agent_that_cancels_itself_has_failed(begin):
-    """Nobody asked for the end: it is the agent's own failure, and the runtime goes on."""
+    """A cancellation that was not requested is a failure of the agent, and does not affect the runtime."""
     runtime = await begin()
 
     async def own(input, ctx):
@@ -417,8 +417,8 @@ async def test_an_agent_that_cancels_itself_has_failed(begin):
 # -- leases
 
 
-async def test_authority_is_checked_at_every_door(begin):
-    """9.3, R8: every refusal is also told as a tool_result, and the agent goes on."""
+async def test_authorize_reports_refusals(begin):
+    """9.3, R8: every refusal is also reported as a `tool_result`, and the agent continues."""
     raw = await connected(await begin())
     wants = [
         ["fs.read", "/w/a"],
@@ -439,8 +439,8 @@ async def test_authority_is_checked_at_every_door(begin):
     await raw.close()
 
 
-async def test_a_tool_that_may_not_be_called(begin):
-    """R8: the call is told, then its refusal, under its id; without tool.call in the lease, saying so is free."""
+async def test_a_tool_call_that_the_lease_denies(begin):
+    """R8: the call and its refusal are reported under its id; without `tool.call` in the lease no check is made."""
     runtime = await begin()
     raw = await connected(runtime)
     end = await raw.run("calling", lease_request={"tool.call": ["other"]})
@@ -451,8 +451,8 @@ async def test_a_tool_that_may_not_be_called(begin):
     await raw.close()
 
 
-async def test_an_error_of_a_tool_leaves_the_job_alive(store_url, begin):
-    """R7, R2, R4: the error in the tool_result has the one shape, as given."""
+async def test_a_tool_error_does_not_end_the_job(store_url, begin):
+    """R7, R2, R4: the error in the `tool_result` has the common shape, with the given members."""
     raw = await connected(await begin(store_url))
     end = await raw.run("calling")
     assert end["payload"]["result"] == "alive"
@@ -471,7 +471,7 @@ async def test_an_error_of_a_tool_leaves_the_job_alive(store_url, begin):
 
 
 async def test_budgets_are_decimal(begin):
-    """9.6: a tenth is a tenth; only costs in a budgeted currency count, negative ones do not; what is left is told."""
+    """9.6: decimal arithmetic; only non-negative costs in a budgeted currency count; the rest is reported."""
     raw = await connected(await begin())
     lease = {"cost.budget": ["USD:1.00"], "tool.call": ["*"]}
     end = await raw.run("spending", {"amounts": [0.1] * 9 + [-5]}, lease_request=lease)
@@ -491,15 +491,15 @@ async def test_budgets_are_decimal(begin):
 
 
 async def test_an_expired_lease_ends_the_job_whatever_the_agent_returns(begin):
-    """9.5: told as a tool_result, then job.error; one that would end in the past is refused."""
+    """9.5: reported as a `tool_result`, then as `job.error`; a lease that ends in the past is refused."""
     raw = await connected(await begin())
     soon = text_of(time.time() + 0.1)
     end = await raw.run(
         "expiring", lease_request={"fs.read": ["/w/**"]}, lease_constraints={"expires_at": soon}
     )
     assert (end["payload"]["code"], end["payload"]["final_status"]) == ("LEASE_EXPIRED", "error")
-    (told,) = raw.events(end["job_id"], "tool_result")
-    assert told["payload"]["body"]["error"]["code"] == "LEASE_EXPIRED"
+    (event,) = raw.events(end["job_id"], "tool_result")
+    assert event["payload"]["body"]["error"]["code"] == "LEASE_EXPIRED"
     accepted = next(m for m in raw.seen if m["type"] == "job.accepted")
     assert accepted["payload"]["lease_constraints"] == {"expires_at": soon}
     for key in (None, "k"):
@@ -513,7 +513,7 @@ async def test_an_expired_lease_ends_the_job_whatever_the_agent_returns(begin):
 
 
 async def test_delegating_a_part(store_url, begin):
-    """10: a job of its own in the same session and trace, under a part of the lease, and its result comes back."""
+    """10: the child is a job in the same session and trace, under a part of the lease, and its result is returned."""
     raw = await connected(await begin(store_url))
     lease = {"agent.delegate": ["echo", "streaming", "spending"], "fs.read": ["/w/**"]}
     end = await raw.run(
@@ -523,8 +523,8 @@ async def test_delegating_a_part(store_url, begin):
         trace_id=TRACE,
     )
     assert end["payload"]["result"]["result"] == {"deep": [1]}
-    (told,) = raw.events(end["job_id"], "delegate")
-    body = told["payload"]["body"]
+    (event,) = raw.events(end["job_id"], "delegate")
+    body = event["payload"]["body"]
     child = next(m for m in raw.seen if m["type"] == "job.accepted" and m["job_id"] != end["job_id"])[
         "payload"
     ]
@@ -544,30 +544,30 @@ async def test_delegating_a_part(store_url, begin):
     await raw.close()
 
 
-async def test_delegation_that_is_refused_is_the_agents_to_deal_with(begin):
-    """R8: PERMISSION_DENIED without agent.delegate, LEASE_SUBSET_VIOLATION beyond the lease, and what is malformed."""
+async def test_refused_delegations_raise_in_the_agent(begin):
+    """R8: PERMISSION_DENIED without agent.delegate, LEASE_SUBSET_VIOLATION beyond the lease, and malformed requests."""
     raw = await connected(await begin())
     lease = {"agent.delegate": ["echo"], "cost.budget": ["USD:1.00"]}
     for wanted, code in [
         ({"agent": "talking"}, "PERMISSION_DENIED"),
         ({"agent": "echo", "lease": {"cost.budget": ["USD:1.01"]}}, "LEASE_SUBSET_VIOLATION"),
         ({"agent": "echo", "lease": {"fs.read": ["/**"]}}, "LEASE_SUBSET_VIOLATION"),
-        ({"agent": "nobody"}, "AGENT_NOT_AVAILABLE"),
+        ({"agent": "unknown"}, "AGENT_NOT_AVAILABLE"),
         ({"agent": "echo@7"}, "AGENT_VERSION_NOT_AVAILABLE"),
         ({"agent": "echo", "lease": {"fs.read": ["a/../b"]}}, "INVALID_REQUEST"),
         ({"agent": "echo", "expires_at": "yesterday"}, "INVALID_REQUEST"),
     ]:
         end = await raw.run("delegating", wanted, lease_request=lease)
         assert end["payload"]["result"]["code"] == code
-        (told,) = raw.events(end["job_id"], "tool_result")
+        (event,) = raw.events(end["job_id"], "tool_result")
         (asked,) = raw.events(end["job_id"], "delegate")
-        assert told["payload"]["body"]["error"]["code"] == code
-        assert told["payload"]["body"]["call_id"] == asked["payload"]["body"]["delegate_id"]
+        assert event["payload"]["body"]["error"]["code"] == code
+        assert event["payload"]["body"]["call_id"] == asked["payload"]["body"]["delegate_id"]
     await raw.close()
 
 
-async def test_a_failed_child_is_raised_as_it_failed(begin):
-    """With its code and details."""
+async def test_a_failed_child_raises_its_error(begin):
+    """The parent's agent gets the child's code and details."""
     raw = await connected(await begin())
     wanted = {"agent": "raising", "input": {"code": "TIMEOUT", "details": {"x": 1}}}
     end = await raw.run("delegating", wanted, lease_request={"agent.delegate": ["*"]})
@@ -575,8 +575,8 @@ async def test_a_failed_child_is_raised_as_it_failed(begin):
     await raw.close()
 
 
-async def test_money_that_is_handed_on_is_spent_once(begin):
-    """9.4: taken off first, what is left comes back, what was spent is told."""
+async def test_a_delegated_budget_is_spent_once(begin):
+    """9.4: the child's share is deducted first, the rest is added back, and the cost is reported."""
     raw = await connected(await begin())
     lease = {"agent.delegate": ["*"], "cost.budget": ["USD:1.00"], "tool.call": ["*"]}
     child = {
@@ -592,7 +592,7 @@ async def test_money_that_is_handed_on_is_spent_once(begin):
 
 
 async def test_children_end_with_their_parent(store_url, begin):
-    """9.8.2: nobody works on for a job that is over."""
+    """9.8.2: the children of an ended job are cancelled."""
     raw = await connected(await begin(store_url, limits={"running": 1}))
     lease = {"agent.delegate": ["*"]}
     parent = (await raw.submit("delegating", {"agent": "waiting"}, lease_request=lease))["payload"]["job_id"]
@@ -604,11 +604,11 @@ async def test_children_end_with_their_parent(store_url, begin):
     await raw.close()
 
 
-# -- room
+# -- capacity
 
 
-async def test_more_jobs_than_room_wait_their_turn(store_url, begin):
-    """All of them run, never more at once than there is room for."""
+async def test_jobs_beyond_capacity_wait_in_the_queue(store_url, begin):
+    """All jobs run, never more at the same time than the limit."""
     runtime = await begin(store_url, limits={"running": 3})
     running, most = 0, 0
 
@@ -632,8 +632,8 @@ async def test_more_jobs_than_room_wait_their_turn(store_url, begin):
     await raw.close()
 
 
-async def test_one_principal_has_so_many_jobs(begin):
-    """14: a cap per principal; others are not affected, and room comes back."""
+async def test_jobs_per_principal_are_limited(begin):
+    """14: the limit is per principal; others are not affected, and an ended job makes room."""
     runtime = await begin(limits={"jobs_per_principal": 2})
     raw, other = await connected(runtime), await connected(runtime, "bob-token")
     jobs = [(await raw.submit("waiting"))["payload"]["job_id"] for _ in range(2)]
@@ -664,8 +664,8 @@ async def test_one_principal_has_so_many_jobs(begin):
         {"agent": "echo", "lease_constraints": {"expires_at": "tomorrow"}},
     ],
 )
-async def test_a_malformed_submission_is_refused_alone(payload, begin):
-    """INVALID_REQUEST under the request's name; the session goes on."""
+async def test_a_malformed_submission_ends_only_its_request(payload, begin):
+    """INVALID_REQUEST with the request's id; the session continues."""
     raw = await connected(await begin())
     request = await raw.send("job.submit", payload)
     answer = await raw.answer(request)
@@ -675,8 +675,8 @@ async def test_a_malformed_submission_is_refused_alone(payload, begin):
     await raw.close()
 
 
-async def test_stopping_lets_jobs_finish_then_ends_them(begin, sqlite_url):
-    """Drain: what can end in time does; what cannot ends in doubt, and is not run again."""
+async def test_stop_drains_jobs_then_ends_them(begin, sqlite_url):
+    """Jobs that end within the drain time finish; the others end in doubt and do not run again."""
     from amends.arcp import Limits
     from tests.arcp.agents import register
     from tests.arcp.raw import TOKENS

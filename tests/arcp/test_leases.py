@@ -1,4 +1,4 @@
-"""Leases (sections 9 and 10): what is granted, what is refused because two readers could read it differently."""
+"""Leases (sections 9 and 10): what they grant, and what is refused because it could be interpreted differently."""
 
 from decimal import Decimal
 
@@ -109,7 +109,7 @@ DENIED = [
     ("fs.read", "/workspace/**", "/workspace/‥/etc"),
     ("fs.read", "/workspace/**", "/workspace／..／etc"),
     ("fs.read", "/workspace/**", "/workspace/\ud800"),
-    # what some systems cut off, relative paths, other cases, links by another name
+    # suffixes that some systems remove, relative paths, other cases, links by another name
     ("fs.read", "/workspace/**", "/workspace/secret."),
     ("fs.read", "/workspace/**", "/workspace/secret "),
     ("fs.read", "/workspace/**", "/workspace/.. /etc"),
@@ -163,7 +163,7 @@ DENIED = [
     ("net.fetch", "https://*.example.com/**", "https://.example.com/"),
     ("net.fetch", "https://h.example/*/x", "https://h.example//x"),
     ("net.fetch", "https://h.example/*", "https://h.example/"),
-    # a wildcard stands for names, not for addresses, in whatever notation
+    # a wildcard matches names, not addresses, in any notation
     ("net.fetch", "http://**/**", "http://169.254.169.254/latest/meta-data"),
     ("net.fetch", "http://*.*.*.*/**", "http://169.254.169.254/latest/meta-data"),
     ("net.fetch", "http://**/**", "http://2852039166/"),
@@ -199,8 +199,8 @@ def test_what_a_pattern_does_not_grant(capability, pattern, target):
     assert not error.retryable
 
 
-def test_the_reason_is_called_by_its_name():
-    """For whoever reads the error: each refusal says what was wrong with the target."""
+def test_denials_name_their_reason():
+    """Each denial says what was wrong with the target."""
     for capability, target, reason in (
         ("net.fetch", "https://user@h.example/", "user info"),
         ("net.fetch", "https://h.example:0/", "a port that is none"),
@@ -217,7 +217,7 @@ def test_the_reason_is_called_by_its_name():
 
 
 def test_a_capability_that_was_not_granted():
-    """9.1: nothing is granted by being left out, models included (9.7)."""
+    """9.1: a capability that is not in the lease is not granted, models included (9.7)."""
     for capability in ("fs.write", "model.use", "cost.budget", "nonsense"):
         error = lease({"fs.read": ["/a"]}).check(capability, "/a", NOW)
         assert isinstance(error, PermissionDeniedError)
@@ -228,7 +228,7 @@ def test_a_capability_that_was_not_granted():
         }
 
 
-def test_an_amount_is_no_pattern():
+def test_amounts_are_not_patterns():
     """A budget grants no target."""
     assert isinstance(
         lease({"cost.budget": ["USD:1"]}).check("cost.budget", "USD:1", NOW), PermissionDeniedError
@@ -269,8 +269,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("request_", "capability"), REFUSED)
-def test_what_nobody_can_mean_is_an_invalid_request(request_, capability):
-    """A grant that would silently grant nothing, or something else than meant, is said at once."""
+def test_invalid_leases_are_rejected(request_, capability):
+    """A pattern that would grant nothing, or something other than intended, is rejected."""
     with pytest.raises(InvalidRequestError) as caught:
         lease(request_)
     assert caught.value.details["capability"] == capability
@@ -278,7 +278,7 @@ def test_what_nobody_can_mean_is_an_invalid_request(request_, capability):
 
 
 def test_a_lease_is_an_object():
-    """And nothing else; no lease is an empty one."""
+    """Other values are rejected; a missing lease is an empty one."""
     with pytest.raises(InvalidRequestError):
         lease(["fs.read"])
     assert lease(None) == Lease() == lease({})
@@ -286,7 +286,7 @@ def test_a_lease_is_an_object():
 
 
 def test_expiry():
-    """9.5: at or after the end every operation fails, whatever else is granted."""
+    """9.5: at or after the expiry every operation fails, whatever is granted."""
     short = lease({"fs.read": ["/**"]}, {"expires_at": LATER})
     end = short.expires_at
     assert short.check("fs.read", "/a", end - 0.001) is None
@@ -311,8 +311,8 @@ def test_expiry():
         "٢٠٢٦-05-13T23:42:00Z",
     ],
 )
-def test_an_end_that_is_none(expires_at):
-    """9.5: in the past, without a zone, or nonsense: INVALID_REQUEST."""
+def test_invalid_expiry_times(expires_at):
+    """9.5: times in the past, without a zone, or malformed: INVALID_REQUEST."""
     with pytest.raises(InvalidRequestError) as caught:
         lease({}, {"expires_at": expires_at})
     assert caught.value.details == {"field": "lease_constraints.expires_at"}
@@ -321,7 +321,7 @@ def test_an_end_that_is_none(expires_at):
 
 
 def test_budget_arithmetic_is_decimal():
-    """9.6: ten times a tenth is one; floats mean what they print."""
+    """9.6: ten times a tenth is one; a float has the value that it prints."""
     budget = Budget.of(["USD:1.00", "credits:1000"])
     for _ in range(10):
         assert budget.exhausted is None
@@ -351,7 +351,7 @@ def test_budget_arithmetic_is_decimal():
         "USD:-1",
     ],
 )
-def test_a_cost_that_is_none_changes_nothing(cost):
+def test_invalid_costs_change_nothing(cost):
     """9.6: negative values are rejected and produce no decrement."""
     budget = Budget.of(["USD:1.00"])
     assert budget.spend("USD", cost) is budget
@@ -359,8 +359,8 @@ def test_a_cost_that_is_none_changes_nothing(cost):
     assert budget.spend(None, 1) is budget
 
 
-def test_the_smallest_cost_still_costs():
-    """Rounding is never in favour of whoever spends."""
+def test_the_smallest_cost_is_counted():
+    """Rounding never increases the budget."""
     budget = Budget.of(["USD:1"]).spend("USD", 1e-300)
     assert budget.left["USD"] < 1
 
@@ -370,14 +370,14 @@ def test_the_smallest_cost_still_costs():
     [(5.0, "5.0"), (5, "5"), ("5.00", "5.00"), ("USD:5.00", "5.00"), (0, "0"), ("0.1e-3", "0.0001")],
 )
 def test_amounts_as_peers_write_them(received, amount):
-    """A number, a string, a string with its currency."""
+    """A number, a string, or a string with its currency."""
     assert amount_of(received) == Decimal(amount)
     assert Budget.read({"USD": received}).left == {"USD": Decimal(amount)}
     assert Budget.read({"USD": "x"}).left == {} == Budget.read(None).left
 
 
 def test_an_exhausted_budget_stops_every_operation():
-    """9.6: checked before any operation; permission first, so that a denied target is called by its name."""
+    """9.6: checked before any operation, after the permission, so that a denied target is reported as such."""
     paid = lease({"tool.call": ["*"], "cost.budget": ["USD:0"]})
     error = paid.check("tool.call", "shell", NOW, paid.budget)
     assert isinstance(error, BudgetExhaustedError)
@@ -427,20 +427,20 @@ def test_a_smaller_lease_can_be_delegated(capability, parent, child):
 
 
 @pytest.mark.parametrize(("capability", "parent", "child"), NO_SUBSETS)
-def test_a_larger_lease_cannot(capability, parent, child):
-    """9.4: what cannot be proven is refused."""
+def test_a_larger_lease_cannot_be_delegated(capability, parent, child):
+    """9.4: a grant that is not provably covered is refused."""
     error = lease({capability: [parent]}).narrow(lease({capability: [child]}), None, NOW)
     assert isinstance(error, LeaseSubsetViolationError)
     assert error.details == {"capability": capability, "pattern": child}
 
 
-def test_a_capability_the_parent_has_not():
+def test_a_capability_that_the_parent_lacks():
     """9.4."""
     assert isinstance(lease({}).narrow(lease({"fs.read": ["/a"]}), None, NOW), LeaseSubsetViolationError)
 
 
 def test_a_delegated_budget():
-    """9.4: at most what is left, in every currency; what it does not name it has from us."""
+    """9.4: at most the rest of the parent's, in every currency; currencies it does not name are the parent's."""
     parent = lease({"cost.budget": ["USD:5.00", "EUR:1"]})
     left = parent.budget.spend("USD", 3)
     granted = parent.narrow(lease({"cost.budget": ["USD:2.00"]}), left, NOW)
@@ -451,14 +451,14 @@ def test_a_delegated_budget():
     assert isinstance(parent.narrow(lease({"cost.budget": ["YEN:1"]}), left, NOW), LeaseSubsetViolationError)
     assert parent.narrow(lease({}), left, NOW).grants["cost.budget"] == ("USD:2.00", "EUR:1")
     assert parent.narrow(lease({}), None, NOW).budget == parent.budget
-    # A ceiling is no authority: a parent without one may give one.
+    # A budget only limits: a parent without one may give its child one.
     assert lease({}).narrow(lease({"cost.budget": ["USD:1"]}), None, NOW).budget.left == {"USD": 1}
     overdrawn = parent.budget.spend("USD", 9)
     assert parent.narrow(lease({}), overdrawn, NOW).budget.exhausted == "USD"
 
 
-def test_a_delegated_end():
-    """9.4: never later than the parent's; left out, the parent's."""
+def test_a_delegated_expiry():
+    """9.4: never later than the parent's expiry, which is also the default."""
     parent = lease({}, {"expires_at": LATER})
     sooner = lease({}, {"expires_at": "2026-05-13T23:00:00Z"})
     assert parent.narrow(sooner, None, NOW).expires_at == sooner.expires_at
@@ -467,8 +467,8 @@ def test_a_delegated_end():
     assert lease({}).narrow(sooner, None, NOW) == sooner
 
 
-def test_a_lease_is_echoed_as_it_was_asked_for():
-    """job.accepted has it."""
+def test_the_wire_form_is_the_requested_lease():
+    """As in `job.accepted`."""
     asked = {"fs.read": ["/a/**"], "cost.budget": ["USD:5.00"]}
     assert lease(asked).wire() == asked
 
@@ -481,7 +481,7 @@ TARGETS = st.lists(st.text(st.sampled_from("ab"), min_size=1, max_size=3), max_s
 
 
 def naive(pattern, target):
-    """The definition, by trying everything."""
+    """A reference implementation of the definition, by backtracking."""
 
     def inside(glob, text):
         if not glob:
@@ -501,22 +501,22 @@ def naive(pattern, target):
 
 
 @given(PATTERNS, TARGETS)
-def test_matching_is_the_definition(pattern, target):
-    """The walk with two pointers finds exactly what trying everything finds."""
+def test_matching_equals_the_reference_implementation(pattern, target):
+    """The two-pointer algorithm matches exactly what backtracking matches."""
     found = covers(parse_pattern("fs.read", pattern), parse_target("fs.read", target))
     assert found == naive(pattern, target)
 
 
 @given(PATTERNS, PATTERNS, TARGETS)
-def test_a_covered_pattern_matches_no_more(parent, child, target):
-    """9.4: where one pattern covers another, it matches whatever that matches."""
+def test_a_covered_pattern_matches_a_subset(parent, child, target):
+    """9.4: a pattern matches everything that the patterns it covers match."""
     if covers(parse_pattern("fs.read", parent), parse_pattern("fs.read", child)) and naive(child, target):
         assert naive(parent, target)
 
 
 @given(st.text(), st.sampled_from(["fs.read", "net.fetch", "tool.call", "agent.delegate", "model.use"]))
 def test_no_target_makes_a_check_raise(target, capability):
-    """A check answers for whatever an agent hands it; with dots in it, never yes to a path that climbs."""
+    """A check returns a result for every target, and never allows a path with `..` segments."""
     widest = {"fs.read": "/**", "net.fetch": "https://**/**"}.get(capability, "**")
     error = lease({capability: [widest]}).check(capability, target, NOW)
     assert error is None or isinstance(error, PermissionDeniedError)
@@ -525,7 +525,7 @@ def test_no_target_makes_a_check_raise(target, capability):
 
 
 def test_a_hostile_pattern_costs_little():
-    """Stars upon stars: the walk goes back to the last one only."""
+    """Many wildcards: the algorithm only goes back to the last one."""
     pattern = "/" + "*a" * 900
     assert not allowed("fs.read", pattern, "/" + "a" * 800 + "b")
     assert not allowed("fs.read", "/**/a" * 200, "/a" * 150 + "/b")

@@ -1,17 +1,16 @@
 """
-Random clients, crashes and reconnects against what must always hold (issue: the model-based test).
+A model-based test: random clients, crashes and reconnects, and the invariants that must hold for them.
 
-Two nodes share a store. Parties submit, repeat keys, cancel, lose their connections, resume (on either node, also
-without ever reading the welcome); nodes are killed without a word and others take over. Then everything is let run to
-its end, and:
+Two nodes share a store. Clients submit jobs, repeat keys, cancel, lose their connections and resume on either node, also
+without reading the welcome. Nodes are killed and others take over. Then all jobs run to their end, and:
 
-- every accepted submission is told exactly one end, under its job's id: no handle hangs;
-- a session's numbers have no gap and no double, over all its connections, and no event comes under two numbers;
-- every run in every job's log has exactly one terminal entry, and it is the run's last;
-- a job's agent is never at work twice at the same time, but in one case: its node was silent for longer than its
-  lease, so that another one took the job over and, because it may be repeated, began it again; that stands in the log,
-  and behind it nothing that the one before did; and no run that is not repeatable begins twice;
-- a key stands for one job.
+- every accepted submission gets exactly one end, under its job's id, so no handle waits forever;
+- a session's event numbers have no gap and no duplicate over all its connections, and no event has two numbers;
+- every run in every job's log has exactly one terminal entry, which is the run's last;
+- a job's agent never runs twice at the same time, with one exception: its node did not renew its row for longer than its
+  lease, another node took the job over and, because it is repeatable, started it again. Then the log has a "requeued"
+  entry and behind it no entry of the previous node. A run that is not repeatable never starts twice;
+- a key has one job.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from amends import stores
 from amends.arcp import Limits, Runtime
 from amends.arcp.errors import InvalidRequestError
-from amends.arcp.runtime.ledger import read_mark
+from amends.arcp.runtime.ledger import read_entry
 from tests.arcp.raw import TOKENS, Raw, dial
 
 LEASE = 0.3
@@ -50,7 +49,7 @@ INPUTS = (
 
 
 class Work:
-    """An agent at work: for whom, and from when to when."""
+    """One execution of an agent: its node, its epoch, and its start and end."""
 
     def __init__(self, ctx):
         self.node, self.epoch = ctx._job.node.id, ctx._job.epoch
@@ -58,38 +57,38 @@ class Work:
 
 
 class World:
-    """What happens outside the runtimes: the agents' doings, and when a node said that it lives."""
+    """Records the executions of agents, and when nodes renewed their rows."""
 
     def __init__(self):
         self.release = asyncio.Event()
-        self.begun = Counter()
+        self.starts = Counter()
         self.work = defaultdict(list)
-        self.vouched = defaultdict(list)
-        """By node: when it began to say so, and when that was done."""
+        self.renewals = defaultdict(list)
+        """By node: start and end of each renewal of its row."""
 
-    def attend(self, node):
-        """Note when a node says that it lives; it did when it was started."""
+    def record_renewals(self, node):
+        """Record when a node renews its row; the first time was at its start."""
         announce = node.announce
-        self.vouched[node.id].append((node.started, time.time()))
+        self.renewals[node.id].append((node.started, time.time()))
 
-        async def noted():
+        async def recording():
             began = time.time()
             await announce()
-            self.vouched[node.id].append((began, time.time()))
+            self.renewals[node.id].append((began, time.time()))
 
-        node.announce = noted
+        node.announce = recording
 
-    def silent(self, node, until):
-        """Whether a node may have been found silent for longer than its lease, at some time before `until`."""
-        said = [*self.vouched[node], (math.inf, math.inf)]
-        return any(began + LEASE <= min(done, until) for (began, _), (_, done) in pairwise(said))
+    def expired(self, node, until):
+        """Whether a node's row may have expired at some time before `until`."""
+        renewals = [*self.renewals[node], (math.inf, math.inf)]
+        return any(began + LEASE <= min(done, until) for (began, _), (_, done) in pairwise(renewals))
 
     async def agent(self, input, ctx):
-        self.begun[ctx.job_id, ctx.run, ctx.agent] += 1
+        self.starts[ctx.job_id, ctx.run, ctx.agent] += 1
         work = Work(ctx)
         self.work[ctx.job_id].append(work)
         try:
-            await ctx.log("begun")
+            await ctx.log("started")
             if input["does"] == "chat":
                 for number in range(12):
                     await ctx.log(str(number))
@@ -106,7 +105,7 @@ class World:
             work.ended = time.time()
 
 
-class Party:
+class Client:
     """One client session over all its connections."""
 
     def __init__(self, world):
@@ -116,7 +115,7 @@ class Party:
         self.block = None
         self.last = 0
         self.open = []
-        """Accepted submissions whose end was not told yet: job ids."""
+        """The job ids of accepted submissions without an end so far."""
         self.known = []
         self.faults = []
         self.requests = {}
@@ -135,7 +134,7 @@ class Party:
         self.reader = asyncio.ensure_future(self._read(raw))
 
     async def lose_a_welcome(self, runtime):
-        """Reconnect, and lose the connection before the welcome is read."""
+        """Reconnect, and close the connection before the welcome is read."""
         raw = dial(runtime)
         payload = {
             "auth": {"token": "alice-token"},
@@ -166,8 +165,8 @@ class Party:
                 if type in {"job.result", "job.error"}:
                     self.open = [job_id for job_id in self.open if job_id != message["job_id"]]
 
-    def go_deaf(self):
-        """Read no more; what is sent from now on is numbered, and lost on the way."""
+    def stop_reading(self):
+        """Stop reading; later messages are numbered and get lost."""
         if self.raw is not None:
             self.reader.cancel()
             self.requests.clear()
@@ -187,7 +186,7 @@ class Party:
 
 
 class Machine(RuleBasedStateMachine):
-    """The rules; `url` says where the store is."""
+    """The rules of the model."""
 
     kind = "memory"
 
@@ -209,123 +208,123 @@ class Machine(RuleBasedStateMachine):
     async def begin(self):
         self.world = World()
         self.nodes = [await self.node(), await self.node()]
-        self.parties = [Party(self.world), Party(self.world)]
-        for number, party in enumerate(self.parties):
-            await party.connect(self.nodes[number])
+        self.clients = [Client(self.world), Client(self.world)]
+        for number, client in enumerate(self.clients):
+            await client.connect(self.nodes[number])
 
     async def node(self):
         runtime = Runtime(self.url, tokens=TOKENS, limits=LIMITS)
         runtime.register_agent("once", self.world.agent)
         runtime.register_agent("often", self.world.agent, repeatable=True)
         await runtime.start()
-        self.world.attend(runtime.node)
+        self.world.record_renewals(runtime.node)
         return runtime
 
-    party = st.integers(0, 1)
+    client = st.integers(0, 1)
     node_number = st.integers(0, 1)
 
-    @rule(party=party, agent=st.sampled_from(["once", "often"]), input=st.sampled_from(INPUTS))
-    def submit(self, party, agent, input):
-        self.do(self._submit(party, agent, input, None))
+    @rule(client=client, agent=st.sampled_from(["once", "often"]), input=st.sampled_from(INPUTS))
+    def submit(self, client, agent, input):
+        self.do(self._submit(client, agent, input, None))
 
-    @rule(party=party, key=st.sampled_from(KEYS), input=st.sampled_from(INPUTS))
-    def submit_with_a_key(self, party, key, input):
-        """The first input a key is used with stays the one it means, now and then another is tried."""
-        self.do(self._submit(party, "often" if key == "k3" else "once", input, key))
+    @rule(client=client, key=st.sampled_from(KEYS), input=st.sampled_from(INPUTS))
+    def submit_with_a_key(self, client, key, input):
+        """The first input of a key stays valid; other inputs are refused."""
+        self.do(self._submit(client, "often" if key == "k3" else "once", input, key))
 
     async def _submit(self, number, agent, input, key):
-        party = self.parties[number]
-        if party.raw is None:
+        client = self.clients[number]
+        if client.raw is None:
             return
         payload = {"agent": agent, "input": input} | ({} if key is None else {"idempotency_key": key})
-        request = await party.send("job.submit", payload)
+        request = await client.send("job.submit", payload)
         if request is not None:
-            party.requests[request] = key
+            client.requests[request] = key
         await self.settle()
 
-    @rule(party=party, node=node_number, key=st.sampled_from([None, *KEYS]), gone=st.booleans())
-    def interrupted(self, party, node, key, gone):
-        """In the middle of a stream the client hears no more, and goes on elsewhere."""
+    @rule(client=client, node=node_number, key=st.sampled_from([None, *KEYS]), closed=st.booleans())
+    def interrupted(self, client, node, key, closed):
+        """The client stops reading in the middle of a job's events, and resumes on the other node."""
 
         async def work():
-            who = self.parties[party]
-            if who.raw is None:
-                await who.connect(self.nodes[1 - node])
-            await self._submit(party, "often" if key == "k3" else "once", {"does": "chat"}, key)
-            who.go_deaf()
+            one = self.clients[client]
+            if one.raw is None:
+                await one.connect(self.nodes[1 - node])
+            await self._submit(client, "often" if key == "k3" else "once", {"does": "chat"}, key)
+            one.stop_reading()
             await self.settle(0.01)
-            old = who.raw
-            if gone:
-                await who.disconnect()
-            await who.connect(self.nodes[node])
+            old = one.raw
+            if closed:
+                await one.disconnect()
+            await one.connect(self.nodes[node])
             await self.settle(0.01)
             await old.close()
 
         self.do(work())
 
-    @rule(party=party, which=st.integers(0, 5))
-    def cancel(self, party, which):
+    @rule(client=client, which=st.integers(0, 5))
+    def cancel(self, client, which):
         async def work():
-            who = self.parties[party]
-            if who.raw is not None and who.open:
-                await who.send("job.cancel", {}, job_id=who.open[which % len(who.open)])
+            one = self.clients[client]
+            if one.raw is not None and one.open:
+                await one.send("job.cancel", {}, job_id=one.open[which % len(one.open)])
                 await self.settle()
 
         self.do(work())
 
-    @rule(party=party)
-    def go_deaf(self, party):
+    @rule(client=client)
+    def stop_reading(self, client):
         async def work():
-            self.parties[party].go_deaf()
+            self.clients[client].stop_reading()
             await self.settle(0.02)
-            await self.parties[party].disconnect()
+            await self.clients[client].disconnect()
 
         self.do(work())
 
-    @rule(party=party)
-    def disconnect(self, party):
-        self.do(self.parties[party].disconnect())
+    @rule(client=client)
+    def disconnect(self, client):
+        self.do(self.clients[client].disconnect())
 
-    @rule(party=party, node=node_number)
-    def resume(self, party, node):
-        """Also while the old connection still stands: the runtime has to notice."""
+    @rule(client=client, node=node_number)
+    def resume(self, client, node):
+        """The old connection may still be open; the runtime has to close it."""
 
         async def work():
-            who = self.parties[party]
-            old = who.raw
-            who.go_deaf()
-            await who.connect(self.nodes[node])
+            one = self.clients[client]
+            old = one.raw
+            one.stop_reading()
+            await one.connect(self.nodes[node])
             await self.settle()
             if old is not None:
                 await old.close()
 
         self.do(work())
 
-    @rule(party=party, node=node_number)
-    def lose_a_welcome(self, party, node):
+    @rule(client=client, node=node_number)
+    def lose_a_welcome(self, client, node):
         async def work():
-            who = self.parties[party]
-            await who.disconnect()
-            await who.lose_a_welcome(self.nodes[node])
-            await who.connect(self.nodes[node])
+            one = self.clients[client]
+            await one.disconnect()
+            await one.lose_a_welcome(self.nodes[node])
+            await one.connect(self.nodes[node])
 
         self.do(work())
 
     @precondition(lambda self: self.crashes < 3)
     @rule(node=node_number)
     def crash(self, node):
-        """Killed without a word; another one is started in its place."""
+        """A node stops without writing anything, and another one is started in its place."""
 
         async def work():
             self.crashes += 1
             await self.nodes[node].abandon()
-            for party in self.parties:
-                # Whoever was connected there finds its connection closed.
-                if party.reader is not None and party.raw is not None:
+            for client in self.clients:
+                # Clients of that node notice that their connection is closed.
+                if client.reader is not None and client.raw is not None:
                     await self.settle()
-                    if party.reader.done():
-                        party.raw = None
-                        party.requests.clear()
+                    if client.reader.done():
+                        client.raw = None
+                        client.requests.clear()
             self.nodes[node] = await self.node()
 
         self.do(work())
@@ -346,78 +345,78 @@ class Machine(RuleBasedStateMachine):
 
     async def finish(self):
         self.world.release.set()
-        for number, party in enumerate(self.parties):
+        for number, client in enumerate(self.clients):
             await asyncio.sleep(0)
-            if party.raw is None or party.reader.done():
-                party.raw = None
-                await party.connect(self.nodes[number])
+            if client.raw is None or client.reader.done():
+                client.raw = None
+                await client.connect(self.nodes[number])
         try:
             async with asyncio.timeout(100):
-                while any(party.open for party in self.parties):
+                while any(client.open for client in self.clients):
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            raise AssertionError(f"no end was told: {[party.open for party in self.parties]}") from None
+            raise AssertionError(f"jobs without an end: {[client.open for client in self.clients]}") from None
         finally:
-            for party in self.parties:
-                await party.disconnect()
+            for client in self.clients:
+                await client.disconnect()
             for runtime in self.nodes:
                 await runtime.stop()
         await self.check()
 
     async def check(self):
-        for party in self.parties:
-            assert not party.faults
-            often = {job_id for job_id, _, agent in self.world.begun if agent.startswith("often")}
-            assert not [line for line, count in party.lines.items() if count > 1 and line[0] not in often]
+        for client in self.clients:
+            assert not client.faults
+            often = {job_id for job_id, _, agent in self.world.starts if agent.startswith("often")}
+            assert not [line for line, count in client.lines.items() if count > 1 and line[0] not in often]
         keys = defaultdict(set)
-        for party in self.parties:
-            for key, jobs in party.keys.items():
+        for client in self.clients:
+            for key, jobs in client.keys.items():
                 keys[key] |= jobs
         assert all(len(jobs) == 1 for jobs in keys.values())
-        for (_, _, agent), count in self.world.begun.items():
+        for (_, _, agent), count in self.world.starts.items():
             assert count == 1 or agent.startswith("often")
         async with await stores.open(self.url) as store:
-            jobs = {job_id for party in self.parties for job_id in party.known}
+            jobs = {job_id for client in self.clients for job_id in client.known}
             for job_id in jobs:
-                marks = [
-                    read_mark(entry.value)
+                entries = [
+                    read_entry(entry.value)
                     for entry in await store.log(f"arcp.job/{job_id}").read(limit=10_000)
                 ]
-                _check_log(marks)
-                self._check_work(marks, self.world.work[job_id])
+                _check_log(entries)
+                self._check_work(entries, self.world.work[job_id])
             left = [
                 row async for row in store.table("arcp.active").scan() if row.key.partition("/")[2] in jobs
             ]
             assert not left
 
-    def _check_work(self, marks, work):
+    def _check_work(self, entries, work):
         """
-        Nobody works beside another, unless the one before was held up beyond its lease.
+        No two executions overlap, unless the first one's node did not renew its row for longer than its lease.
 
-        Such a one is fenced, not stopped: it works on until its node comes to see it. Nothing that it does is written
-        (`_check_log`: epochs only grow), and only what may be repeated is begun again.
+        That node is fenced, but its agent runs until the node notices. Nothing that it does is written (`_check_log`:
+        epochs never decrease), and only repeatable jobs start again.
         """
         for before, after in combinations(sorted(work, key=lambda work: work.epoch), 2):
             if before.ended > after.began and after.ended > before.began:
                 taken = [
-                    mark
-                    for mark in marks
-                    if mark.kind == "requeued" and before.epoch < mark.epoch <= after.epoch
+                    entry
+                    for entry in entries
+                    if entry.kind == "requeued" and before.epoch < entry.epoch <= after.epoch
                 ]
                 assert taken
-                assert self.world.silent(before.node, taken[0].at)
+                assert self.world.expired(before.node, taken[0].at)
 
 
-def _check_log(marks):
-    """Each run ends once, and last; epochs only grow."""
-    assert marks[0].kind == "accepted"
+def _check_log(entries):
+    """Each run ends once, with its last entry; epochs never decrease."""
+    assert entries[0].kind == "accepted"
     ended = 0
-    for number, mark in enumerate(marks):
-        assert number == 0 or mark.epoch >= marks[number - 1].epoch
-        assert mark.run == ended + 1
-        if mark.ended:
+    for number, entry in enumerate(entries):
+        assert number == 0 or entry.epoch >= entries[number - 1].epoch
+        assert entry.run == ended + 1
+        if entry.ended:
             ended += 1
-    assert marks[-1].ended
+    assert entries[-1].ended
 
 
 def run(kind, examples, steps):
@@ -435,13 +434,13 @@ def run(kind, examples, steps):
 
 
 @pytest.mark.parametrize(("kind", "examples"), [("memory", 12), ("sqlite", 5)])
-def test_whatever_happens(kind, examples):
-    """The issue's invariants, over random histories."""
+def test_random_histories(kind, examples):
+    """The invariants hold for random histories."""
     run(kind, examples, 15)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("kind", "examples"), [("memory", 400), ("sqlite", 200)])
-def test_whatever_happens_for_long(kind, examples):
-    """The same for long, with new histories every time."""
+def test_many_random_histories(kind, examples):
+    """The invariants hold for many long histories, which are different every time."""
     run(kind, examples, 40)

@@ -1,4 +1,4 @@
-"""Several nodes on one store: submit here, run there, watch elsewhere; and what a dead node leaves behind."""
+"""Several nodes on one store: jobs submitted, run and watched on different nodes, and the takeover of dead nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], 
 
 
 async def test_agents_of_other_nodes(store_url, begin):
-    """Submitted on a node that does not have the agent, run by the one that does; nobody has it: not available."""
+    """A job is submitted on a node without the agent and runs on the one that has it; unknown agents are refused."""
     front, back = await begin(store_url, agents=False), await begin(store_url, agents=False)
     back.register_agent("echo", echo, version="2")
     await back._node.announce()
@@ -24,13 +24,13 @@ async def test_agents_of_other_nodes(store_url, begin):
     end = await raw.run("echo", {"x": 1})
     assert end["payload"]["result"] == {"x": 1}
     assert (await raw.submit("echo@1", 1))["payload"]["code"] == "AGENT_VERSION_NOT_AVAILABLE"
-    assert (await raw.submit("nobody", 1))["payload"]["code"] == "AGENT_NOT_AVAILABLE"
+    assert (await raw.submit("unknown", 1))["payload"]["code"] == "AGENT_NOT_AVAILABLE"
     assert [m["event_seq"] for m in raw.seen if "event_seq" in m] == [1]
     await raw.close()
 
 
 async def test_watching_and_cancelling_across_nodes(store_url, begin):
-    """Submit on one, run on another, subscribe on a third, resume on a fourth, cancel from there."""
+    """Submit on one node, run on another, subscribe on a third, resume on a fourth and cancel from there."""
     front, back, third, fourth = [await begin(store_url, agents=False) for _ in range(4)]
     back.register_agent("waiting", waiting)
     await back._node.announce()
@@ -54,7 +54,7 @@ async def test_watching_and_cancelling_across_nodes(store_url, begin):
 
 
 async def test_delegating_to_another_node(store_url, begin):
-    """The child runs where its agent is; its events come to the session of the parent, its result to the parent."""
+    """The child runs on the node with its agent; the parent's session gets its events, the parent gets its result."""
     from tests.arcp.agents import delegating, spending
 
     front, back = await begin(store_url, agents=False), await begin(store_url, agents=False)
@@ -77,7 +77,7 @@ async def test_delegating_to_another_node(store_url, begin):
 
 
 async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
-    """Fenced: another node has ended the job; the sleeper's end is not written, and its listeners hear the other's."""
+    """Another node has ended the job: the suspended node cannot write its end, and its subscribers get the other one."""
     awake = await begin(store_url, limits={"node_lease": 0.4})
     woken = asyncio.Event()
 
@@ -87,13 +87,14 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
         await ctx.log("awake")
         return "late"
 
-    sleeping = Runtime(store_url, tokens=TOKENS, limits=Limits(node_lease=0.4, cancel_grace=0.1, drain=0.0))
+    # Its own lease is long: only the deletion below makes the other node consider it dead.
+    sleeping = Runtime(store_url, tokens=TOKENS, limits=Limits(node_lease=30.0, cancel_grace=0.1, drain=0.0))
     sleeping.register_agent("sleeper", sleeper)
     async with sleeping:
         raw = await connected(sleeping)
         job_id = (await raw.submit("sleeper", idempotency_key="k"))["payload"]["job_id"]
         await raw.until("job.event")
-        # As if the process had been stopped: it says nothing for longer than its lease.
+        # As if the process had been suspended, the node does not renew its row.
         node = sleeping._node
 
         async def silent():
@@ -107,42 +108,42 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
         end = await watcher.end(job_id)
         assert end["payload"]["details"]["in_doubt"] is True
         woken.set()
-        # The sleeper's own listener gets the one end there is.
+        # The subscriber of the suspended node gets the same end.
         mine = await raw.end(job_id)
         assert mine["payload"] == end["payload"]
         assert job_id not in node.jobs
-        entries = [mark async for _, mark in node.ledger.history(job_id)]
-        assert [mark.kind for mark in entries].count("error") == 1
-        assert not any(b"awake" in bytes(mark.payload) for mark in entries)
+        entries = [entry async for _, entry in node.ledger.history(job_id)]
+        assert [entry.kind for entry in entries].count("error") == 1
+        assert not any(b"awake" in bytes(entry.payload) for entry in entries)
         assert entries[-1].kind == "error"
         await asyncio.gather(raw.close(), watcher.close())
 
 
-async def test_a_late_node_lets_go_by_itself(store_url, begin):
-    """After an absence it looks at every job it believes to have."""
-    from amends.arcp.runtime.maintenance import _still_mine
+async def test_a_suspended_node_drops_lost_jobs(store_url, begin):
+    """After a pause longer than its lease, a node checks every job that it runs."""
+    from amends.arcp.runtime.maintenance import _drop_lost_jobs
 
     runtime = await begin(store_url)
     raw = await connected(runtime)
     mine = (await raw.submit("waiting"))["payload"]["job_id"]
     lost = (await raw.submit("waiting"))["payload"]["job_id"]
     node = runtime._node
-    order, tail = await node.ledger.order(lost), await node.ledger.tail(lost)
+    spec, tail = await node.ledger.spec(lost), await node.ledger.tail(lost)
     while tail[1].kind != "event":
         await asyncio.sleep(0.01)
         tail = await node.ledger.tail(lost)
-    await node.ledger.requeue(order, tail)
-    await _still_mine(node)
+    await node.ledger.requeue(spec, tail)
+    await _drop_lost_jobs(node)
     assert set(node.jobs) == {mine}
     await raw.close()
 
 
 async def test_rolling_restart(store_url, begin):
-    """A node that stops puts repeatable work back; another one does it; no job fails."""
+    """A node that stops requeues repeatable jobs, and another node runs them; no job fails."""
     release = asyncio.Event()
 
     async def patient(input, ctx):
-        await ctx.status("begun")
+        await ctx.status("started")
         await release.wait()
         return input
 
@@ -167,8 +168,8 @@ async def test_rolling_restart(store_url, begin):
     await raw2.close()
 
 
-async def test_who_stops_is_done_before_another_begins(store_url, begin):
-    """A run goes back into its queue when its agent has come to rest, not before: nobody works beside it."""
+async def test_an_agent_stops_before_its_job_is_requeued(store_url, begin):
+    """A run is requeued after its agent has stopped, so that it never runs twice at the same time."""
     at_work, most, cleaned = 0, 0, []
 
     async def tidy(input, ctx):
@@ -176,12 +177,12 @@ async def test_who_stops_is_done_before_another_begins(store_url, begin):
         at_work += 1
         most = max(most, at_work)
         try:
-            await ctx.status("begun")
+            await ctx.status("started")
             if not cleaned:
                 await asyncio.Event().wait()
             return "done"
         finally:
-            # What it was told to stop for takes it a while.
+            # Cleaning up takes a while.
             for _ in range(20):
                 await asyncio.sleep(0.01)
             cleaned.append(ctx.run)
@@ -204,49 +205,49 @@ async def test_who_stops_is_done_before_another_begins(store_url, begin):
     await watcher.close()
 
 
-async def test_a_node_that_was_just_born_is_not_taken_for_dead(store_url, begin, monkeypatch):
-    """Who has what is read before who lives: a node that begins in between says that it lives before it works."""
+async def test_a_new_node_is_not_considered_dead(store_url, begin, monkeypatch):
+    """Jobs are read before nodes, and a node writes its row before it takes a job, so a new node appears alive."""
     from amends.arcp.runtime.maintenance import recover_orphans
 
     old = await begin(store_url)
     node = old.node
-    meet, active = node.meet, node.ledger.active
+    refresh, active = node.refresh_peers, node.ledger.active
 
-    async def born():
-        """Another node, with a job."""
+    async def start_another():
+        """Start another node, with a job."""
         raw = await connected(await begin(store_url))
         job_id = (await raw.submit("waiting"))["payload"]["job_id"]
         await raw.until("job.event")
         return raw, job_id
 
-    async def meeting():
-        await meet()
-        looked.set()
-        await born_by_now.wait()
+    async def refreshing():
+        await refresh()
+        read.set()
+        await started.wait()
 
     async def scanning(owner=None):
         async for row in active(owner):
             yield row
-        looked.set()
-        await born_by_now.wait()
+        read.set()
+        await started.wait()
 
-    for name, where, stand_in in (("meet", node, meeting), ("active", node.ledger, scanning)):
-        looked, born_by_now = asyncio.Event(), asyncio.Event()
+    for name, where, replacement in (("refresh_peers", node, refreshing), ("active", node.ledger, scanning)):
+        read, started = asyncio.Event(), asyncio.Event()
         with monkeypatch.context() as patch:
-            patch.setattr(where, name, stand_in)
-            looking = asyncio.ensure_future(recover_orphans(node))
-            await looked.wait()
-            raw, job_id = await born()
-            born_by_now.set()
-            await looking
+            patch.setattr(where, name, replacement)
+            recovering = asyncio.ensure_future(recover_orphans(node))
+            await read.wait()
+            raw, job_id = await start_another()
+            started.set()
+            await recovering
         tail = await node.ledger.tail(job_id)
         assert not tail[1].ended
         assert tail[1].epoch == 1
         await raw.close()
 
 
-async def test_what_is_kept_is_forgotten_in_time(store_url, begin):
-    """Ended jobs go by age and by number, also those of nodes that are gone; sessions' logs go with them."""
+async def test_ended_jobs_are_deleted_in_time(store_url, begin):
+    """Ended jobs are deleted by age and by number, also those of stopped nodes, and session logs as well."""
     first = await begin(store_url, limits={"finished_for": 0.3, "node_lease": 0.3, "resume_window": 0.3})
     raw = await connected(first)
     for _ in range(5):
@@ -255,7 +256,7 @@ async def test_what_is_kept_is_forgotten_in_time(store_url, begin):
     await first.stop()
     second = await begin(store_url, limits={"finished_for": 0.3, "node_lease": 0.3, "resume_window": 0.3})
     store = second._node.store
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while True:
             names = await store.names()
             rows = [row async for row in store.table("arcp.jobs").scan()]
@@ -263,6 +264,6 @@ async def test_what_is_kept_is_forgotten_in_time(store_url, begin):
                 break
             await asyncio.sleep(0.05)
     third = await begin(store_url, limits={"node_lease": 0.3})
-    assert third._node.ended == type(third._node.ended)()
+    assert third._node.ended_jobs == type(third._node.ended_jobs)()
     names = await store.names()
     assert not [name for name in names["logs"] if name.startswith("arcp.session/")]

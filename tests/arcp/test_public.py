@@ -1,4 +1,4 @@
-"""The public surface: every module says what it offers, the front door is lazy, and no extra is needed to open it."""
+"""The public names: every module has `__all__`, and the package loads its names lazily and without extras."""
 
 import importlib
 import pkgutil
@@ -29,7 +29,7 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_module_says_what_it_offers(name):
+def test_every_module_has_all(name):
     """House style 10."""
     module = importlib.import_module(name)
     assert module.__doc__
@@ -37,8 +37,8 @@ def test_every_module_says_what_it_offers(name):
     assert all(hasattr(module, each) for each in module.__all__)
 
 
-def test_the_front_door():
-    """Names are loaded when they are asked for, each the object of its home; no other is there."""
+def test_names_of_the_package():
+    """Names are loaded on first use from the module that defines them; the package has no other names."""
     for name in amends.arcp.__all__:
         home = importlib.import_module(f"amends.arcp.{amends.arcp._HOMES[name]}")
         assert getattr(amends.arcp, name) is getattr(home, name)
@@ -48,8 +48,8 @@ def test_the_front_door():
         amends.arcp.nonsense  # noqa: B018
 
 
-def test_opening_it_costs_nothing():
-    """Neither asyncio nor websockets, nor anything else of ours."""
+def test_importing_loads_nothing_optional():
+    """Importing the package loads neither asyncio nor websockets nor msgspec."""
     script = "import sys, amends.arcp; print([name for name in sys.modules if name in ('asyncio', 'websockets', 'msgspec')])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

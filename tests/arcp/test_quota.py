@@ -1,4 +1,4 @@
-"""One principal has so many jobs (14), wherever they run or wait, and is not refused for what was."""
+"""The limit of unfinished jobs per principal (14), running or queued on any node; outdated numbers do not reject."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def stopped(raw, job_id):
     await raw.end(job_id)
 
 
-async def test_what_waits_counts(store_url, begin):
-    """A queue is not a way around it; what is taken from it is counted once, and room comes back."""
+async def test_queued_jobs_count(store_url, begin):
+    """Queued jobs count, a job taken from its queue counts once, and ended jobs make room."""
     runtime = await begin(store_url, limits={"jobs_per_principal": 3, "running": 1})
     raw, other = await connected(runtime), await connected(runtime, "bob-token")
     first, second, third = [await accepted(raw) for _ in range(3)]
@@ -49,31 +49,31 @@ async def test_what_waits_counts(store_url, begin):
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-async def test_what_is_queued_while_the_keeper_looks_counts(store_url, begin, monkeypatch):
-    """What it has read by then does not say so, and must not be taken for all there is."""
+async def test_jobs_queued_during_a_scan_count(store_url, begin, monkeypatch):
+    """A job that is queued while the store is read is counted, although the read may miss it."""
     runtime = await begin(store_url, limits={"jobs_per_principal": 3, "running": 1, "node_lease": 60.0})
     raw, node = await connected(runtime), runtime.node
-    meet, waits, go_on = node.meet, asyncio.Event(), asyncio.Event()
+    refresh, waits, go_on = node.refresh_peers, asyncio.Event(), asyncio.Event()
 
     async def slowly():
         if not waits.is_set():
             waits.set()
             await go_on.wait()
-        await meet()
+        await refresh()
 
-    monkeypatch.setattr(node, "meet", slowly)
-    looking = asyncio.ensure_future(maintenance.recover_orphans(node))
+    monkeypatch.setattr(node, "refresh_peers", slowly)
+    recovering = asyncio.ensure_future(maintenance.recover_orphans(node))
     await waits.wait()
     for _ in range(3):
         await accepted(raw)
     go_on.set()
-    await looking
+    await recovering
     assert await refused(raw) == LIMIT
     await raw.close()
 
 
-async def test_what_waits_alone_counts_too(begin):
-    """In a store that nobody shares, after the keeper has looked, as before."""
+async def test_queued_jobs_count_on_an_exclusive_store(begin):
+    """They still count after a round of maintenance on a store that no other node uses."""
     runtime = await begin(limits={"jobs_per_principal": 3, "running": 1, "node_lease": 0.03})
     raw = await connected(runtime)
     for _ in range(3):
@@ -87,10 +87,9 @@ async def test_what_waits_alone_counts_too(begin):
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
-async def test_on_all_nodes_together(store_url, begin):
-    """What other nodes run counts as soon as it was heard of; what ended there does not keep anybody out."""
-    limits = {"jobs_per_principal": 3, "node_lease": 0.6}
-    first, second = [await begin(store_url, limits=limits) for _ in range(2)]
+async def test_jobs_of_all_nodes_count(store_url, begin):
+    """Jobs that run on other nodes count once they are known; jobs that ended there do not."""
+    first, second = [await begin(store_url, limits={"jobs_per_principal": 3}) for _ in range(2)]
     here, there, other = (
         await connected(first),
         await connected(second),
@@ -98,9 +97,10 @@ async def test_on_all_nodes_together(store_url, begin):
     )
     jobs = [await accepted(here) for _ in range(3)]
     assert await refused(here) == LIMIT
-    async with asyncio.timeout(100):
-        while second.node.quota.elsewhere["alice"] < 3:
-            await asyncio.sleep(0.01)
+    await first.node.announce()
+    await second.node.refresh_peers()
+    await maintenance.recover_orphans(second.node)
+    assert second.node.quota.elsewhere["alice"] >= 3
     assert await refused(there) == LIMIT
     await accepted(other)
     await stopped(here, jobs[0])
@@ -110,8 +110,8 @@ async def test_on_all_nodes_together(store_url, begin):
     await asyncio.gather(here.close(), there.close(), other.close())
 
 
-async def test_nobody_is_refused_for_what_was(store_url, begin):
-    """What was heard may be old: who seems to have too many is counted in the store."""
+async def test_outdated_numbers_do_not_reject(store_url, begin):
+    """If the known numbers reach the limit, the jobs are counted in the store."""
     runtime = await begin(store_url, limits={"jobs_per_principal": 3})
     runtime.node.quota.elsewhere["alice"] = 7
     raw = await connected(runtime)
@@ -121,15 +121,15 @@ async def test_nobody_is_refused_for_what_was(store_url, begin):
     await raw.close()
 
 
-async def test_a_storm_of_refusals_counts_seldom(begin, monkeypatch):
-    """Who is refused again and again does not make the runtime read its table every time."""
+async def test_many_rejections_share_a_count(begin, monkeypatch):
+    """Repeated rejections of one principal do not read the table every time."""
     runtime = await begin(limits={"jobs_per_principal": 3})
     raw = await connected(runtime)
-    looks, active = 0, runtime.node.ledger.active
+    scans, active = 0, runtime.node.ledger.active
 
     def counted(owner=None):
-        nonlocal looks
-        looks += 1
+        nonlocal scans
+        scans += 1
         return active(owner)
 
     for _ in range(3):
@@ -139,10 +139,22 @@ async def test_a_storm_of_refusals_counts_seldom(begin, monkeypatch):
     monkeypatch.setattr("amends.arcp.runtime.quota._REMEMBERED", 1)
     for _ in range(20):
         assert await refused(raw) == LIMIT
-    assert looks == 1
+    assert scans == 1
     other = await connected(runtime, "bob-token")
     for _ in range(3):
         await accepted(other)
     assert await refused(other) == LIMIT
-    assert looks == 2
+    assert scans == 2
     await asyncio.gather(raw.close(), other.close())
+
+
+async def test_jobs_that_a_node_drops_do_not_count(store_url, begin):
+    """A job that another node has taken over no longer counts as running here."""
+    runtime = await begin(store_url, limits={"jobs_per_principal": 3})
+    raw, node = await connected(runtime), runtime.node
+    job_id = await accepted(raw)
+    await raw.until("job.event")
+    node.jobs[job_id].drop()
+    assert not node.quota.here
+    assert not node.running
+    await raw.close()

@@ -1,4 +1,4 @@
-"""Credentials that get another value while their job runs (9.8.2): told to whom they belong, and the old one worthless."""
+"""Credentials whose value is replaced while their job runs (9.8.2): who gets the new value, and the old one's end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECRET = "sk-"
 
 
 class Gateway:
-    """A provider that knows which values work."""
+    """A provider that records which values are valid."""
 
     def __init__(self, every=None):
         self.every = every
@@ -61,20 +61,20 @@ class Gateway:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Providers that were away are asked again at once."""
+    """Failed calls of a provider are repeated without a pause."""
     for module in (credential_lifecycle, rotation):
         monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
 
 
 async def until(condition):
-    """Wait for what happens."""
+    """Wait until a condition is true."""
     async with asyncio.timeout(100):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 async def rotating(input, ctx):
-    """Asks for another value, as often as it is told to."""
+    """Rotates its credential as often as its input says."""
     values = [ctx.credentials[0]["value"]]
     for _ in range(input or 0):
         values.append((await ctx.rotate_credential(ctx.credentials[0]["id"]))["value"])
@@ -83,7 +83,7 @@ async def rotating(input, ctx):
 
 
 async def lasting(input, ctx):
-    """Works until its credential has been replaced so many times."""
+    """Works until its credential was replaced so many times."""
     seen = [ctx.credentials[0]["value"]]
     while len(seen) <= input:
         await until(lambda: ctx.credentials[0]["value"] != seen[-1])
@@ -96,14 +96,14 @@ async def outstanding(runtime):
 
 
 async def settled(gateway, runtime):
-    """Nothing works, and nothing is outstanding."""
+    """Wait until no value is valid and no row is left."""
     async with asyncio.timeout(100):
         while gateway.live or await outstanding(runtime):
             await asyncio.sleep(0.005)
 
 
-async def test_over_websocket_when_it_is_due(store_url, begin):
-    """The client is told every new value in order, its handle has the newest, and only that one works."""
+async def test_rotation_when_due_over_websocket(store_url, begin):
+    """The client gets every new value in order, its handle has the newest, and only that one is valid."""
     gateway = Gateway(every=0.01)
     runtime = await begin(store_url, credentials=gateway)
     runtime.register_agent("lasting", lasting)
@@ -114,13 +114,13 @@ async def test_over_websocket_when_it_is_due(store_url, begin):
         handle = await client.submit("lasting", 2)
         first = handle.credentials[0]
         assert first.keys() == {"id", "value", "endpoint", "scheme"}
-        told = [
+        bodies = [
             event.body
             async for event in handle.events()
             if event.kind == "status" and event.body["phase"] == "credential_rotated"
         ]
-        assert {body["id"] for body in told} == {first["id"]}
-        values = [first["value"], *(body["value"] for body in told)]
+        assert {body["id"] for body in bodies} == {first["id"]}
+        values = [first["value"], *(body["value"] for body in bodies)]
         seen = await handle.done
         assert len(seen) == 3
         assert [value for value in values if value in seen] == seen
@@ -128,8 +128,8 @@ async def test_over_websocket_when_it_is_due(store_url, begin):
         await settled(gateway, runtime)
 
 
-async def test_when_the_agent_asks_for_it(store_url, begin):
-    """Its endpoint no longer takes the value: the agent gets another, at once; the one before is retired."""
+async def test_rotation_by_the_agent(store_url, begin):
+    """The agent replaces a value that its endpoint no longer accepts; the old value is retired."""
     gateway = Gateway()
     runtime = await begin(store_url, credentials=gateway)
     runtime.register_agent("rotating", rotating)
@@ -143,8 +143,8 @@ async def test_when_the_agent_asks_for_it(store_url, begin):
     await raw.close()
 
 
-async def test_others_are_told_that_but_not_which(store_url, begin):
-    """14: who watches another principal's job sees no secret, live or replayed, and misses no number either."""
+async def test_other_principals_do_not_get_the_value(store_url, begin):
+    """14: subscribers of other principals get no value, live or replayed, and their events have no gap."""
     gateway = Gateway()
     runtime = await begin(store_url, credentials=gateway, may_observe=lambda observer, owner: True)
     go_on, asked = asyncio.Event(), asyncio.Event()
@@ -185,14 +185,14 @@ async def test_others_are_told_that_but_not_which(store_url, begin):
         await session.close()
 
 
-async def test_one_who_resumes_in_the_middle_is_told_no_more(begin):
-    """A watcher's feed that is taken up again is as discreet as it was."""
+async def test_a_resumed_session_does_not_get_more(begin):
+    """After a resume, a feed still removes the values."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway, may_observe=lambda observer, owner: True)
     go_on = asyncio.Event()
 
     async def later(input, ctx):
-        await ctx.status("begun")
+        await ctx.status("started")
         await go_on.wait()
         await ctx.rotate_credential(ctx.credentials[0]["id"])
 
@@ -210,8 +210,8 @@ async def test_one_who_resumes_in_the_middle_is_told_no_more(begin):
         await session.close()
 
 
-def test_the_command_line_does_not_show_it(capsys):
-    """What a program reads in a pipe may end up in a log."""
+def test_the_command_line_hides_the_value(capsys):
+    """Output in a pipe may end up in a log, so it does not contain the value."""
     from amends.arcp import Event
     from amends.commands.runtime.job_view import _JsonView
 
@@ -224,8 +224,8 @@ def test_the_command_line_does_not_show_it(capsys):
     assert "kept" in out
 
 
-async def test_two_who_ask_at_once_get_one(begin):
-    """A rotation that is under way is everybody's; other credentials of the job have theirs beside it."""
+async def test_concurrent_rotations_share_one_result(begin):
+    """Concurrent rotations of one credential share a result; other credentials are rotated independently."""
     gateway = Gateway()
     gateway.held = asyncio.Event()
     runtime = await begin(credentials=gateway)
@@ -247,7 +247,7 @@ async def test_two_who_ask_at_once_get_one(begin):
 
 
 async def test_a_provider_that_fails(store_url, begin, monkeypatch):
-    """The agent is told so in our words and keeps what it has; what is due, and what is old, is tried until it works."""
+    """The agent gets a generic error and keeps its value; due rotations and retirements are repeated."""
     runtime = await begin(store_url, credentials=(gateway := Gateway()))
 
     async def failing(input, ctx):
@@ -265,22 +265,22 @@ async def test_a_provider_that_fails(store_url, begin, monkeypatch):
         assert ctx.credentials[0]["value"] == old
         await ctx.rotate_credential(ctx.credentials[0]["id"])
         await until(lambda: old not in gateway.live)
-        monkeypatch.setattr(rotation, "_PATIENCE", 0.01)
+        monkeypatch.setattr(rotation, "_MINT_TIMEOUT", 0.01)
         gateway.held = asyncio.Event()
         with pytest.raises(InternalError):
             await ctx.rotate_credential(ctx.credentials[0]["id"])
-        return "told"
+        return "checked"
 
     runtime.register_agent("failing", failing)
     raw = await connected(runtime)
     end = await raw.run("failing")
-    assert end["payload"]["result"] == "told"
+    assert end["payload"]["result"] == "checked"
     await settled(gateway, runtime)
     await raw.close()
 
 
-async def test_what_is_due_is_tried_again(begin):
-    """A provider that was away when a value was to be replaced."""
+async def test_due_rotations_are_retried(begin):
+    """The provider was unavailable when a value was due."""
     gateway = Gateway(every=0.01)
     gateway.fails["rotate"] = 3
     runtime = await begin(credentials=gateway)
@@ -292,8 +292,8 @@ async def test_what_is_due_is_tried_again(begin):
     await raw.close()
 
 
-async def test_a_job_that_ends_in_the_middle_of_it(store_url, begin):
-    """What is minted too late is worthless, too."""
+async def test_a_job_that_ends_during_a_rotation(store_url, begin):
+    """A value that is issued after the job's end is revoked too."""
     gateway = Gateway()
     gateway.held = asyncio.Event()
     runtime = await begin(store_url, credentials=gateway)
@@ -316,7 +316,7 @@ async def test_a_job_that_ends_in_the_middle_of_it(store_url, begin):
 
 
 async def test_a_crash_leaves_no_old_value(store_url, begin, monkeypatch):
-    """Who takes the job over has its newest value, retires what the dead node could not, and rotates what is due."""
+    """The node that takes the job over has the newest value, retires old ones and rotates when due."""
     monkeypatch.setattr(rotation, "_TRIES", 1)
     gateway = Gateway(every=0.05)
     gateway.fails["retire"] = 1
@@ -325,7 +325,7 @@ async def test_a_crash_leaves_no_old_value(store_url, begin, monkeypatch):
 
     async def enduring(input, ctx):
         seen.append(ctx.credentials[0]["value"])
-        await ctx.status("begun")
+        await ctx.status("started")
         if len(seen) == 1:
             await until(lambda: gateway.fails["retire"] == 0)
             gateway.every = None
@@ -355,8 +355,8 @@ async def test_a_crash_leaves_no_old_value(store_url, begin, monkeypatch):
     await watcher.close()
 
 
-async def test_the_keeper_retires_what_was_left(begin, monkeypatch):
-    """A provider that was away for longer than anybody tried."""
+async def test_maintenance_retires_old_values(begin, monkeypatch):
+    """The provider was unavailable for longer than the retirement was tried."""
     monkeypatch.setattr(rotation, "_TRIES", 1)
     gateway = Gateway()
     gateway.fails["retire"] = 1
@@ -375,8 +375,8 @@ async def test_the_keeper_retires_what_was_left(begin, monkeypatch):
     await raw.close()
 
 
-async def test_a_provider_that_promises_too_much(begin, caplog):
-    """`rotate_after` without `rotate`: no credentials, no job, and nothing is left."""
+async def test_rotate_after_without_a_rotating_provider(begin, caplog):
+    """`rotate_after` without `rotate`: the submission is refused, and no credential stays valid."""
 
     class Plain:
         revoked: list[tuple[str, ...]] = []
@@ -394,8 +394,8 @@ async def test_a_provider_that_promises_too_much(begin, caplog):
     await raw.close()
 
 
-async def test_a_further_run_waits_until_the_one_before_is_revoked(store_url, begin, monkeypatch):
-    """Credentials of two runs never work side by side; a run that gets none ends with that, and can be repeated."""
+async def test_another_run_waits_for_the_revocation(store_url, begin, monkeypatch):
+    """Credentials of two runs are never valid at the same time; a run that gets none fails, and can be repeated."""
     monkeypatch.setattr(credential_lifecycle, "_TRIES", 1)
     gateway = Gateway()
     gateway.fails["revoke"] = 2
@@ -415,8 +415,8 @@ async def test_a_further_run_waits_until_the_one_before_is_revoked(store_url, be
     await raw.close()
 
 
-async def test_a_store_that_fails_in_the_middle(begin, monkeypatch, caplog):
-    """Minting, rotating, retiring, revoking: nothing hangs, nothing of it is told, and in the end nothing works."""
+async def test_a_store_that_fails_during_a_rotation(begin, monkeypatch, caplog):
+    """A store failure while issuing, rotating, retiring or revoking: no call hangs, and in the end no value is valid."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway, limits={"node_lease": 0.1})
     table, failing = runtime.node.store.table, set()
@@ -471,8 +471,8 @@ async def test_a_store_that_fails_in_the_middle(begin, monkeypatch, caplog):
     await raw.close()
 
 
-async def test_what_was_revoked_is_not_rotated(begin):
-    """Somebody else has ended the job: there is nothing to rotate, and nobody tries for ever."""
+async def test_revoked_credentials_are_not_rotated(begin):
+    """Another node has ended the job: there is nothing to rotate, and the tries end."""
     gateway = Gateway()
     runtime = await begin(credentials=gateway)
 
@@ -489,8 +489,8 @@ async def test_what_was_revoked_is_not_rotated(begin):
     await raw.close()
 
 
-async def test_somebody_was_faster(store_url, begin):
-    """A row that changed while a value was minted: what was minted for nobody is retired."""
+async def test_another_node_has_replaced_the_value(store_url, begin):
+    """The row has changed while a value was issued: that value is retired."""
     gateway = Gateway()
     gateway.held = asyncio.Event()
     runtime = await begin(store_url, credentials=gateway)

@@ -1,4 +1,4 @@
-"""What happens seldom: sessions taken elsewhere in the middle of a write, stores that fail at the door, misuse."""
+"""Rare cases: sessions resumed elsewhere during a write, stores that fail in the handshake, and misuse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.arcp.raw import TOKENS, Raw, connected, dial
 
 
 class Door:
-    """A store whose tables fail when told to, in front of a real one."""
+    """A store whose tables fail on request, in front of a real one."""
 
     def __init__(self, store):
         self._store = store
@@ -36,8 +36,8 @@ async def resumed(runtime, raw):
     return other
 
 
-def test_who_may_connect_has_to_be_said():
-    """No open door by accident."""
+def test_authentication_must_be_configured():
+    """A runtime without authentication cannot be created."""
     for options in (
         {},
         {"tokens": "t", "authenticate": lambda token: "x"},
@@ -49,7 +49,7 @@ def test_who_may_connect_has_to_be_said():
 
 
 async def test_a_runtime_is_started_once_and_before_it_serves():
-    """Misuse is said where it happens."""
+    """Misuse raises."""
     runtime = Runtime(tokens=TOKENS)
     ours, theirs = pair()
     with pytest.raises(RuntimeError):
@@ -60,7 +60,7 @@ async def test_a_runtime_is_started_once_and_before_it_serves():
     async with runtime:
         with pytest.raises(RuntimeError):
             await runtime.start()
-    # And again, after it was stopped.
+    # It can be started again after it was stopped.
     async with register(Runtime(tokens=TOKENS)) as again:
         raw = await connected(again)
         assert (await raw.run("echo", 1))["payload"]["result"] == 1
@@ -68,36 +68,36 @@ async def test_a_runtime_is_started_once_and_before_it_serves():
 
 
 async def test_a_store_that_cannot_be_opened(tmp_path):
-    """The runtime does not start, and holds nothing."""
+    """The runtime does not start, and keeps nothing open."""
     (tmp_path / "file").write_text("not a store")
     runtime = Runtime(f"sqlite:///{tmp_path / 'file'}", tokens=TOKENS)
     with pytest.raises(stores.StoreError):
         await runtime.start()
 
 
-async def test_a_store_that_fails_at_the_door(begin, caplog):
-    """No session, told as our failure; nothing of the store's words leaves; later it works again."""
+async def test_the_store_fails_during_the_handshake(begin, caplog):
+    """The client gets INTERNAL_ERROR without the store's message; later handshakes succeed."""
     async with await stores.open(f"memory:{uuid.uuid4().hex}") as real:
         door = Door(real)
         runtime = await begin(door)
         raw = await connected(runtime, features=[])
         await raw.run("echo", 1)
         door.broken = True
-        stranger = dial(runtime)
-        message = await stranger.hello()
+        unknown = dial(runtime)
+        message = await unknown.hello()
         assert (message["type"], message["payload"]["code"]) == ("session.error", "INTERNAL_ERROR")
         request = await raw.send("session.list_jobs", {})
         assert request
         answer = await raw.submit("echo", 2, idempotency_key="k")
         assert answer["payload"]["code"] == "INTERNAL_ERROR"
-        assert "broken" not in str(raw.seen) + str(stranger.seen)
+        assert "broken" not in str(raw.seen) + str(unknown.seen)
         door.broken = False
         assert (await raw.run("echo", 2, idempotency_key="k"))["payload"]["result"] == 2
         await raw.close()
 
 
-async def test_hanging_up_in_the_greeting(begin):
-    """Before the hello, and before the welcome could be sent."""
+async def test_closing_during_the_handshake(begin):
+    """Before the hello, and before the welcome is sent."""
     runtime = await begin()
     gone = dial(runtime)
     await gone.close()
@@ -105,7 +105,7 @@ async def test_hanging_up_in_the_greeting(begin):
     raw = Raw(ours, asyncio.ensure_future(runtime.serve(theirs)))
     await raw.send("session.hello", {"auth": {"token": "alice-token"}})
     await raw.close()
-    assert runtime._node.strangers == 0
+    assert runtime._node.handshakes == 0
     for _ in range(3):
         wrong = dial(runtime)
         await wrong.send("session.hello", {"auth": {"token": "wrong"}})
@@ -113,8 +113,8 @@ async def test_hanging_up_in_the_greeting(begin):
     assert not runtime._node.sessions.attached
 
 
-async def test_a_submission_over_a_connection_that_was_given_up(sqlite_url, begin):
-    """The session is another node's: the old connection's request is not served, and its connection ends."""
+async def test_a_submission_over_a_replaced_connection(sqlite_url, begin):
+    """Another node has the session: the request is not served, and the old connection is closed."""
     first, second = await begin(sqlite_url), await begin(sqlite_url)
     raw = await connected(first)
     raw2 = await resumed(second, raw)
@@ -127,8 +127,8 @@ async def test_a_submission_over_a_connection_that_was_given_up(sqlite_url, begi
     await raw2.close()
 
 
-async def test_a_job_that_ends_while_its_session_moves(sqlite_url, begin):
-    """The end is written without the session that has moved, and told where it is now, once."""
+async def test_a_job_that_ends_while_its_session_is_resumed(sqlite_url, begin):
+    """The end is written without the resumed session's numbers, and sent once on the new connection."""
     first, second = await begin(sqlite_url), await begin(sqlite_url)
     release = asyncio.Event()
 
@@ -147,8 +147,8 @@ async def test_a_job_that_ends_while_its_session_moves(sqlite_url, begin):
     await raw2.close()
 
 
-async def test_running_again_when_there_is_no_room(store_url, begin):
-    """A further run waits its turn like any other job."""
+async def test_a_rerun_without_free_capacity_is_queued(store_url, begin):
+    """Another run waits in the queue like any other job."""
     runtime = await begin(store_url, limits={"running": 1})
     raw = await connected(runtime)
     first = await raw.run("flaky", {"fails": 1}, idempotency_key="k")
@@ -165,7 +165,7 @@ async def test_running_again_when_there_is_no_room(store_url, begin):
 
 @pytest.mark.parametrize("seen", [0, 1, 50, 2**40])
 async def test_subscribing_from_beyond_the_end(seen, begin):
-    """The end of a job that has ended is told, whatever the subscriber believes to have seen."""
+    """The end of an ended job is sent, whatever the subscriber claims to have seen."""
     runtime = await begin()
     raw, watcher = await connected(runtime), await connected(runtime)
     end = await raw.run("echo", 1)
@@ -176,7 +176,7 @@ async def test_subscribing_from_beyond_the_end(seen, begin):
 
 
 async def test_subscribing_again_changes_nothing(begin):
-    """Who listens goes on where it is, and keeps its authority."""
+    """A session that is subscribed keeps its feed and its right to cancel."""
     runtime = await begin()
     raw = await connected(runtime)
     job_id = (await raw.submit("counting", {"count": 10, "pause": 0.01}))["payload"]["job_id"]
@@ -191,8 +191,8 @@ async def test_subscribing_again_changes_nothing(begin):
     await raw.close()
 
 
-async def test_an_agent_looks_around(begin):
-    """Everything a context knows, and what it says when it is told to stop."""
+async def test_the_facts_in_a_context(begin):
+    """Every property of a context, and `cancelled` after a cancellation."""
     runtime = await begin()
     seen = {}
 
@@ -204,7 +204,7 @@ async def test_an_agent_looks_around(begin):
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            seen["told"] = ctx.cancelled
+            seen["after"] = ctx.cancelled
             raise
 
     runtime.register_agent("curious", curious)
@@ -217,13 +217,13 @@ async def test_an_agent_looks_around(begin):
         "parent": None,
         "credentials": [],
         "cancelled": False,
-        "told": True,
+        "after": True,
     }
     await raw.close()
 
 
-async def test_a_loop_that_ends_leaves_the_job_in_doubt(sqlite_url, begin):
-    """Tasks cancelled from outside, as when the program is interrupted: nothing is made up, the next node says so."""
+async def test_a_closed_event_loop_leaves_the_job_in_doubt(sqlite_url, begin):
+    """If tasks are cancelled from outside, no end is written; the next node ends the job in doubt."""
     limits = Limits(node_lease=0.4, drain=0.0)
     ended = register(Runtime(sqlite_url, tokens=TOKENS, limits=limits))
     await ended.start()
@@ -242,7 +242,7 @@ async def test_a_loop_that_ends_leaves_the_job_in_doubt(sqlite_url, begin):
 
 
 async def test_jobs_do_not_see_each_others_context(begin):
-    """What an agent sets in its context is its own, over every wait, though jobs may share a task."""
+    """Context variables that an agent sets stay its own over every wait, though jobs may share a task."""
     from contextvars import ContextVar
 
     variable = ContextVar("variable", default="untouched")
@@ -269,37 +269,37 @@ async def test_jobs_do_not_see_each_others_context(begin):
     await raw.close()
 
 
-async def test_noticing_is_transparent():
-    """Values thrown in and waits in a row reach the coroutine as if it were awaited itself."""
-    from amends.arcp.runtime.noticing import Noticing
+async def test_on_first_wait_is_transparent():
+    """Exceptions thrown in, and several waits, reach the coroutine as if it were awaited directly."""
+    from amends.arcp.runtime.first_wait import OnFirstWait
 
     async def body(log):
         for _ in range(2):
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:
-                log.append("told")
+                log.append("thrown")
                 asyncio.current_task().uncancel()
         await asyncio.sleep(0)
         log.append("end")
         return "value"
 
-    for apart in (True, False):
+    for own_context in (True, False):
         log = []
-        noticing = Noticing(body(log), lambda log=log: log.append("waits"), apart=apart)
-        task = asyncio.ensure_future(_awaiting(noticing))
+        first_wait = OnFirstWait(body(log), lambda log=log: log.append("waits"), own_context=own_context)
+        task = asyncio.ensure_future(_awaiting(first_wait))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
         assert await task == "value"
-        assert log == ["waits", "told", "told", "end"]
+        assert log == ["waits", "thrown", "thrown", "end"]
 
     async def at_once():
         log.append("at once")
 
     log = []
-    await Noticing(at_once(), lambda: log.append("waits"))
+    await OnFirstWait(at_once(), lambda: log.append("waits"))
     assert log == ["at once"]
 
     async def giving_up():
@@ -308,7 +308,7 @@ async def test_noticing_is_transparent():
         except asyncio.CancelledError:
             return
 
-    task = asyncio.ensure_future(_awaiting(Noticing(giving_up(), lambda: None)))
+    task = asyncio.ensure_future(_awaiting(OnFirstWait(giving_up(), lambda: None)))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
@@ -318,15 +318,15 @@ async def _awaiting(what):
     return await what
 
 
-async def test_what_comes_late_over_a_connection_that_was_given_up(begin):
-    """Found by the simulation: a submission that arrives after its connection was dropped begins nothing."""
+async def test_late_frames_of_a_replaced_connection(begin):
+    """Found by the simulation: a submission that arrives after its connection was dropped starts no job."""
     runtime = await begin()
     raw = await connected(runtime)
     session = runtime._node.sessions.attached[raw.session_id]
     close = session.connection.close
 
     async def slowly(code=1000, reason=""):
-        """As a transport whose goodbye is on its way."""
+        """Close like a transport whose closing handshake takes a while."""
 
     session.connection.close = slowly
     await runtime._node.drop(session)

@@ -1,4 +1,4 @@
-"""What takes long: a million jobs in flat memory, two thousand idle sessions, and simulated networks."""
+"""Long tests: a million jobs in constant memory, two thousand idle sessions, and simulated networks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.soak
 
 
 def resident():
-    """Bytes of memory this process has, as the system counts them."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 async def drive(raw, jobs, at_once, **more):
-    """Run jobs, and check that every number comes, once."""
+    """Run jobs, and check that every event number arrives once."""
     sent = ended = 0
     last = None
     while ended < jobs:
@@ -50,7 +50,7 @@ async def drive(raw, jobs, at_once, **more):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_a_million_jobs_in_flat_memory(keyed):
-    """What is kept of ended jobs is bounded, with and without keys: the memory of the last half does not grow."""
+    """The stored data of ended jobs is bounded, with and without keys, so memory does not grow in the second half."""
     limits = Limits(finished=5_000, keyed=5_000)
     runtime = Runtime(tokens=TOKENS, limits=limits)
     runtime.register_agent("echo", echo)
@@ -64,7 +64,7 @@ async def test_a_million_jobs_in_flat_memory(keyed):
             gc.collect()
             held.append(resident())
         await raw.close()
-        assert len(runtime._node.ended) + len(runtime._node.keyed) < 5_400
+        assert len(runtime._node.ended_jobs) + len(runtime._node.ended_keyed_jobs) < 5_400
     growth = held[-1] - held[3]
     assert growth < 8 * 1024 * 1024, [size // 1024 for size in held]
 
@@ -76,7 +76,7 @@ from tests.arcp.agents import echo
 
 async def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    limits = Limits(sessions_per_principal=5_000, strangers=3_000, heartbeat=20.0)
+    limits = Limits(sessions_per_principal=5_000, handshakes=3_000, heartbeat=20.0)
     runtime = Runtime(tokens={"alice-token": "alice"}, limits=limits)
     runtime.register_agent("echo", echo)
     async with runtime, runtime.listen("127.0.0.1", 0) as listening:
@@ -92,7 +92,7 @@ asyncio.run(main())
 
 @pytest.mark.timeout(600)
 async def test_two_thousand_idle_sessions():
-    """Over WebSockets, with heartbeats, in a process of its own: less than 250 MB. The file limit is set to 8192."""
+    """Over WebSockets, with heartbeats, in a separate process: less than 250 MB. The file limit is set to 8192."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard >= 8192 or hard == resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, hard))
@@ -122,7 +122,7 @@ async def test_two_thousand_idle_sessions():
 
 
 def new_python():
-    """A Python of 3.12 or newer, which the simulation asks for."""
+    """Find a Python of version 3.12 or newer, which the simulation needs."""
     if sys.version_info >= (3, 12):
         return sys.executable
     found = [shutil.which(f"python3.{minor}") for minor in (13, 12)]
@@ -141,7 +141,7 @@ def new_python():
 
 @pytest.mark.timeout(3600)
 def test_simulated_networks(tmp_path):
-    """Hundreds of histories of cuts, late deliveries and killed nodes; a failure names the seed that repeats it."""
+    """Hundreds of histories of cuts, late frames and killed nodes; a failure reports the seed that reproduces it."""
     subprocess.run([new_python(), "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Hostile clients: strangers, guessers, floods, frames that are none, readers that do not read."""
+"""Hostile clients: unauthenticated connections, guessed tokens, floods, malformed frames, and slow readers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from amends.arcp.transports.memory import pair
 from amends.arcp.wire import FEATURES
 from tests.arcp.raw import Raw, connected, dial
 
-# -- somebody else's session
+# -- sessions of other principals
 
 
 async def test_a_foreign_session_cannot_be_resumed(store_url, begin):
-    """Another principal with the right token, the right principal with a wrong one: nothing, and no hint."""
+    """Another principal with the right token, or the owner with a wrong one, is refused without details."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     await raw.run("echo", "secret")
@@ -26,8 +26,8 @@ async def test_a_foreign_session_cannot_be_resumed(store_url, begin):
     block = raw.resume_block(0)
     thief = dial(runtime)
     stolen = await thief.hello("bob-token", resume=block)
-    nobody = dial(runtime)
-    unknown = await nobody.hello("bob-token", resume={**block, "session_id": "sess_" + "0" * 26})
+    third = dial(runtime)
+    unknown = await third.hello("bob-token", resume={**block, "session_id": "sess_" + "0" * 26})
     assert stolen["payload"] == unknown["payload"]
     assert stolen["payload"]["code"] == "RESUME_WINDOW_EXPIRED"
     assert "secret" not in str(thief.seen)
@@ -37,7 +37,7 @@ async def test_a_foreign_session_cannot_be_resumed(store_url, begin):
 
 
 async def test_guessing_tokens(begin):
-    """Every guess costs a connection, none helps, and the owner is not disturbed."""
+    """Every guess costs a connection, none succeeds, and the owner's session is not affected."""
     runtime = await begin()
     raw = await connected(runtime)
     right = raw.welcome["resume_token"]
@@ -52,7 +52,7 @@ async def test_guessing_tokens(begin):
 
 
 async def test_tokens_cannot_be_guessed_from_each_other(begin):
-    """256 random bits each, kept as digests only."""
+    """256 random bits each, stored as digests only."""
     runtime = await begin()
     tokens = set()
     for _ in range(20):
@@ -67,8 +67,8 @@ async def test_tokens_cannot_be_guessed_from_each_other(begin):
 
 
 @pytest.mark.parametrize("seq", [-1, 5, 2**63 - 1, 2**70, "x", 1.5, None])
-async def test_a_resume_from_nowhere(seq, begin):
-    """Numbers that were never sent, and what is no number."""
+async def test_resuming_unknown_sessions(seq, begin):
+    """Event numbers that were never sent, and values that are not numbers."""
     runtime = await begin()
     raw = await connected(runtime)
     await raw.close()
@@ -98,34 +98,34 @@ async def test_a_resume_from_nowhere(seq, begin):
         b'{"arcp":"1.1","id":"x","type":"session.ping","payload":{"nonce":"n"}}',
     ],
 )
-async def test_a_first_frame_that_is_no_hello(frame, begin):
+async def test_a_first_frame_that_is_not_a_hello(frame, begin):
     """INVALID_REQUEST as a session.error, and the transport closes (R6)."""
-    stranger = dial(await begin())
-    await stranger.connection.send(frame)
-    message = await stranger.receive()
+    other = dial(await begin())
+    await other.connection.send(frame)
+    message = await other.receive()
     assert (message["type"], message["payload"]["code"]) == ("session.error", "INVALID_REQUEST")
-    assert await stranger.receive() is None
+    assert await other.receive() is None
 
 
-async def test_strangers_are_few_and_have_little_time(begin):
-    """Who says nothing is closed in time; more at once than allowed are not even heard; clients get through after."""
-    runtime = await begin(limits={"hello_timeout": 0.2, "strangers": 5})
+async def test_handshakes_are_limited(begin):
+    """Idle connections are closed in time, connections beyond the limit at once, and clients connect afterwards."""
+    runtime = await begin(limits={"hello_timeout": 0.2, "handshakes": 5})
     silent = [dial(runtime) for _ in range(5)]
     await asyncio.sleep(0)
     turned_away = dial(runtime)
     assert await turned_away.receive() is None
-    for stranger in silent:
-        message = await stranger.receive()
+    for other in silent:
+        message = await other.receive()
         assert message["payload"]["code"] == "INVALID_REQUEST"
-        assert await stranger.receive() is None
+        assert await other.receive() is None
     raw = await connected(runtime)
     assert (await raw.run("echo", 1))["type"] == "job.result"
-    assert runtime._node.strangers == 0
+    assert runtime._node.handshakes == 0
     await raw.close()
 
 
-async def test_a_flood_before_the_hello_is_one_frame(begin):
-    """Nothing behind the first frame is read, let alone kept."""
+async def test_one_frame_is_read_before_the_hello(begin):
+    """Nothing after the first frame is read or stored."""
     runtime = await begin(limits={"hello_timeout": 5.0})
     async with runtime.listen("127.0.0.1", 0) as listening:
         flooders = [Raw(await websocket.dial(listening.url)) for _ in range(5)]
@@ -144,8 +144,8 @@ async def test_a_flood_before_the_hello_is_one_frame(begin):
                 pass
 
 
-async def test_one_principal_has_so_many_sessions(begin):
-    """14: attached ones are refused beyond the cap; of those left behind the oldest makes room."""
+async def test_sessions_per_principal_are_limited(begin):
+    """14: attached sessions beyond the limit are refused; the oldest detached session makes room."""
     runtime = await begin(limits={"sessions_per_principal": 3})
     raws = [await connected(runtime) for _ in range(3)]
     refused = dial(runtime)
@@ -167,8 +167,8 @@ async def test_one_principal_has_so_many_sessions(begin):
 
 
 @pytest.mark.parametrize("frame", [b"", b"nonsense", b"\x00" * 100, b"[" * 5000, b'{"arcp":"1.1"}', b"null"])
-async def test_a_frame_that_is_none_ends_the_connection_alone(frame, begin):
-    """session.error INVALID_REQUEST; the session can be resumed, and its jobs go on."""
+async def test_a_malformed_frame_ends_only_the_connection(frame, begin):
+    """session.error INVALID_REQUEST; the session can be resumed, and its jobs continue."""
     runtime = await begin()
     raw = await connected(runtime)
     job_id = (await raw.submit("counting", {"count": 3, "pause": 0.05}))["payload"]["job_id"]
@@ -183,7 +183,7 @@ async def test_a_frame_that_is_none_ends_the_connection_alone(frame, begin):
 
 
 async def test_oversized_frames_end_the_connection(begin):
-    """They are not read; the runtime goes on, and so can the session."""
+    """They are not read; the runtime continues, and the session can be resumed."""
     runtime = await begin()
     async with runtime.listen("127.0.0.1", 0, max_frame=64 * 1024) as listening:
         raw = Raw(await websocket.dial(listening.url))
@@ -197,7 +197,7 @@ async def test_oversized_frames_end_the_connection(begin):
 
 
 async def test_frames_of_another_session(begin):
-    """A frame that names another session is a mistake or an attack: the connection ends."""
+    """A frame with another session's id ends the connection."""
     runtime = await begin()
     raw, other = await connected(runtime), await connected(runtime)
     await raw.send("job.submit", {"agent": "echo"}, session_id=other.session_id)
@@ -207,7 +207,7 @@ async def test_frames_of_another_session(begin):
 
 
 async def test_random_frames(begin):
-    """Whatever comes, the runtime answers or closes, and serves the next client."""
+    """The runtime answers or closes, and serves the next client."""
     runtime = await begin()
     rng = random.Random(8)
     types = [
@@ -253,32 +253,32 @@ async def test_random_frames(begin):
     await raw.close()
 
 
-# -- readers
+# -- slow readers
 
 
 async def test_a_slow_reader_slows_the_agent_then_loses_its_connection(store_url, begin):
-    """Back-pressure, then the end of the connection: never more in memory than is allowed; nothing is lost."""
-    said = 0
+    """Back-pressure first, then the connection is closed; the buffers stay within their limits and no event is lost."""
+    emitted = 0
 
-    async def chatterbox(input, ctx):
-        nonlocal said
+    async def talking(input, ctx):
+        nonlocal emitted
         for number in range(2_000):
             await ctx.log("x" * 2_000)
-            said = number + 1
+            emitted = number + 1
         return "done"
 
     runtime = await begin(store_url, limits={"buffered": 20, "send_timeout": 3.0})
-    runtime.register_agent("chatterbox", chatterbox)
+    runtime.register_agent("chatterbox", talking)
     ours, theirs = pair(frames=8)
     raw = Raw(ours, asyncio.ensure_future(runtime.serve(theirs)))
     await raw.hello()
     await raw.send("job.submit", {"agent": "chatterbox"})
     await raw.until("job.event")
     before = -1
-    while said != before:
-        before = said
+    while emitted != before:
+        before = emitted
         await asyncio.sleep(0.1)
-    # It was slowed: what it said is what the connection and the buffers hold, not everything.
+    # The agent had to wait: it emitted only what the connection and the buffers hold.
     assert before < 200
     async with asyncio.timeout(100):
         await raw.serving
@@ -291,8 +291,8 @@ async def test_a_slow_reader_slows_the_agent_then_loses_its_connection(store_url
     await raw2.close()
 
 
-async def test_a_client_that_only_submits_is_not_read_on(begin):
-    """Requests wait while their answers do: the memory of the runtime does not grow with what is thrown at it."""
+async def test_a_client_that_does_not_read_is_not_read_from(begin):
+    """Requests wait while their answers wait, so the runtime's memory does not grow with the number of requests."""
     runtime = await begin(limits={"buffered": 20, "send_timeout": 30.0})
     ours, theirs = pair(frames=8)
     raw = Raw(ours, asyncio.ensure_future(runtime.serve(theirs)))
@@ -314,7 +314,7 @@ async def test_a_client_that_only_submits_is_not_read_on(begin):
 
 
 async def test_many_idle_sessions_cost_little(begin):
-    """A measure of what one costs beside its socket; the whole claim (2,000 over WebSockets) is in the soak."""
+    """The memory of one session without its socket; the soak tests measure 2,000 sessions over WebSockets."""
     runtime = await begin()
     gc.collect()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Sessions: welcome, numbering, resuming with nothing lost or doubled, tokens that rotate, heartbeats, listings."""
+"""Sessions: the welcome, event numbers, resuming without loss or duplicates, token rotation, heartbeats, listings."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ async def resumed(runtime, raw, last=None, token="alice-token", **more):
     return other, message
 
 
-# -- beginning
+# -- opening
 
 
 async def test_the_welcome(begin):
-    """6.2: what a client, also a published one, has to know."""
+    """6.2: everything that clients, also published ones, need."""
     raw = await connected(await begin(name="mine"))
     assert raw.welcome["runtime"]["name"] == "mine"
     assert raw.welcome["session_id"] == raw.session_id
@@ -56,29 +56,29 @@ async def test_who_may_connect(how, begin):
     assert principal == "alice" or how == "token"
     assert "alice-token" not in principal
     for token in (None, "", "wrong", "alice-toke", "alice-token "):
-        stranger = dial(runtime)
-        message = await stranger.hello(token)
+        unknown = dial(runtime)
+        message = await unknown.hello(token)
         assert (message["type"], message["payload"]["code"]) == ("session.error", "UNAUTHENTICATED")
-        assert await stranger.receive() is None
+        assert await unknown.receive() is None
     await raw.close()
 
 
-async def test_authentication_that_fails_is_nobodys_to_know(begin, caplog):
-    """An exception of the function is logged, and told as our failure."""
+async def test_a_failing_authenticate_function_is_not_revealed(begin, caplog):
+    """The function's exception is logged, and the client gets INTERNAL_ERROR."""
 
     def broken(token):
         raise KeyError("database password")
 
     runtime = await begin(authenticate=broken)
-    stranger = dial(runtime)
-    message = await stranger.hello()
+    unknown = dial(runtime)
+    message = await unknown.hello()
     assert message["payload"]["code"] == "INTERNAL_ERROR"
     assert "password" not in str(message)
     assert "password" in caplog.text
 
 
 async def test_pings_and_acks_and_unknown_types(begin):
-    """6.4, 6.5, section 5: pongs name the nonce; what is not known is ignored."""
+    """6.4, 6.5, section 5: pongs contain the nonce; unknown types are ignored."""
     raw = await connected(await begin())
     await raw.send("session.telepathy", {"x": 1})
     await raw.send("session.ping", {"nonce": "n1", "sent_at": "2026-05-13T19:42:13.000Z"})
@@ -90,11 +90,11 @@ async def test_pings_and_acks_and_unknown_types(begin):
     await raw.close()
 
 
-# -- going on
+# -- resuming
 
 
 async def test_resuming_replays_exactly_what_was_missed(store_url, begin):
-    """8.3: the same numbers for the same events, then on without a gap, wherever the connection broke."""
+    """8.3: the same events have the same numbers, and later ones follow without a gap, wherever the connection broke."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     job_id = (await raw.submit("counting", {"count": 30, "pause": 0.005}))["payload"]["job_id"]
@@ -119,7 +119,7 @@ async def test_resuming_replays_exactly_what_was_missed(store_url, begin):
 
 
 async def test_resuming_on_another_node(store_url, begin):
-    """Any node that shares the store: same session, same numbers, and the job's end from where it runs."""
+    """On any node that shares the store: the same session, the same numbers, and the end of a job that runs elsewhere."""
     first, second = await begin(store_url), await begin(store_url)
     raw = await connected(first)
     job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
@@ -134,7 +134,7 @@ async def test_resuming_on_another_node(store_url, begin):
     lines = [m["payload"]["body"]["message"].strip() for m in raw2.events(job_id)]
     before = [m["payload"]["body"]["message"].strip() for m in raw.events(job_id) if m["event_seq"] <= 2]
     assert before + lines == [str(n) for n in range(20)]
-    # It also kept its authority: the job runs on the other node.
+    # The session may still cancel the job, which runs on the other node.
     request = await raw2.send("job.cancel", {"reason": "over there"}, job_id=other_job)
     assert (await raw2.answer(request))["type"] == "job.cancelled"
     end = await raw2.end(other_job)
@@ -142,13 +142,13 @@ async def test_resuming_on_another_node(store_url, begin):
     await raw2.close()
 
 
-async def test_a_connection_that_was_given_up_is_fenced(store_url, begin):
-    """The node that had the session before cannot number anything more; its connection closes."""
+async def test_a_replaced_connection_is_fenced(store_url, begin):
+    """The previous node cannot number further events, and closes its connection."""
     first, second = await begin(store_url), await begin(store_url)
     raw = await connected(first)
     job_id = (await raw.submit("counting", {"count": 40, "pause": 0.01}))["payload"]["job_id"]
     await raw.until("job.event")
-    # The client believes its connection dead; it is not.
+    # The client considers its connection dead, though it is open.
     raw2, message = await resumed(second, raw)
     assert message["type"] == "session.welcome"
     await raw2.end(job_id)
@@ -156,16 +156,16 @@ async def test_a_connection_that_was_given_up_is_fenced(store_url, begin):
     async with asyncio.timeout(100):
         while (message := await raw.receive()) is not None:
             pass
-    # What the old connection still had was numbered before the new one took over.
+    # Messages of the old connection were numbered before the new one took over.
     new = numbers(raw2)
     assert new == list(range(new[0], 42))
-    told = {m["event_seq"]: m["payload"] for m in raw2.seen if "event_seq" in m}
-    assert all(told[m["event_seq"]] == m["payload"] for m in raw.seen if m.get("event_seq", 0) > old[-1])
+    resent = {m["event_seq"]: m["payload"] for m in raw2.seen if "event_seq" in m}
+    assert all(resent[m["event_seq"]] == m["payload"] for m in raw.seen if m.get("event_seq", 0) > old[-1])
     await raw2.close()
 
 
 async def test_the_same_node_gives_the_session_to_its_newest_connection(begin):
-    """A client that reconnects before the runtime has noticed."""
+    """A client reconnects before the runtime has noticed the end of the old connection."""
     runtime = await begin()
     raw = await connected(runtime)
     raw2, message = await resumed(runtime, raw)
@@ -176,7 +176,7 @@ async def test_the_same_node_gives_the_session_to_its_newest_connection(begin):
 
 
 async def test_several_jobs_in_one_stream(store_url, begin):
-    """Numbers are the session's; every job keeps its own order; nothing is lost over three reconnects."""
+    """Numbers are per session, every job's events stay in order, and none is lost over three reconnects."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     jobs = [
@@ -212,7 +212,7 @@ async def test_several_jobs_in_one_stream(store_url, begin):
 
 
 async def test_session_resume_as_a_message_of_its_own(begin):
-    """v1.1 names `session.resume`: it is read as a hello that resumes."""
+    """v1.1 defines `session.resume`; it is handled like a hello with a resume block."""
     runtime = await begin()
     raw = await connected(runtime)
     await raw.run("echo", 1)
@@ -223,13 +223,13 @@ async def test_session_resume_as_a_message_of_its_own(begin):
     assert (await other.receive())["type"] == "session.welcome"
     assert (await other.receive())["event_seq"] == 1
     await other.close()
-    stranger = dial(runtime)
-    await stranger.send("session.resume", raw.resume_block(0))
-    assert (await stranger.receive())["payload"]["code"] == "UNAUTHENTICATED"
+    unknown = dial(runtime)
+    await unknown.send("session.resume", raw.resume_block(0))
+    assert (await unknown.receive())["payload"]["code"] == "UNAUTHENTICATED"
 
 
-async def test_tokens_rotate_and_old_ones_die(store_url, begin):
-    """6.3: after the client has spoken on the new connection, the token before is worth nothing."""
+async def test_tokens_rotate_and_old_ones_become_invalid(store_url, begin):
+    """6.3: after the client has sent a message on the new connection, the previous token is invalid."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     first = raw.welcome["resume_token"]
@@ -246,13 +246,13 @@ async def test_tokens_rotate_and_old_ones_die(store_url, begin):
     await raw3.close()
 
 
-async def test_a_welcome_that_was_lost_locks_nobody_out(store_url, begin):
-    """The token before works until the client has shown that it has the new one."""
+async def test_a_lost_welcome_does_not_lock_the_client_out(store_url, begin):
+    """The previous token works until the client has sent a message after the new welcome."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
     await raw.close()
     for _ in range(3):
-        # The client never reads the welcome, and tries again with what it has.
+        # The client never reads the welcome, and tries again with its old token.
         lost, message = await resumed(runtime, raw, 0)
         assert message["type"] == "session.welcome"
         await lost.close()
@@ -263,7 +263,7 @@ async def test_a_welcome_that_was_lost_locks_nobody_out(store_url, begin):
 
 
 async def test_resuming_too_late(store_url, begin):
-    """RESUME_WINDOW_EXPIRED when the session is gone, and when what is asked for was forgotten."""
+    """RESUME_WINDOW_EXPIRED if the session, or the requested events, no longer exist."""
     runtime = await begin(store_url, limits={"resume_window": 0.3, "node_lease": 0.3})
     raw = await connected(runtime)
     await raw.run("echo", 1)
@@ -281,8 +281,8 @@ def session_logs(names):
     return [name for name in names["logs"] if name.startswith("arcp.session/")]
 
 
-async def test_a_session_that_ran_out_while_it_was_in_use_leaves_nothing(store_url, begin):
-    """A store that was away for longer than the window has forgotten it: nobody can resume it, so its log goes too."""
+async def test_a_session_that_expires_in_use_is_deleted(store_url, begin):
+    """Its row expired while the store was unavailable: it cannot be resumed, and its log is deleted."""
     runtime = await begin(store_url)
     store = runtime.node.store
     raw = await connected(runtime)
@@ -293,8 +293,8 @@ async def test_a_session_that_ran_out_while_it_was_in_use_leaves_nothing(store_u
     assert session_logs(await store.names()) == []
 
 
-async def test_a_session_left_while_it_is_renewed_leaves_nothing(store_url, begin):
-    """Its row has changed under the hands of whoever writes that it was left: it is still this node's to erase."""
+async def test_a_session_detached_during_its_renewal_is_deleted(store_url, begin):
+    """Its row has changed while the node stores it as detached: this node still deletes it."""
     runtime = await begin(store_url, limits={"resume_window": 0.5, "node_lease": 0.3})
     store = runtime.node.store
     raw = await connected(runtime)
@@ -307,8 +307,8 @@ async def test_a_session_left_while_it_is_renewed_leaves_nothing(store_url, begi
             await asyncio.sleep(0.05)
 
 
-async def test_a_session_that_ran_out_makes_room_and_leaves_nothing(store_url, begin):
-    """The oldest that was left has to go for a new one: its row is gone already, its log is not."""
+async def test_an_expired_session_makes_room_and_is_deleted(store_url, begin):
+    """The oldest detached session is deleted for a new one, also if its row has expired and its log has not."""
     runtime = await begin(store_url, limits={"sessions_per_principal": 1})
     store = runtime.node.store
     raw = await connected(runtime)
@@ -320,8 +320,8 @@ async def test_a_session_that_ran_out_makes_room_and_leaves_nothing(store_url, b
     await other.close()
 
 
-async def test_what_was_forgotten_cannot_be_replayed(begin):
-    """Beyond `events_kept`, or acknowledged, an event is gone; resuming there says so, and elsewhere works."""
+async def test_deleted_events_cannot_be_replayed(begin):
+    """Events beyond `events_kept`, or acknowledged ones, are deleted; resuming from there fails, from later on works."""
     runtime = await begin(limits={"events_kept": 200})
     raw = await connected(runtime)
     for _ in range(400):
@@ -339,7 +339,7 @@ async def test_what_was_forgotten_cannot_be_replayed(begin):
 
 
 async def test_acknowledged_events_are_freed(begin):
-    """6.5: an ack lets the runtime forget; the log of the session stays small."""
+    """6.5: acknowledged events are deleted, so that the session's log stays small."""
     runtime = await begin()
     raw = await connected(runtime)
     for _ in range(4):
@@ -357,8 +357,8 @@ async def test_acknowledged_events_are_freed(begin):
     await raw2.close()
 
 
-async def test_jobs_that_were_forgotten_are_not_replayed(begin):
-    """A session whose missed events are gone with their job starts anew."""
+async def test_deleted_jobs_are_not_replayed(begin):
+    """A session cannot be resumed if the job of its missed events was deleted."""
     runtime = await begin(limits={"finished": 1})
     raw = await connected(runtime)
     await raw.run("echo", 1)
@@ -371,8 +371,8 @@ async def test_jobs_that_were_forgotten_are_not_replayed(begin):
     await other.close()
 
 
-async def test_goodbye(begin):
-    """6.7: acknowledged; jobs go on, and the session can be resumed within its window. v1.0's word works too."""
+async def test_closing_a_session(begin):
+    """6.7: acknowledged; jobs continue, and the session can be resumed within its window. v1.0's type works too."""
     runtime = await begin()
     raw = await connected(runtime)
     job_id = (await raw.submit("counting", {"count": 3, "pause": 0.02}))["payload"]["job_id"]
@@ -385,11 +385,11 @@ async def test_goodbye(begin):
     assert await raw2.receive() is None
 
 
-# -- alive or not
+# -- heartbeats
 
 
-async def test_a_silent_client_loses_its_connection_and_nothing_else(store_url, begin):
-    """6.4: pinged when quiet, HEARTBEAT_LOST after two intervals; its job goes on, and it can resume."""
+async def test_a_silent_client_loses_only_its_connection(store_url, begin):
+    """6.4: a ping when idle, HEARTBEAT_LOST after two intervals; its job continues, and it can resume."""
     runtime = await begin(store_url, limits={"heartbeat": 0.2})
     raw = await connected(runtime)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -406,10 +406,10 @@ async def test_a_silent_client_loses_its_connection_and_nothing_else(store_url, 
 
 
 async def test_a_client_that_answers_stays(begin):
-    """Pongs are enough; and who did not ask for heartbeats is left alone."""
+    """Pongs keep a connection open; a session without the feature is not pinged."""
     runtime = await begin(limits={"heartbeat": 1.0})
     raw, quiet = await connected(runtime), await connected(runtime, features=[])
-    # Without a word, two intervals would have been enough.
+    # Without a message, the connection would end after two intervals.
     for _ in range(3):
         ping = await raw.until("session.ping")
         await raw.send("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
@@ -420,7 +420,7 @@ async def test_a_client_that_answers_stays(begin):
 
 
 async def test_sessions_in_use_are_kept_beyond_their_window(store_url, begin):
-    """The window counts from the last word, not from the first."""
+    """The window is counted from the last message, not from the first."""
     runtime = await begin(store_url, limits={"resume_window": 3.0, "node_lease": 0.3})
     raw = await connected(runtime)
     await asyncio.sleep(3.5)
@@ -431,16 +431,16 @@ async def test_sessions_in_use_are_kept_beyond_their_window(store_url, begin):
     await raw2.close()
 
 
-# -- looking at jobs
+# -- listings and subscriptions
 
 
-async def listed(raw, **request):
+async def list_jobs(raw, **request):
     answer = await raw.answer(await raw.send("session.list_jobs", request))
     return answer["payload"]
 
 
 async def test_listing(store_url, begin):
-    """6.6: filters, pages, and nobody else's jobs."""
+    """6.6: filters, pages, and only the principal's own jobs."""
     runtime = await begin(store_url)
     raw, other = await connected(runtime), await connected(runtime, "bob-token")
     await other.run("echo", 1)
@@ -448,7 +448,7 @@ async def test_listing(store_url, begin):
     running = (await raw.submit("waiting", lease_request=lease, trace_id="a" * 32))["payload"]["job_id"]
     done = [(await raw.run("echo", n))["job_id"] for n in range(4)]
     failed = (await raw.run("crashing"))["job_id"]
-    everything = await listed(raw)
+    everything = await list_jobs(raw)
     assert [job["job_id"] for job in everything["jobs"]] == [failed, *reversed(done), running]
     assert "next_cursor" not in everything
     entry = everything["jobs"][-1]
@@ -457,7 +457,7 @@ async def test_listing(store_url, begin):
     assert (entry["agent"], entry["status"], entry["trace_id"]) == ("waiting@1.0.0", "running", "a" * 32)
     pages, cursor = [], None
     while True:
-        page = await listed(raw, limit=4, cursor=cursor)
+        page = await list_jobs(raw, limit=4, cursor=cursor)
         pages.append([job["job_id"] for job in page["jobs"]])
         cursor = page.get("next_cursor")
         if cursor is None:
@@ -471,7 +471,7 @@ async def test_listing(store_url, begin):
         ({"created_after": text_of(time.time() + 60)}, []),
         ({"created_after": text_of(time.time() - 60), "agent": "waiting"}, [running]),
     ]:
-        assert [job["job_id"] for job in (await listed(raw, filter=wanted))["jobs"]] == expected
+        assert [job["job_id"] for job in (await list_jobs(raw, filter=wanted))["jobs"]] == expected
     for bad in (
         {"limit": 0},
         {"limit": 5000},
@@ -479,12 +479,12 @@ async def test_listing(store_url, begin):
         {"filter": {"created_after": "x"}},
         {"limit": "many"},
     ):
-        assert (await listed(raw, **bad))["code"] == "INVALID_REQUEST"
+        assert (await list_jobs(raw, **bad))["code"] == "INVALID_REQUEST"
     await asyncio.gather(raw.close(), other.close())
 
 
 async def test_subscribing(store_url, begin):
-    """7.6: another session of the principal listens, with or without what was before, and has no say."""
+    """7.6: another session of the principal subscribes, with or without history, and may not cancel."""
     runtime = await begin(store_url)
     raw, watcher, late = await connected(runtime), await connected(runtime), await connected(runtime)
     lease = {"cost.budget": ["USD:5.00"]}
@@ -507,7 +507,7 @@ async def test_subscribing(store_url, begin):
     assert numbers(watcher) == list(range(1, 12))
     await late.end(job_id)
     assert 0 < len(late.events(job_id)) < 10
-    # After its end, history still has it; live there is nothing to hear.
+    # After the job's end its history is still sent; without history nothing is.
     request = await late.send("job.subscribe", {"job_id": job_id, "history": True})
     assert (await late.answer(request))["payload"]["current_status"] == "success"
     assert (await late.end(job_id))["payload"] == end["payload"]
@@ -520,7 +520,7 @@ async def test_subscribing(store_url, begin):
 
 
 async def test_unsubscribing(begin):
-    """Nothing more comes, also after resuming; the job does not care."""
+    """No further messages arrive, also after a resume; the job continues."""
     runtime = await begin()
     raw, watcher = await connected(runtime), await connected(runtime)
     job_id = (await raw.submit("counting", {"count": 20, "pause": 0.01}))["payload"]["job_id"]
@@ -539,8 +539,8 @@ async def test_unsubscribing(begin):
     await asyncio.gather(raw.close(), watcher2.close())
 
 
-async def test_who_may_watch_is_a_policy(begin, caplog):
-    """14: nobody but the owner without one; with one, what it says; and every request is on record."""
+async def test_may_observe_is_a_policy(begin, caplog):
+    """14: without a policy only the owner sees a job; with one, the policy decides; every request is logged."""
     caplog.set_level("INFO", logger="amends.arcp.audit")
     closed = await begin()
     raw, other = await connected(closed), await connected(closed, "bob-token")
@@ -564,8 +564,8 @@ async def test_who_may_watch_is_a_policy(begin, caplog):
     assert (await raw.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
     request = await other.send("job.subscribe", {"job_id": job_id})
     assert (await other.answer(request))["type"] == "job.subscribed"
-    assert {job["job_id"] for job in (await listed(other))["jobs"]} == {job_id, own}
-    assert {job["job_id"] for job in (await listed(raw))["jobs"]} == {job_id}
+    assert {job["job_id"] for job in (await list_jobs(other))["jobs"]} == {job_id, own}
+    assert {job["job_id"] for job in (await list_jobs(raw))["jobs"]} == {job_id}
     request = await other.send("job.cancel", {}, job_id=job_id)
     assert (await other.answer(request))["payload"]["code"] == "PERMISSION_DENIED"
     await asyncio.gather(raw.close(), other.close())

@@ -1,4 +1,4 @@
-"""Connections: frames in order, both ways, with back-pressure, limits and an end, on every transport alike."""
+"""Connections on every transport: frames in order in both directions, back-pressure, limits and closing."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ LIMIT = 1000
 
 
 class Echo:
-    """A runtime that says everything twice, and leaves when told to."""
+    """A runtime that sends every frame back twice, and closes on request."""
 
     def __init__(self):
         self.served = []
@@ -81,7 +81,7 @@ from amends.arcp.transports import stdio
 
 class Echo:
     async def serve(self, connection):
-        print("a stray word")
+        print("stray output")
         while (frame := await connection.receive()) is not None:
             if frame == b"go":
                 break
@@ -111,7 +111,7 @@ def text(frame):
 
 @ALL
 async def test_frames_travel_in_order(over):
-    """One by one, several at once, and posted without waiting; texts and bytes are the same."""
+    """One by one, several at once, and posted without waiting; texts and bytes are equivalent."""
     async with over(Echo()) as connection:
         await connection.send("ä")
         await connection.send_all(["b", b"c"])
@@ -123,15 +123,15 @@ async def test_frames_travel_in_order(over):
 
 
 @ALL
-async def test_the_end(over):
-    """Frames that were sent before it still come, then None, again and again; sending is lost."""
+async def test_closing_ends_both_sides(over):
+    """Frames sent before are received, then always None; sending raises."""
     echo = Echo()
     async with over(echo) as connection:
         await connection.send("last")
         await connection.send("go")
         assert [text(await connection.receive()) for _ in range(2)] == ["last", "last"]
         while (frame := await connection.receive()) is not None:
-            assert frame == b"after"  # a child's own last word on its stdout
+            assert frame == b"after"  # printed by the child on its stdout
         assert await connection.receive() is None
         with pytest.raises(ConnectionLost):
             for _ in range(100):
@@ -147,7 +147,7 @@ async def test_the_end(over):
 
 @ALL
 async def test_a_frame_too_large_ends_the_connection(over):
-    """It is never handed on."""
+    """The frame is not delivered."""
     async with over(Echo()) as connection:
         try:
             await connection.send("x" * (LIMIT + 200))
@@ -160,8 +160,8 @@ async def test_a_frame_too_large_ends_the_connection(over):
 
 
 @ALL
-async def test_closing_while_somebody_receives(over):
-    """The receiver is told."""
+async def test_closing_during_a_receive(over):
+    """The receiver gets None."""
     async with over(Echo()) as connection:
         waiting = asyncio.create_task(connection.receive())
         await asyncio.sleep(0)
@@ -170,7 +170,7 @@ async def test_closing_while_somebody_receives(over):
 
 
 async def test_memory_waits_for_a_slow_reader():
-    """Back-pressure: a sender waits while the lane is full, a posted batch is refused whole, nothing is lost."""
+    """A sender waits while the queue is full, a posted batch is refused as a whole, and no frame is lost."""
     near, far = memory.pair(frames=3)
     assert near.post(["0", "1"])
     assert not near.post(["2", "3"])
@@ -189,8 +189,8 @@ async def test_memory_waits_for_a_slow_reader():
     await asyncio.gather(given_up, return_exceptions=True)
 
 
-async def test_a_sender_woken_in_vain_passes_the_turn_on():
-    """Cancelled in the same moment as it got room: the next one in the queue gets it."""
+async def test_a_cancelled_sender_wakes_the_next():
+    """If a sender is cancelled when it gets room, the next waiting sender gets it."""
     near, far = memory.pair(frames=1)
     await near.send("0")
     first, second = asyncio.create_task(near.send("1")), asyncio.create_task(near.send("2"))
@@ -207,16 +207,16 @@ async def test_a_sender_woken_in_vain_passes_the_turn_on():
 
 
 async def test_a_websocket_waits_for_a_slow_reader():
-    """When the socket is full nothing more is posted, and sending waits."""
+    """When the socket's buffer is full, posting fails and sending waits."""
 
-    class Deaf:
+    class NotReading:
         def __init__(self):
             self.stop = asyncio.Event()
 
         async def serve(self, connection):
             await self.stop.wait()
 
-    deaf = Deaf()
+    deaf = NotReading()
     async with websocket.serve(deaf, close_timeout=0.2) as listening:
         connection = await websocket.dial(listening.url, close_timeout=0.2)
         big = b"x" * 1_000_000
@@ -228,8 +228,8 @@ async def test_a_websocket_waits_for_a_slow_reader():
         await connection.close()
 
 
-async def test_no_read_makes_a_buffer_the_system_has_to_map():
-    """Both sides ask for less at once than asyncio does, and what is larger comes in parts."""
+async def test_reads_use_small_buffers():
+    """Both sides read in smaller pieces than asyncio's default; larger frames arrive in parts."""
     echo = Echo()
     async with websocket.serve(echo) as listening:
         connection = await websocket.dial(listening.url)
@@ -241,8 +241,8 @@ async def test_no_read_makes_a_buffer_the_system_has_to_map():
         await connection.close()
 
 
-async def test_other_paths_and_pages_are_refused():
-    """404 for another path; a browser's page only when it was named."""
+async def test_other_paths_and_origins_are_refused():
+    """404 for another path; browser origins only if they are allowed."""
     echo = Echo()
     async with websocket.serve(echo, origins=[None, "https://ours.example"]) as listening:
         with pytest.raises(ConnectionLost):
@@ -256,8 +256,8 @@ async def test_other_paths_and_pages_are_refused():
     assert len(echo.served) == 2
 
 
-async def test_nobody_there():
-    """ConnectionLost, without the network's words."""
+async def test_connecting_to_a_closed_port():
+    """ConnectionLost, without the network's message."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -273,13 +273,13 @@ async def test_nobody_there():
     "url", ["http://127.0.0.1/", "ws://", "127.0.0.1:80", "ws://example.com/arcp", "ws://10.0.0.1/"]
 )
 async def test_urls_that_are_refused(url):
-    """No WebSocket at all, or a token in the clear to another machine (v1.0, section 14)."""
+    """Not a WebSocket URL, or an unencrypted one to another machine (v1.0, section 14)."""
     with pytest.raises(ValueError):
         await websocket.dial(url)
 
 
-async def test_in_the_clear_on_request():
-    """For those who know what is in between."""
+async def test_unencrypted_on_request():
+    """`insecure=True` allows it."""
     with pytest.raises(ConnectionLost):
         await websocket.dial("ws://name.invalid/arcp", insecure=True, open_timeout=2)
 
@@ -299,7 +299,7 @@ def certificate(tmp_path_factory):
 
 
 async def test_tls(certificate):
-    """wss: with a context on both sides; without trust, nobody is there."""
+    """wss: with a context on both sides; an untrusted certificate is ConnectionLost."""
     cert, key = certificate
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(cert, key)
@@ -314,8 +314,8 @@ async def test_tls(certificate):
             await websocket.dial(listening.url)
 
 
-async def test_an_asgi_endpoint_refuses_pages_and_plain_requests():
-    """426 for HTTP, 403 for a page that was not named; the server's lifespan is answered."""
+async def test_an_asgi_endpoint_refuses_origins_and_plain_requests():
+    """426 for HTTP, 403 for an origin that is not allowed; the server's lifespan is handled."""
     async with over_asgi(Echo()) as connection:
         port = connection._socket.remote_address[1]
         with pytest.raises(ConnectionLost):
@@ -329,7 +329,7 @@ async def test_an_asgi_endpoint_refuses_pages_and_plain_requests():
 
 
 async def test_an_asgi_server_that_gives_up():
-    """Another first message, a server that raises when it sends: the connection is lost, nothing else."""
+    """Another first message, or a server that raises when it sends, only ends the connection."""
     sent = []
 
     async def send(message):
@@ -360,8 +360,8 @@ async def test_an_asgi_server_that_gives_up():
     await endpoint({"type": "something.else"}, receive, send)
 
 
-async def test_a_child_that_will_not_go(monkeypatch):
-    """Asked, then made."""
+async def test_a_child_that_does_not_exit(monkeypatch):
+    """It gets SIGTERM, then SIGKILL."""
     monkeypatch.setattr(stdio, "_LEAVING", 0.2)
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(60)"
     connection = await stdio.command(sys.executable, "-c", stubborn)()
@@ -370,22 +370,22 @@ async def test_a_child_that_will_not_go(monkeypatch):
 
 
 async def test_lines_with_and_without_an_end():
-    """Empty lines are no frames; the last line may lack its end."""
-    words = "import sys; sys.stdout.write('\\n\\n a \\n\\nb')"
-    connection = await stdio.command(sys.executable, "-c", words)()
+    """Empty lines are ignored; the last line may lack its line feed."""
+    script = "import sys; sys.stdout.write('\\n\\n a \\n\\nb')"
+    connection = await stdio.command(sys.executable, "-c", script)()
     assert [await connection.receive() for _ in range(3)] == [b"a", b"b", None]
     await connection.close()
 
 
-async def test_a_peer_of_the_library_itself():
-    """Whatever speaks WebSocket is a peer; broken UTF-8 in a text frame arrives as it is."""
+async def test_a_peer_that_uses_the_library_itself():
+    """Any WebSocket client is a peer; invalid UTF-8 in a text frame is received as it is."""
     echo = Echo()
 
-    class Keep:
+    class Recorder:
         async def serve(self, connection):
             echo.served.append(await connection.receive())
 
-    async with websocket.serve(Keep()) as listening, websockets.connect(listening.url) as peer:
+    async with websocket.serve(Recorder()) as listening, websockets.connect(listening.url) as peer:
         await peer.send(b"\xff\xfe", text=True)
         await peer.wait_closed()
     assert echo.served == [b"\xff\xfe"]
@@ -394,7 +394,7 @@ async def test_a_peer_of_the_library_itself():
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 200_000])
 def test_the_library_reads_our_frames(size, masked):
-    """Every form of the length, either side's, read by the library's own parser as one whole text frame."""
+    """The library's parser reads every length form, masked or not, as one text frame."""
     data = ("ä" * (size // 2) + "x" * (size % 2)).encode()
     stream = StreamReader()
     stream.feed_data(text_frame(data, masked=masked))
@@ -405,12 +405,12 @@ def test_the_library_reads_our_frames(size, masked):
     assert not stream.buffer
 
 
-def test_no_two_frames_are_masked_alike():
+def test_every_frame_has_its_own_mask():
     assert len({text_frame(b"the same", masked=True) for _ in range(50)}) == 50
 
 
-async def test_a_connection_with_extensions_is_the_librarys_to_write():
-    """Whoever asks for compression gets it, both ways."""
+async def test_connections_with_extensions_are_written_by_the_library():
+    """If the client requests compression, it is used in both directions."""
     async with websocket.serve(Echo(), compression="deflate") as listening:
         connection = await websocket.dial(listening.url, compression="deflate")
         assert connection._protocol.extensions
@@ -420,7 +420,7 @@ async def test_a_connection_with_extensions_is_the_librarys_to_write():
 
 
 async def test_stdio_in_this_process(monkeypatch):
-    """stdout belongs to the protocol while it is served, and is given back."""
+    """stdout is reserved for the protocol while serving, and restored afterwards."""
     loop = asyncio.get_running_loop()
     (their_in, our_out), (our_in, their_out), (errors_in, errors_out) = os.pipe(), os.pipe(), os.pipe()
     with (
@@ -435,7 +435,7 @@ async def test_stdio_in_this_process(monkeypatch):
 
         class Chatty(Echo):
             async def serve(self, connection):
-                print("a stray word", flush=True)
+                print("stray output", flush=True)
                 await super().serve(connection)
 
         serving = asyncio.create_task(stdio.serve(Chatty()))
@@ -449,7 +449,7 @@ async def test_stdio_in_this_process(monkeypatch):
         connection = stdio.LineConnection(reader, asyncio.StreamWriter(transport, protocol, None, loop))
         await connection.send("a")
         assert [await connection.receive() for _ in range(2)] == [b"a", b"a"]
-        assert errors.read(100) == b"a stray word\n"
+        assert errors.read(100) == b"stray output\n"
         await connection.close()
         incoming.close()
         await asyncio.wait_for(serving, 100)
@@ -457,7 +457,7 @@ async def test_stdio_in_this_process(monkeypatch):
 
 
 async def test_a_child_that_does_not_read(monkeypatch):
-    """When the pipe is full nothing more is posted, and sending waits."""
+    """When the pipe is full, posting fails and sending waits."""
     monkeypatch.setattr(stdio, "_LEAVING", 0.2)
     connection = await stdio.command(sys.executable, "-c", "import time; time.sleep(60)")()
     frame = b"x" * 100_000
@@ -468,8 +468,8 @@ async def test_a_child_that_does_not_read(monkeypatch):
     await connection.close()
 
 
-async def test_a_child_that_has_gone():
-    """Its end is the connection's."""
+async def test_a_child_that_has_exited():
+    """The end of the child ends the connection."""
     connection = await stdio.command(sys.executable, "-c", "pass")()
     assert await connection.receive() is None
     with pytest.raises(ConnectionLost):
@@ -480,7 +480,7 @@ async def test_a_child_that_has_gone():
 
 
 def test_without_the_extra():
-    """The install line is said; the command says it too."""
+    """The ImportError contains the install line, and the command prints it."""
     hidden = "import sys; sys.modules['websockets'] = None; "
     script = hidden + "import amends.arcp; from amends.arcp.transports import memory, stdio, asgi, websocket"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -29,8 +29,8 @@ def payload(type, value):
     return wire.read_payload(message)
 
 
-def test_writing_leaves_out_what_is_absent():
-    """5: on one line, no nulls, our version, an id of its own."""
+def test_absent_members_are_not_written():
+    """5: one line, no nulls, our version, a new id."""
     message = wire.envelope("job.submit", m.Submit("echo", {"a": 1}), session_id="s")
     text = wire.write(message)
     assert json.loads(text) == {
@@ -48,15 +48,15 @@ def test_writing_leaves_out_what_is_absent():
         wire.write(wire.envelope("job.submit", {"a": object()}))
 
 
-def test_what_we_write_a_published_peer_reads():
-    """Ids are ULIDs, the only form it takes."""
+def test_a_published_peer_reads_what_we_write():
+    """Ids are ULIDs, the only form that it accepts."""
     message = json.loads(wire.write(wire.envelope("job.submit", m.Submit("echo"), trace_id="ab" * 16)))
     assert Published.from_wire(message).type == "job.submit"
     assert Published.from_wire({**message, "id": wire.new_id("evt")}).id
 
 
-def test_resuming_from_the_beginning_says_so():
-    """0 is a number, and a published peer wants it."""
+def test_resuming_from_the_beginning():
+    """0 is written, because a published peer requires it."""
     written = json.loads(msgspec.json.encode(m.Hello(resume=m.Resume("sess_1", "x", 0))))["resume"]
     assert written == {"session_id": "sess_1", "resume_token": "x", "last_event_seq": 0}
     assert SessionResume.model_validate(written).last_event_seq == 0
@@ -66,8 +66,8 @@ def test_resuming_from_the_beginning_says_so():
     )
 
 
-def test_what_we_write_we_read():
-    """The payload stays undecoded until its type is asked for."""
+def test_written_messages_are_read_back():
+    """The payload is decoded only when it is read as its type."""
     message = wire.read(wire.write(wire.envelope("session.ack", m.Ack(7))))
     assert message.payload.__class__ is msgspec.Raw
     assert wire.read_payload(message) == m.Ack(7)
@@ -89,7 +89,7 @@ def test_what_we_write_we_read():
     ],
 )
 def test_a_liberal_reader(changes):
-    """Nulls, numbers as strings, versions to come, members to come."""
+    """Nulls, numbers as strings, later versions, unknown members."""
     message = wire.read(frame(**changes))
     assert isinstance(message, Envelope)
     assert wire.read(frame(**changes).encode()) is not None
@@ -122,22 +122,22 @@ def test_a_liberal_reader(changes):
         ("{" * 5_000, "no JSON"),
     ],
 )
-def test_what_is_no_envelope(data, reason):
-    """Malformed, in our words; never an exception."""
+def test_invalid_envelopes(data, reason):
+    """Malformed with a reason of ours; never an exception."""
     found = wire.read(data)
     assert isinstance(found, Malformed)
     assert reason in found.reason
 
 
 def test_a_malformed_frame_with_an_id_can_be_answered():
-    """The id, cut to a bound, and nothing else of it."""
+    """The id is available, truncated to a limit."""
     assert wire.read(frame(type=5, id="mine")).id == "mine"
     assert wire.read(frame(arcp="3", id="x" * 100)).id == "x" * 64
     assert "hunter2" not in repr(wire.read(frame(type=["hunter2"])))
 
 
 def test_size():
-    """A bound on the frame, before anything is read."""
+    """The size of a frame is checked before it is decoded."""
     assert wire.read(frame(), limit=10).reason == "the frame is too large"
     assert isinstance(wire.read(b" " * (wire.MAX_FRAME + 1)), Malformed)
     wide = frame(payload={"list": [{}] * 5000})
@@ -157,8 +157,8 @@ def test_size():
         ('[NaN, {"\\ud800": 1}]', [None, {"\ufffd": 1}]),
     ],
 )
-def test_what_other_writers_let_through(written, read):
-    """A result must not be lost over NaN or half a character."""
+def test_values_that_other_writers_allow(written, read):
+    """NaN or an unpaired surrogate must not lose a result."""
     message = wire.read(
         frame(type="job.result", payload={"result": 0}).replace('"result": 0', f'"result": {written}')
     )
@@ -166,18 +166,18 @@ def test_what_other_writers_let_through(written, read):
     assert wire.payload_of(message) == {"result": read}
 
 
-def test_a_payload_that_is_no_document():
-    """What was not looked at while reading may still be nothing: said when it is."""
+def test_payloads_that_are_not_objects():
+    """A payload that was skipped while reading the envelope may be invalid; reading it reports that."""
     broken = Envelope("1", "x", "job.submit", payload=msgspec.Raw(b'{"agent":'))
     assert wire.payload_of(broken) is None
     assert wire.read_payload(broken).reason == "the payload of job.submit cannot be read"
-    # Skipped over, an escape that does not exist goes unnoticed; the many brackets are looked at, and do not matter.
+    # Skipping does not check escapes, so an invalid one is not noticed; deep brackets are allowed.
     odd = wire.read(frame(payload={"a": 1}).replace('{"a": 1}', '{"a": "\\q", "b": [' + "[]," * 300 + "[]]}"))
     assert isinstance(odd, Malformed) or wire.payload_of(odd) is None
 
 
-def test_bytes_that_are_no_utf8_inside_a_text():
-    """Half of a character, in bytes."""
+def test_invalid_utf8_inside_a_string():
+    """An incomplete character in bytes."""
     data = frame(type="job.result", payload={"result": "@"}).encode().replace(b"@", b"\xff")
     assert wire.read_payload(wire.read(data)).result == "\ufffd"
     deep = frame(payload={"a": "@"}).encode().replace(b'"@"', b'["\xff"' + b",[]" * 300 + b"]")
@@ -204,7 +204,7 @@ def test_payloads_that_do_not_fit(type, value, reason):
 
 
 def test_payloads_as_peers_write_them():
-    """Null for nothing, strings for numbers, agents by name or in full, budgets in any form, unknown members."""
+    """Null for absent members, strings for numbers, agents by name or as objects, budgets in any form, unknown members."""
     assert payload("session.bye", None) == m.Bye()
     assert payload("job.submit", {"agent": "a", "max_runtime_sec": "30", "new": 1}).max_runtime_sec == 30
     welcome = payload("session.welcome", {"capabilities": {"agents": ["a", {"name": "b", "default": "1"}]}})
@@ -223,7 +223,7 @@ def test_payloads_as_peers_write_them():
 
 
 def test_every_type_of_the_protocol_has_its_struct():
-    """Sections 6 to 8, v1.0 and v1.1; all of them can be written and read back."""
+    """Sections 6 to 8, v1.0 and v1.1; all types can be written and read back."""
     assert set(wire.MESSAGES) >= {
         *(f"session.{name}" for name in ("hello", "welcome", "error", "bye", "close", "closed", "resume")),
         *(f"session.{name}" for name in ("ping", "pong", "ack", "list_jobs", "jobs")),
@@ -240,7 +240,7 @@ def test_every_type_of_the_protocol_has_its_struct():
 
 
 def test_secrets_are_not_shown():
-    """Tokens and credentials stay out of texts made for people."""
+    """Tokens and credentials are not in the `repr`."""
     secret = "s3cr3t"
     for value in (
         m.Auth("bearer", secret),
@@ -256,7 +256,7 @@ def test_secrets_are_not_shown():
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_no_bytes_make_it_raise(data):
-    """Total."""
+    """Reading arbitrary bytes never raises."""
     found = wire.read(data)
     if isinstance(found, Envelope):
         wire.read_payload(found)
@@ -275,7 +275,7 @@ MEMBERS = st.dictionaries(
 
 @given(MEMBERS, st.sampled_from(sorted(wire.MESSAGES)), JSON)
 def test_no_document_makes_it_raise(members, type, value):
-    """Total, for what looks like an envelope too, with every type and any payload."""
+    """Reading arbitrary documents never raises, with every type and any payload."""
     for document in (members, {**FRAME, **members}, {**FRAME, "type": type, "payload": value}):
         found = wire.read(json.dumps(document))
         if isinstance(found, Envelope):
@@ -284,7 +284,7 @@ def test_no_document_makes_it_raise(members, type, value):
 
 
 def test_ids():
-    """Unique, sortable by time, and of the one form; a forked child says others."""
+    """Unique, sortable by time and of one form; a forked child generates different ones."""
     ids = [wire.message_id() for _ in range(10_000)]
     assert len(set(ids)) == len(ids)
     assert ids == sorted(ids)
@@ -306,7 +306,7 @@ assert os.read(reading, 100).decode()[:8] != message_id()[10:18]
 
 
 def test_times():
-    """UTC with a Z, there and back."""
+    """UTC with a Z, in both directions."""
     assert wire.text_of(0) == "1970-01-01T00:00:00Z"
     assert wire.text_of(1_778_715_720.5) == "2026-05-13T23:42:00.500Z"
     assert wire.seconds_of("2026-05-13T23:42:00.500Z") == 1_778_715_720.5
@@ -326,7 +326,7 @@ def test_times():
 
 
 def test_reading_the_wire_loads_no_network():
-    """PURE but for the clock and the dice of ids."""
+    """Pure, except for the clock and the random numbers of ids."""
     script = "import sys, amends.arcp.wire, amends.arcp.leases; print('asyncio' in sys.modules, 'websockets' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]

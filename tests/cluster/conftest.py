@@ -1,4 +1,4 @@
-"""One real NATS server for tests of several nodes in one process or a few."""
+"""One real NATS server, for tests with several nodes in one process or a few."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["begin", "nats_server"]
 
 @pytest.fixture
 def machines():
-    """Whatever is pushed here is stopped in the end."""
+    """An exit stack; the processes pushed to it are stopped at the end of the test."""
     with ExitStack() as stack:
         yield stack
 

@@ -1,4 +1,4 @@
-"""The commands docs/cluster.md tells people to type, run as they stand there but for names of machines and places."""
+"""Runs the commands of docs/cluster.md, with only their host names, ports and paths replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "cluster.md"
 
 
 def commands(heading, program="amends"):
-    """The command lines of a section that begin with a program's name."""
+    """Return the command lines of a section that begin with a program's name."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
     found = [line.strip() for line in section.splitlines() if line.startswith(f"    {program} ")]
     assert found, f"{heading} has no command of {program}"
@@ -24,23 +24,23 @@ def commands(heading, program="amends"):
 
 
 class Place:
-    """A directory to stand in, and what the page's names stand for there."""
+    """A directory to run commands in, and the replacements for the page's names."""
 
     def __init__(self, directory, names):
         self.directory = Path(directory)
         self._names = names
 
-    def words(self, command):
-        """What is typed, with the names of this place."""
-        for name, meant in self._names.items():
-            command = command.replace(name, meant)
-        words = shlex.split(command)
-        return [sys.executable, "-m", *words] if words[0] == "amends" else words
+    def arguments(self, command):
+        """Return the arguments of a command line, with the names replaced."""
+        for name, replacement in self._names.items():
+            command = command.replace(name, replacement)
+        arguments = shlex.split(command)
+        return [sys.executable, "-m", *arguments] if arguments[0] == "amends" else arguments
 
     def start(self, command, *more):
-        """A command that stays."""
+        """Start a command that runs until it is stopped."""
         return subprocess.Popen(
-            [*self.words(command), *more],
+            [*self.arguments(command), *more],
             cwd=self.directory,
             env=os.environ | {"AMENDS_RUNTIME_TOKEN": f"alice={TOKEN}", "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
@@ -49,15 +49,15 @@ class Place:
         )
 
     def run(self, command, *more):
-        """A command that ends; what it said."""
+        """Run a command to its end, and return the JSON document it printed."""
         process = self.start(command, *more)
-        out, said = process.communicate(timeout=60)
-        assert process.returncode == 0, (command, out, said)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, (command, out, err)
         return json.loads(out)
 
 
-def ended(process):
-    """Stop a command that stays, as an operator does."""
+def stop(process):
+    """Stop a command with SIGTERM, and check that it exits normally."""
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err

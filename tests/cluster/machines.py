@@ -1,4 +1,4 @@
-"""Runtime nodes as processes that can be killed, and a wire that can be cut."""
+"""Runtime nodes as processes that can be killed, and a TCP proxy that can be cut."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TOKEN = "alice-token"
 AGENTS = ("steps=tests.cluster.work:steps", "patient=tests.cluster.work:patient")
 
 
-def told(process):
-    """What a command that stays says when it is there; one that cannot says why in the same place."""
+def announcement(process):
+    """Read the JSON line that `serve` and `worker` print once they are ready; fails with their error otherwise."""
     line = process.stdout.readline()
     assert line, process.stderr.read()
-    said = json.loads(line)
-    assert {"listening", "working"} & said.keys(), said
-    return said
+    announced = json.loads(line)
+    assert {"listening", "working"} & announced.keys(), announced
+    return announced
 
 
 class RuntimeProcess:
-    """`amends runtime serve`, or `worker`: one process, started again at the same port after it was killed."""
+    """`amends runtime serve` or `worker` as a process, which can be restarted at the same port after a kill."""
 
     def __init__(self, store, *options, agents=AGENTS, lease=2.0, worker=False, **environment):
         self.store = store
@@ -41,7 +41,7 @@ class RuntimeProcess:
         self.command = [*command, "--store", store, "--lease", str(lease), *options]
         self.process = None
         self.complains = False
-        """Whether it is expected to say that its store does not answer, and where it noticed."""
+        """Whether it is expected to log tracebacks of store failures."""
 
     def start(self, *, wait=True):
         environment = {**os.environ, "AMENDS_RUNTIME_TOKEN": f"alice={TOKEN}", "PYTHONPATH": str(ROOT)}
@@ -53,8 +53,8 @@ class RuntimeProcess:
             self.wait()
 
     def wait(self):
-        """Until it says that it is there."""
-        told(self.process)
+        """Wait until the process is ready."""
+        announcement(self.process)
 
     @property
     def url(self):
@@ -65,7 +65,7 @@ class RuntimeProcess:
         self._reap()
 
     def stop(self, within=40):
-        """As an operator does; what it said on its way."""
+        """Stop it with SIGTERM; returns its exit code."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -77,13 +77,13 @@ class RuntimeProcess:
     def _reap(self):
         if self.process is None:
             return None
-        _, said = self.process.communicate()
-        assert self.complains or "Traceback" not in said, said
+        _, err = self.process.communicate()
+        assert self.complains or "Traceback" not in err, err
         return self.process.returncode
 
 
-def started(machines, *processes):
-    """Start them together; an exit stack ends them."""
+def start_all(machines, *processes):
+    """Start processes at the same time, and wait until all are ready; an exit stack stops them."""
     for process in processes:
         process.start(wait=False)
         machines.callback(process.stop, 2)
@@ -93,7 +93,7 @@ def started(machines, *processes):
 
 
 def balancer(nodes, seed=0):
-    """A dialler that takes any node that answers, as a load balancer does."""
+    """Return a dial function that uses any node that answers, like a load balancer."""
     dice = random.Random(seed)
 
     async def connect():
@@ -108,7 +108,7 @@ def balancer(nodes, seed=0):
 
 
 class Wire:
-    """A TCP proxy in front of a server: cut, it carries nothing and closes nothing, as a pulled plug does."""
+    """A TCP proxy in front of a server. While it is cut, it transfers nothing and closes no connection."""
 
     def __init__(self, port):
         self._target = port
@@ -132,7 +132,7 @@ class Wire:
     def cut(self):
         self._whole.clear()
 
-    def mend(self):
+    def restore(self):
         self._whole.set()
 
     async def _accept(self, reader, writer):

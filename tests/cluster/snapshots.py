@@ -1,4 +1,4 @@
-"""JetStream's snapshots, asked for as `nats stream backup` and `nats stream restore` ask for them."""
+"""JetStream snapshots, requested like `nats stream backup` and `nats stream restore` do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def api(client, name, body=None):
 
 
 async def streams(client, store):
-    """The names of a store's streams by kind."""
+    """Return the names of a store's streams by kind."""
     found = {}
     for stream in (await api(client, "STREAM.LIST", {"subject": f"amends.{store}.>"}))["streams"]:
         kind = stream["config"]["metadata"]["amends.kind"]
@@ -24,33 +24,33 @@ async def streams(client, store):
     return found
 
 
-async def taken(client, stream):
-    """A snapshot: what the stream is, and its bytes."""
+async def take_snapshot(client, stream):
+    """Return a stream's configuration, state and data."""
     inbox = client.new_inbox()
     arriving = await client.subscribe(inbox)
-    told = await api(client, f"STREAM.SNAPSHOT.{stream}", {"deliver_subject": inbox, "chunk_size": 65536})
+    answer = await api(client, f"STREAM.SNAPSHOT.{stream}", {"deliver_subject": inbox, "chunk_size": 65536})
     chunks = []
     while (message := await arriving.next_msg(20)).data:
         chunks.append(message.data)
         if message.reply:
             await client.publish(message.reply)
     await arriving.unsubscribe()
-    return {"config": told["config"], "state": told["state"], "chunks": chunks}
+    return {"config": answer["config"], "state": answer["state"], "chunks": chunks}
 
 
-async def put_back(client, snapshot):
-    """Make the stream of a snapshot."""
+async def restore_snapshot(client, snapshot):
+    """Create the stream of a snapshot."""
     about = {name: snapshot[name] for name in ("config", "state")}
-    told = await api(client, f"STREAM.RESTORE.{about['config']['name']}", about)
+    subject = (await api(client, f"STREAM.RESTORE.{about['config']['name']}", about))["deliver_subject"]
     for chunk in snapshot["chunks"]:
-        answer = await client.request(told["deliver_subject"], chunk, timeout=20)
+        answer = await client.request(subject, chunk, timeout=20)
         assert not answer.data or b"error" not in answer.data, answer.data
-    last = await client.request(told["deliver_subject"], b"", timeout=20)
+    last = await client.request(subject, b"", timeout=20)
     assert "error" not in json.loads(last.data), last.data
 
 
-async def moved(source, target, store, kinds):
-    """Snapshots of a store's streams, in the order of their kinds, and all of them put back elsewhere."""
+async def copy_streams(source, target, store, kinds):
+    """Take snapshots of a store's streams, in the order of their kinds, and restore them on another server."""
     async with asyncio.timeout(60):
         client = await nats.connect(source)
         found = await streams(client, store)
@@ -58,9 +58,9 @@ async def moved(source, target, store, kinds):
         kept = []
         for group in kinds:
             for stream in [stream for kind in group for stream in found.get(kind, ())]:
-                kept.append(await taken(client, stream))
+                kept.append(await take_snapshot(client, stream))
         await client.close()
         client = await nats.connect(target)
         for snapshot in kept:
-            await put_back(client, snapshot)
+            await restore_snapshot(client, snapshot)
         await client.close()

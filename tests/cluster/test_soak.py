@@ -1,4 +1,4 @@
-"""What takes long: a storm of minutes, and a week of traffic in accelerated time."""
+"""Long tests: a storm of several minutes, and a week of traffic in accelerated time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.soak
 
 async def test_a_long_storm(machines, tmp_path):
     """Three minutes of load; every three seconds a process is killed, or a node cut off until its jobs are taken over."""
-    seen = await storm(machines, tmp_path, seconds=180.0, every=3.0, customers=6, seed=7, cut=True)
+    seen = await storm(machines, tmp_path, seconds=180.0, every=3.0, count=6, seed=7, cut=True)
     print(json.dumps(seen))
     assert seen["wrong"] == []
     assert seen["resumed"] > 0
@@ -33,7 +33,7 @@ async def test_a_long_storm(machines, tmp_path):
 
 
 HOUR = 1.0
-"""Seconds that stand for an hour: every bound that is counted in time is shorter by the same factor."""
+"""Seconds per simulated hour; all time limits are shortened by the same factor."""
 
 
 def resident(pid):
@@ -42,7 +42,7 @@ def resident(pid):
 
 
 async def week(server, url, hours, seed=0):
-    """Traffic of so many hours on two nodes; what there was to see every twelfth of it."""
+    """Run traffic of so many hours on two nodes; returns twelve samples of the resources in use."""
     limits = Limits(
         finished_for=HOUR,
         key_window=2 * HOUR,
@@ -55,7 +55,7 @@ async def week(server, url, hours, seed=0):
     done = 0
 
     async def visit(runtime):
-        """A client comes, does this and that, and leaves in its own way."""
+        """Run a client session with random jobs and a random way to close it."""
         nonlocal done
         raw = await connected(runtime)
         for number in range(dice.randint(1, 6)):
@@ -79,27 +79,27 @@ async def week(server, url, hours, seed=0):
 
     samples = []
     nodes = [register(Runtime(url, tokens=TOKENS, limits=limits)) for _ in range(2)]
-    async with nodes[0], nodes[1], await stores.open(url) as looking:
+    async with nodes[0], nodes[1], await stores.open(url) as observer:
         end = time.monotonic() + hours * HOUR
-        crowd = [asyncio.ensure_future(visitors(nodes, end)) for _ in range(4)]
+        clients = [asyncio.ensure_future(visitors(nodes, end)) for _ in range(4)]
         for _ in range(12):
             await asyncio.sleep(hours * HOUR / 12)
-            told = await looking._streams.link.api("INFO")
+            info = await observer._streams.link.api("INFO")
             samples.append(
                 {
                     "jobs": done,
-                    "streams": told["streams"],
-                    "stored": told["storage"],
+                    "streams": info["streams"],
+                    "stored": info["storage"],
                     "disk": sum(f.stat().st_blocks * 512 for f in server.directory.rglob("*") if f.is_file()),
                     "server": resident(server.process.pid),
                     "nodes": resident(os.getpid()),
                 }
             )
-        await asyncio.gather(*crowd)
+        await asyncio.gather(*clients)
         end = time.monotonic() + 60
-        while (left := _left(await looking.names())) and time.monotonic() < end:
+        while (left := _left(await observer.names())) and time.monotonic() < end:
             await asyncio.sleep(0.2)
-        assert left == [], "what nobody will ask for is forgotten"
+        assert left == [], "logs of ended jobs and sessions are deleted"
     return samples
 
 
@@ -108,7 +108,7 @@ def _left(names):
 
 
 async def test_a_week_in_minutes(machines, tmp_path, monkeypatch):
-    """Streams are trimmed: what is kept, on disk and in memory, follows from an hour of traffic, not from the week."""
+    """Disk and memory depend on an hour of traffic, not on the week, because streams are trimmed."""
     monkeypatch.setattr(table, "_DELETION_KEPT", "2s")
     server = NatsServer(tmp_path / "nats")
     server.start()

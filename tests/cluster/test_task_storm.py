@@ -1,4 +1,4 @@
-"""Agent tasks on three NATS servers: whoever submits, whoever works and whoever stores is killed, one at a time."""
+"""Agent tasks on three NATS servers: servers, submitters and workers are killed, one at a time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.tasks.chaos import POLICY, Ledger
 from tests.tasks.test_chaos import judged, over
 
 LEASE = 6.0
-"""Longer than servers take to elect a leader, and than a busy machine keeps a process waiting."""
+"""Longer than the election of a leader, and than a busy machine suspends a process."""
 
 
 class Role:
-    """A process of the storm; killed, it begins anew with the same words."""
+    """A process of the storm, which is restarted with the same arguments after a kill."""
 
-    def __init__(self, *words):
-        self._words = words
+    def __init__(self, *arguments):
+        self._arguments = arguments
         self.process = None
 
     def start(self):
-        command = [sys.executable, "-m", "tests.tasks.chaos", *self._words]
+        command = [sys.executable, "-m", "tests.tasks.chaos", *self._arguments]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -43,7 +43,7 @@ class Role:
 
 
 async def storm(machines, directory, *, count, workers, every, kills):
-    """So many tasks through so many kills, then in peace to their ends; what became of them."""
+    """Run tasks while processes are killed, then wait for their ends; returns their outcomes."""
     servers = NatsCluster(directory)
     servers.start()
     machines.callback(servers.stop)
@@ -57,24 +57,24 @@ async def storm(machines, directory, *, count, workers, every, kills):
         machines.callback(role.stop)
     for number in range(kills):
         await asyncio.sleep(every * (0.5 + dice.random()))
-        # Of each kind in turn: a server, whoever submits, a worker.
+        # Each kind in turn: a server, the submitter, a worker.
         victim = (dice.choice(servers.nodes), submitter, dice.choice(crew))[number % 3]
         await asyncio.to_thread(victim.kill)
         await asyncio.sleep(every / 4)
         await asyncio.to_thread(victim.start)
     ids = {f"task-{number}" for number in range(count)}
     async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
-        begun = time.monotonic()
-        while (left := ids - await patiently(client, ledger)) and time.monotonic() - begun < 240:
+        started = time.monotonic()
+        while (left := ids - await ended_tasks(client, ledger)) and time.monotonic() - started < 240:
             await asyncio.sleep(0.2)
         assert not left, f"no end after four minutes: {sorted(left)[:10]}"
         assert await asyncio.to_thread(submitter.process.wait, 60) == 0, "all submissions are answered"
         outcomes = await judged(client, ledger, sorted(ids))
-    return dict(outcomes) | {"kills": kills, "settled_in": round(time.monotonic() - begun, 1)}
+    return dict(outcomes) | {"kills": kills, "settled_in": round(time.monotonic() - started, 1)}
 
 
-async def patiently(client, ledger):
-    """Look once; a server that was killed a moment ago is no reason to stop looking."""
+async def ended_tasks(client, ledger):
+    """Return the ids of the tasks that have ended; none while a server is unavailable."""
     try:
         return await over(client, ledger)
     except StoreUnavailableError:
@@ -82,7 +82,7 @@ async def patiently(client, ledger):
 
 
 async def test_killed_servers_submitters_and_workers(machines, tmp_path):
-    """One of each: every task has one end, nothing finished runs again, what is undone is undone by its key."""
+    """After one kill of each, every task has one end, no finished task runs again, and undo is keyed."""
     seen = await storm(machines, tmp_path, count=18, workers=2, every=0.6, kills=3)
     assert seen["completed"] + seen["failed"] == 18
     assert seen["failed"] >= 3
@@ -90,7 +90,7 @@ async def test_killed_servers_submitters_and_workers(machines, tmp_path):
 
 @pytest.mark.soak
 async def test_a_long_storm_of_tasks(machines, tmp_path):
-    """The same for hundreds of tasks and dozens of kills."""
+    """The same with hundreds of tasks and dozens of kills."""
     seen = await storm(machines, tmp_path, count=600, workers=4, every=1.5, kills=45)
     print(json.dumps(seen))
     assert seen["completed"] + seen["failed"] == 600

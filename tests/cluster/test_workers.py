@@ -1,4 +1,4 @@
-"""Workers as processes of their own: jobs from connections elsewhere, drained and restarted without a failure."""
+"""Workers as separate processes: they run jobs submitted elsewhere, and are drained and restarted without a failure."""
 
 from __future__ import annotations
 
@@ -20,45 +20,46 @@ from amends import commands, stores
 from amends.arcp import Runtime, otel
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.status import look
+from amends.arcp.runtime.status import read_status
 from amends.commands.runtime import status, worker
 from amends.errors.cli import ServiceUnavailableError
 from amends.stores.nats.queue import NatsQueue
 from tests.arcp.agents import echo
 from tests.arcp.raw import Raw, connected
-from tests.cluster.customer import Customer
-from tests.cluster.machines import ROOT, RuntimeProcess, balancer, started
+from tests.cluster.load_client import LoadClient
+from tests.cluster.machines import ROOT, RuntimeProcess, balancer, start_all
 
 
 async def test_rolling_restarts_without_a_failed_job(machines, nats_url):
-    """One front, workers replaced one after the other under load: everything succeeds, once, and nothing is in doubt."""
-    front = RuntimeProcess(nats_url, agents=())
-    # Not repeatable: whatever was not finished by its own worker would end in doubt.
-    workers = [RuntimeProcess(nats_url, "--drain", "20", worker=True) for _ in range(2)]
-    await asyncio.to_thread(started, machines, front, *workers)
-    customer = Customer(balancer([front]), "c", at_once=4, pause=0.02)
-    going = asyncio.ensure_future(customer.go())
+    """One front, and workers replaced one after another under load: every job succeeds once, and none is in doubt."""
+    front = RuntimeProcess(nats_url, agents=(), lease=15.0)
+    # Not repeatable, so that a job that its worker does not finish would end in doubt.
+    options = {"worker": True, "lease": 15.0}
+    workers = [RuntimeProcess(nats_url, "--drain", "20", **options) for _ in range(2)]
+    await asyncio.to_thread(start_all, machines, front, *workers)
+    client = LoadClient(balancer([front]), "c", at_once=4, pause=0.02)
+    going = asyncio.ensure_future(client.go())
     for old in list(workers):
-        new = RuntimeProcess(nats_url, "--drain", "20", worker=True)
-        await asyncio.to_thread(started, machines, new)
+        new = RuntimeProcess(nats_url, "--drain", "20", **options)
+        await asyncio.to_thread(start_all, machines, new)
         assert await asyncio.to_thread(old.stop) == 0
-    customer.more = False
+    client.more = False
     await asyncio.wait_for(going, 100)
     async with await stores.open(nats_url) as store:
-        await customer.compare(Ledger(store, "test", Limits()))
-        health = await look(store)
-    assert customer.wrong == []
-    assert len(customer.ends) > 4
+        await client.compare(Ledger(store, "test", Limits()))
+        health = await read_status(store)
+    assert client.wrong == []
+    assert len(client.ends) > 4
     assert len(health.nodes) == 3
     assert health.errors == {}
 
 
 async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path):
-    """A repeatable job goes back into its queue at once, and the next worker has it; no lease has to run out."""
+    """A repeatable job is requeued at once, and the next worker runs it without waiting for a lease to expire."""
     front = RuntimeProcess(nats_url, agents=(), lease=30.0)
     options = ("--drain", "0.1", "--repeatable")
     worker = RuntimeProcess(nats_url, *options, worker=True, lease=30.0)
-    await asyncio.to_thread(started, machines, front, worker)
+    await asyncio.to_thread(start_all, machines, front, worker)
     raw = Raw(await balancer([front])())
     await raw.hello()
     go, done = tmp_path / "go", tmp_path / "done"
@@ -66,7 +67,7 @@ async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path
     await raw.until("job.event")
     assert await asyncio.to_thread(worker.stop) == 0
     go.touch()
-    await asyncio.to_thread(started, machines, RuntimeProcess(nats_url, *options, worker=True, lease=30.0))
+    await asyncio.to_thread(start_all, machines, RuntimeProcess(nats_url, *options, worker=True, lease=30.0))
     end = await raw.end(job, 100)
     assert end["type"] == "job.result"
     assert len(done.read_text().splitlines()) == 1
@@ -75,14 +76,14 @@ async def test_a_drain_that_is_too_short_hands_back(machines, nats_url, tmp_path
     await raw.close()
 
 
-async def test_what_is_spent_is_spent_on_every_node(begin, nats_url):
-    """A budget and a lease travel with the job: the node that takes it over goes on with what is left."""
-    begun = asyncio.Event()
+async def test_budgets_are_shared_by_all_nodes(begin, nats_url):
+    """The node that takes a job over continues with the rest of its budget, under the same lease."""
+    started = asyncio.Event()
 
     async def spender(input, ctx):
         await ctx.metric("cost.model", 0.4, unit="USD")
-        if not begun.is_set():
-            begun.set()
+        if not started.is_set():
+            started.set()
             await asyncio.Event().wait()
         ctx.authorize("tool.call", "search")
         return ctx.budget
@@ -93,7 +94,7 @@ async def test_what_is_spent_is_spent_on_every_node(begin, nats_url):
     raw = await connected(first)
     lease = {"tool.call": ["search"], "cost.budget": ["USD:1.00"]}
     job = (await raw.submit("spender", lease_request=lease, idempotency_key="k"))["payload"]["job_id"]
-    await begun.wait()
+    await started.wait()
     await raw.until("job.event")
     await first.abandon()
     second.register_agent("spender", spender, repeatable=True)
@@ -106,8 +107,8 @@ async def test_what_is_spent_is_spent_on_every_node(begin, nats_url):
     await watcher.close()
 
 
-async def test_a_version_nobody_has_and_one_that_another_node_has(begin, nats_url):
-    """Versions are looked for on all nodes, and in what they have announced since."""
+async def test_versions_of_other_nodes(begin, nats_url):
+    """Versions of other nodes are found, also ones that were announced later."""
     front, back = [await begin(nats_url, agents=False) for _ in range(2)]
     raw = await connected(front)
     assert (await raw.submit("late", 1))["payload"]["code"] == "AGENT_NOT_AVAILABLE"
@@ -122,8 +123,8 @@ async def test_a_version_nobody_has_and_one_that_another_node_has(begin, nats_ur
     await raw.close()
 
 
-async def test_how_a_cluster_stands(begin, nats_url):
-    """Nodes with their leases and agents, queues with their lag, errors by code; a dead node shows by what it holds."""
+async def test_the_status_of_a_cluster(begin, nats_url):
+    """Nodes with their leases and agents, queues with their lag, errors by code, and a dead node with its jobs."""
     front = await begin(nats_url, agents=False, name="front")
     back = await begin(nats_url, name="back", limits={"running": 1})
     raw = await connected(front)
@@ -133,11 +134,11 @@ async def test_how_a_cluster_stands(begin, nats_url):
     await raw.until(lambda m: m["type"] == "job.event" and m["job_id"] == running)
     await raw.submit("echo", 2)
     dead = Ledger(front.node.store, "node_dead", Limits())
-    order = await front.node.ledger.order(running)
-    await dead.note_owner(order, dead.accepted(order, here=True))
+    spec = await front.node.ledger.spec(running)
+    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
     await back.node.announce()
     await front.node.announce()
-    found = await look(front.node.store)
+    found = await read_status(front.node.store)
     by_name = {node.name: node for node in found.nodes}
     assert set(by_name) == {"front", "back", None}
     assert by_name["back"].running == by_name["back"].holds == by_name["back"].room == 1
@@ -161,18 +162,18 @@ def run_status(url, **options):
 
 
 async def test_the_status_command(begin, nats_url, tmp_path):
-    """JSON in a pipe, lines on a terminal, and what is wrong with the address."""
-    # Looked at by nobody else in the meantime.
+    """JSON in a pipe, and lines on a terminal."""
+    # A long lease, so that no round of maintenance changes the rows in the meantime.
     runtime = await begin(nats_url, name="one", limits={"node_lease": 3600.0})
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
     await runtime.node.announce()
-    told = json.loads((await asyncio.to_thread(run_status, nats_url, capture_output=True)).stdout)
-    assert [node["name"] for node in told["nodes"]] == ["one"]
-    assert told["errors"] == {"PERMISSION_DENIED": 1}
+    printed = json.loads((await asyncio.to_thread(run_status, nats_url, capture_output=True)).stdout)
+    assert [node["name"] for node in printed["nodes"]] == ["one"]
+    assert printed["errors"] == {"PERMISSION_DENIED": 1}
     dead = Ledger(runtime.node.store, "node_dead", Limits())
-    order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
-    await dead.note_owner(order, dead.accepted(order, here=True))
+    spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
+    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
     ours, theirs = pty.openpty()
     await asyncio.to_thread(run_status, nats_url, stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)
@@ -184,10 +185,10 @@ async def test_the_status_command(begin, nats_url, tmp_path):
     await raw.close()
 
 
-def test_addresses_that_lead_nowhere(capfd, tmp_path, monkeypatch):
-    """Said in words, with the exit code for it."""
+def test_stores_that_cannot_be_reached(capfd, tmp_path, monkeypatch):
+    """The commands fail with an envelope and its exit code."""
     monkeypatch.chdir(ROOT)
-    for words in (
+    for arguments in (
         ["runtime", "status", "--store", "ftp://x"],
         ["runtime", "worker", "--agents", "tests.cluster.work:steps"],
         ["runtime", "worker", "--agents", "tests.cluster.work:steps", "--store", "ftp://x"],
@@ -197,7 +198,7 @@ def test_addresses_that_lead_nowhere(capfd, tmp_path, monkeypatch):
     ):
         kept = os.dup(1)
         try:
-            assert commands.main(words) != 0
+            assert commands.main(arguments) != 0
         finally:
             os.dup2(kept, 1)
             os.close(kept)
@@ -216,7 +217,7 @@ def measured(monkeypatch):
 
 
 async def test_metrics(begin, nats_url, measured):
-    """Gauges of this node and of the queues, counters by code; nothing while it does not run."""
+    """Gauges of this node and of the queues, counters by code; no values while the runtime is stopped."""
     idle = Runtime(nats_url, tokens="t")
     otel.instrument(idle)
     assert not _numbers(measured)
@@ -257,64 +258,64 @@ def _numbers(reader):
     return found
 
 
-def said(output, **more):
+def namespace(output, **more):
     return argparse.Namespace(output=output, json=output == "json", **more)
 
 
-async def test_the_words_of_the_status(begin, nats_url, capsys):
-    """The same in this process, in both shapes."""
+async def test_the_text_of_the_status(begin, nats_url, capsys):
+    """The command in this process, with JSON and with text."""
     runtime = await begin(nats_url, name="one")
     raw = await connected(runtime)
     await raw.run("raising", {"code": "PERMISSION_DENIED"})
     await runtime.node.announce()
     dead = Ledger(runtime.node.store, "node_dead", Limits())
-    order = await runtime.node.ledger.order(raw.seen[-1]["job_id"])
-    await dead.note_owner(order, dead.accepted(order, here=True))
-    assert await status.work(said("json", store=nats_url)) == 0
+    spec = await runtime.node.ledger.spec(raw.seen[-1]["job_id"])
+    await dead.write_owner(spec, dead.accepted_entry(spec, here=True))
+    assert await status.work(namespace("json", store=nats_url)) == 0
     assert json.loads(capsys.readouterr().out)["errors"] == {"PERMISSION_DENIED": 1}
-    assert await status.work(said("text", store=nats_url)) == 0
+    assert await status.work(namespace("text", store=nats_url)) == 0
     shown = capsys.readouterr().out
     assert "one" in shown
     assert "PERMISSION_DENIED" in shown
     assert "echo@1.0.0" in shown
     with pytest.raises(ServiceUnavailableError):
-        await status.work(said("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
+        await status.work(namespace("json", store="nats://127.0.0.1:9/x?timeout=0.2"))
     await raw.close()
 
 
 @pytest.mark.parametrize("output", ["json", "text"])
 async def test_a_worker_in_this_process(nats_url, capsys, monkeypatch, output):
-    """It says that it is there, works until it is told to stop, and stops."""
+    """It announces itself, works until a signal, and stops."""
     monkeypatch.chdir(ROOT)
     agents = ["steps=tests.cluster.work:steps"]
     bounds = {"name": None, "repeatable": False, "jobs": 2, "lease": 5.0, "drain": 1.0}
-    args = said(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
+    args = namespace(output, agents=agents, store=nats_url, token=None, stdio=False, **bounds)
     working_ = asyncio.ensure_future(worker.work(args))
     async with await stores.open(nats_url) as store, asyncio.timeout(100):
-        while not (await look(store)).nodes:
+        while not (await read_status(store)).nodes:
             await asyncio.sleep(0.02)
-        while "steps@1.0.0" not in (told := capsys.readouterr().out):
+        while "steps@1.0.0" not in (printed := capsys.readouterr().out):
             await asyncio.sleep(0.02)
         os.kill(os.getpid(), signal.SIGTERM)
         assert await working_ == 0
-        assert not (await look(store)).nodes
-    assert "working" in told
+        assert not (await read_status(store)).nodes
+    assert "working" in printed
 
 
-async def test_what_lies_in_a_queue_and_is_no_job(begin, nats_url):
-    """Ended, forgotten, taken by somebody else, cancelled behind a dead node: each is cleared away, and work goes on."""
+async def test_queue_messages_that_are_not_jobs(begin, nats_url):
+    """Messages of ended, deleted, running or cancelled jobs are removed, and later jobs run."""
     runtime = await begin(nats_url, limits={"running": 2})
     node = runtime.node
     raw = await connected(runtime)
     ended = (await raw.run("echo", 1))["job_id"]
-    for job in (ended, "job_nobody"):
+    for job in (ended, "job_unknown"):
         await node.store.queue("arcp.run.echo@1.0.0").put(job.encode(), key=job)
     held = (await raw.submit("waiting"))["payload"]["job_id"]
     await raw.until("job.event")
-    order, tail = await node.ledger.order(held), await node.ledger.tail(held)
+    spec, tail = await node.ledger.spec(held), await node.ledger.tail(held)
     await node.store.table("arcp.cancels").put(held, b"", expires_in=60)
-    await node.ledger.requeue(order, tail)
-    node.jobs[held].lost()
+    await node.ledger.requeue(spec, tail)
+    node.jobs[held].drop()
     assert (await raw.end(held))["payload"]["code"] == "CANCELLED"
     assert (await raw.run("echo", 2))["payload"]["result"] == 2
     async with asyncio.timeout(100):
@@ -323,8 +324,8 @@ async def test_what_lies_in_a_queue_and_is_no_job(begin, nats_url):
     await raw.close()
 
 
-async def test_a_queue_that_cannot_be_asked(begin, nats_url, monkeypatch, caplog):
-    """The store fails for a moment: said once, and asked again."""
+async def test_a_queue_that_cannot_be_read(begin, nats_url, monkeypatch, caplog):
+    """A store failure is logged, and the queue is read again."""
     runtime = await begin(nats_url, agents=False)
     take, failed = NatsQueue.take, asyncio.Event()
 
@@ -342,5 +343,5 @@ async def test_a_queue_that_cannot_be_asked(begin, nats_url, monkeypatch, caplog
     await runtime.node.announce()
     raw = await connected(front)
     assert (await raw.run("echo", 1))["payload"]["result"] == 1
-    assert "the store fails" in caplog.text
+    assert "the store failed" in caplog.text
     await raw.close()

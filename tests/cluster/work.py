@@ -1,4 +1,4 @@
-"""The agents of the nodes that are processes."""
+"""The agents of nodes that run as processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 async def steps(input, ctx):
-    """Says so many things with pauses in between, and returns what it was given."""
+    """Logs a number of lines with pauses in between, and returns its key."""
     for number in range(input["steps"]):
         await ctx.log(f"{input['key']}:{number}")
         await asyncio.sleep(input["pause"])
@@ -16,8 +16,8 @@ async def steps(input, ctx):
 
 
 async def patient(input, ctx):
-    """Says which process it is, waits for a file, and leaves a line there when it has done its work."""
-    await ctx.log(f"begun by {os.getpid()}")
+    """Logs its process id, waits for a file, appends a line to another file, and returns."""
+    await ctx.log(f"started by {os.getpid()}")
     while not Path(input["go"]).exists():
         await asyncio.sleep(0.02)
     with Path(input["done"]).open("a") as done:
@@ -26,13 +26,13 @@ async def patient(input, ctx):
 
 
 async def spending(input, ctx):
-    """Uses its budget up, in the given steps."""
+    """Spends the given amounts of its budget."""
     for amount in input:
         await ctx.spend(amount, "USD")
     return ctx.budget
 
 
 async def asking(input, ctx):
-    """Whether it may."""
+    """Requests authority for its input."""
     ctx.authorize("tool.call", input)
     return "allowed"

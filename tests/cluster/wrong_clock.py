@@ -1,4 +1,4 @@
-"""Agents of a node whose clock is wrong: importing them shifts it by TESTS_CLOCK_WRONG seconds."""
+"""Agents of a node with a wrong clock: importing this module shifts it by TESTS_CLOCK_WRONG seconds."""
 
 from __future__ import annotations
 

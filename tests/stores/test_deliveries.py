@@ -47,7 +47,7 @@ async def test_a_late_task_is_not_taken_for_one_of_another_queue(nats_server):
         await asyncio.sleep(2.0)
         waiting = [asyncio.ensure_future(mine.take(wait=2.0)) for _ in range(3)]
         await asyncio.sleep(0.1)
-        wire.mend()
+        wire.restore()
 
         assert await asyncio.gather(*waiting) == [None, None, None]
         lease = await other.queue("foreign").take(wait=20)
@@ -67,7 +67,7 @@ async def test_a_late_word_is_not_taken_for_an_answer(nats_server):
         await asyncio.sleep(2.0)
         waiting = asyncio.ensure_future(queue.take(wait=30.0))
         await asyncio.sleep(0.1)
-        wire.mend()
+        wire.restore()
         await at_the_server(other, "q")
         await other.queue("q").put(b"a task")
         lease = await waiting

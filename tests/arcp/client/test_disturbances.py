@@ -25,8 +25,8 @@ async def test_what_was_asked_when_the_connection_was_lost():
         again = [await peer.take(), await peer.take()]
         assert [message["type"] for message in again] == ["job.submit", "session.list_jobs"]
         assert again[0]["payload"]["idempotency_key"] == "k"
-        await peer.say("job.accepted", {"job_id": "job_1", "request_id": again[0]["id"]})
-        await peer.say("session.jobs", {"request_id": again[1]["id"], "jobs": []})
+        await peer.send("job.accepted", {"job_id": "job_1", "request_id": again[0]["id"]})
+        await peer.send("session.jobs", {"request_id": again[1]["id"], "jobs": []})
         await peer.result(1, "fine")
         await peer.goodbye()
 
@@ -42,8 +42,8 @@ async def test_what_was_asked_when_the_connection_was_lost():
         assert plain.fault.executed is Executed.MAYBE
         assert listed == []
         assert await keyed.done == "fine"
-        ids = [message["id"] for message in scripted.peers[0].heard[1:]]
-        assert scripted.peers[1].heard[1]["id"] == ids[0]
+        ids = [message["id"] for message in scripted.peers[0].received[1:]]
+        assert scripted.peers[1].received[1]["id"] == ids[0]
 
 
 async def test_asking_while_the_connection_is_away():
@@ -83,9 +83,9 @@ async def test_garbage_between_messages_is_passed_over():
             "[" * 5000,
         ):
             await peer.raw(frame)
-        await peer.say("job.nonsense", {"a": 1}, job_id="job_1")
-        await peer.say("job.result", {"final_status": "success"})
-        await peer.say("job.event", {"kind": "log"}, job_id="job_1")
+        await peer.send("job.nonsense", {"a": 1}, job_id="job_1")
+        await peer.send("job.result", {"final_status": "success"})
+        await peer.send("job.event", {"kind": "log"}, job_id="job_1")
         await peer.event(1)
         for _ in range(20):
             await peer.raw("nonsense")
@@ -130,7 +130,7 @@ async def test_a_full_connection_makes_requests_wait():
         for number in range(1, 21):
             await peer.result(number, number, f"job_{number}")
         await peer.goodbye()
-        submits = [message for message in peer.heard if message["type"] == "job.submit"]
+        submits = [message for message in peer.received if message["type"] == "job.submit"]
         assert [message["payload"]["input"] for message in submits] == list(range(1, 21))
 
     async with talking(script, frames=2) as (client, _):
@@ -165,7 +165,7 @@ async def test_a_runtime_that_does_not_say_goodbye():
     async def script(peer):
         await peer.welcome()
         await peer.take("session.close")
-        await peer.say("session.error", {"code": "INVALID_REQUEST", "message": "what is session.close?"})
+        await peer.send("session.error", {"code": "INVALID_REQUEST", "message": "what is session.close?"})
         await peer.take("nothing")
 
     async with talking(script):
@@ -215,7 +215,7 @@ async def test_a_gap_in_what_is_replayed_before_the_welcome():
     async def second(peer):
         await peer.take("session.hello")
         await peer.event(2)
-        await peer.say("session.welcome", {"session_id": SESSION, "resume_token": "rt_2"})
+        await peer.send("session.welcome", {"session_id": SESSION, "resume_token": "rt_2"})
         await peer.take("nothing")
 
     async def third(peer):

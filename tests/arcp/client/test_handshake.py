@@ -48,7 +48,7 @@ async def test_a_welcome_with_the_session_in_the_envelope_only():
 
     async def script(peer):
         await peer.take()
-        await peer.say("session.welcome", {"resume_token": "x"}, session_id="sess_9")
+        await peer.send("session.welcome", {"resume_token": "x"}, session_id="sess_9")
         await peer.goodbye()
 
     async with talking(script) as (client, _):
@@ -69,7 +69,7 @@ async def test_a_session_error_is_what_connect_raises(code, kind):
     async def script(peer):
         await peer.take()
         details = {"scheme": "basic"}
-        await peer.say(
+        await peer.send(
             "session.error", {"code": code, "message": "no", "details": details}, trace_id="ab" * 16
         )
 
@@ -86,7 +86,7 @@ async def test_an_error_without_a_code():
 
     async def script(peer):
         await peer.take()
-        await peer.say("session.error", {"message": 5})
+        await peer.send("session.error", {"message": 5})
 
     with pytest.raises(InternalError) as caught:
         async with talking(script):
@@ -100,12 +100,12 @@ async def garbage(peer):
 
 
 async def no_session(peer):
-    await peer.say("session.welcome", {"resume_token": "x"})
+    await peer.send("session.welcome", {"resume_token": "x"})
     await peer.take("nothing")
 
 
 async def wrong_types(peer):
-    await peer.say("session.welcome", {"session_id": ["x"]})
+    await peer.send("session.welcome", {"session_id": ["x"]})
     await peer.take("nothing")
 
 
@@ -163,7 +163,7 @@ async def test_connect_can_be_awaited():
 
     scripted = Scripted(script)
     client = await connect(scripted, settings=Settings(name="mine"))
-    assert scripted.peers[0].heard[0]["payload"]["client"]["name"] == "mine"
+    assert scripted.peers[0].received[0]["payload"]["client"]["name"] == "mine"
     await client.close()
     await client.close()
     with pytest.raises(HeartbeatLostError):
@@ -207,7 +207,7 @@ async def test_the_trace_of_the_caller():
     async with talking(script) as (client, scripted):
         with TracerProvider().get_tracer("test").start_as_current_span("outer") as span:
             await (await client.submit("echo")).done
-    submit = next(message for message in scripted.peers[0].heard if message["type"] == "job.submit")
+    submit = next(message for message in scripted.peers[0].received if message["type"] == "job.submit")
     assert submit["trace_id"] == f"{span.get_span_context().trace_id:032x}"
 
 

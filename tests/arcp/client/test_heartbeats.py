@@ -18,15 +18,15 @@ async def test_pings_are_answered_and_sent():
 
     async def script(peer):
         await peer.welcome(heartbeat_interval_sec=1.0)
-        await peer.say("session.ping", {"nonce": "n1"})
+        await peer.send("session.ping", {"nonce": "n1"})
         pong = await peer.take("session.pong")
         assert pong["payload"]["ping_nonce"] == "n1"
-        await peer.say("session.ping", {"nonce": 5})
+        await peer.send("session.ping", {"nonce": 5})
         await peer.take("session.pong")
         for _ in range(3):
             ping = await peer.take("session.ping")
             assert ping["payload"]["nonce"]
-            await peer.say("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
+            await peer.send("session.pong", {"ping_nonce": ping["payload"]["nonce"]})
         pinged.set()
         await peer.accept()
         await peer.result(1, "alive")
@@ -82,7 +82,7 @@ async def test_no_heartbeat_where_it_was_not_agreed():
         await peer.welcome(heartbeat_interval_sec=0.01, capabilities={"features": ["ack"]})
         await asyncio.sleep(0.1)
         await peer.goodbye()
-        assert not [message for message in peer.heard if message["type"] == "session.ping"]
+        assert not [message for message in peer.received if message["type"] == "session.ping"]
 
     async with talking(script) as (client, _):
         await asyncio.sleep(0.1)
@@ -101,7 +101,7 @@ async def test_acknowledgements_come_at_a_bounded_rate():
         ack = await peer.take("session.ack")
         while ack["payload"]["last_processed_seq"] < 1000:
             ack = await peer.take("session.ack")
-        acks = [message for message in peer.heard if message["type"] == "session.ack"]
+        acks = [message for message in peer.received if message["type"] == "session.ack"]
         assert len(acks) <= 5 + (time.monotonic() - begun) / 0.2
         await peer.result(1001, 1)
         await peer.goodbye()
@@ -120,7 +120,11 @@ async def test_no_acknowledgements_where_they_were_not_agreed():
             await peer.event(seq)
         await peer.result(601, 1)
         await peer.goodbye()
-        assert {message["type"] for message in peer.heard} == {"session.hello", "job.submit", "session.close"}
+        assert {message["type"] for message in peer.received} == {
+            "session.hello",
+            "job.submit",
+            "session.close",
+        }
 
     async with talking(script) as (client, _):
         assert await (await client.submit("echo")).done == 1

@@ -39,7 +39,7 @@ async def test_a_lost_connection_is_resumed_without_loss_or_doubling():
             "last_event_seq": 3,
         }
         await peer.event(4)
-        await peer.say("session.welcome", {"session_id": SESSION, "resume_token": "rt_3"})
+        await peer.send("session.welcome", {"session_id": SESSION, "resume_token": "rt_3"})
         await peer.event(4)
         await peer.result(5, "fine")
         await peer.result(5, "twice")
@@ -104,7 +104,7 @@ async def test_a_session_that_cannot_be_resumed():
 
     async def refuses(peer):
         await peer.take()
-        await peer.say("session.error", {"code": "RESUME_WINDOW_EXPIRED", "message": "m"})
+        await peer.send("session.error", {"code": "RESUME_WINDOW_EXPIRED", "message": "m"})
 
     async def forgets(peer):
         await peer.welcome(session="sess_2")

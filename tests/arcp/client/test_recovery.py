@@ -75,7 +75,7 @@ async def test_a_session_that_is_over_is_replaced():
 
     async def refuses(peer):
         await peer.take()
-        await peer.say("session.error", {"code": "RESUME_WINDOW_EXPIRED", "message": "m"})
+        await peer.send("session.error", {"code": "RESUME_WINDOW_EXPIRED", "message": "m"})
 
     async def anew(peer):
         hello = await peer.welcome(session="sess_2")
@@ -96,7 +96,7 @@ async def test_a_new_session_that_is_refused():
 
     async def refuses(peer):
         await peer.take()
-        await peer.say("session.error", {"code": "UNAUTHENTICATED", "message": "m"})
+        await peer.send("session.error", {"code": "UNAUTHENTICATED", "message": "m"})
 
     async with talking(drops, refuses, refuses) as (client, _):
         handle = await client.submit("echo")
@@ -143,7 +143,7 @@ async def test_events_of_a_job_whose_acceptance_was_lost():
         await peer.event(1, {"message": "a"})
         await peer.event(2, {"message": "other"}, job_id="job_2")
         await peer.fail(3, "TIMEOUT")
-        await peer.say("job.accepted", {"job_id": "job_1", "request_id": submit["id"]})
+        await peer.send("job.accepted", {"job_id": "job_1", "request_id": submit["id"]})
         await peer.event(4, {"message": "b"})
         await peer.result(5, "fine")
         await peer.event(6, job_id="job_3")

@@ -127,7 +127,7 @@ async def test_every_job_error_is_raised(payload, kind, retryable):
     async def script(peer):
         await peer.welcome()
         await peer.accept()
-        await peer.say("job.error", payload, job_id="job_1", event_seq=1)
+        await peer.send("job.error", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
     async with talking(script) as (client, _):
@@ -169,7 +169,7 @@ async def test_every_failed_result_is_raised(payload, kind):
     async def script(peer):
         await peer.welcome()
         await peer.accept()
-        await peer.say("job.result", payload, job_id="job_1", event_seq=1)
+        await peer.send("job.result", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
     async with talking(script) as (client, _):
@@ -193,7 +193,7 @@ async def test_a_result_with_odd_members_is_a_result(payload, result):
     async def script(peer):
         await peer.welcome()
         await peer.accept(lease="none", budget=5)
-        await peer.say("job.result", payload, job_id="job_1", event_seq=1)
+        await peer.send("job.result", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
     async with talking(script) as (client, _):
@@ -218,8 +218,8 @@ async def test_a_refusal_is_for_that_request_alone(type, payload, named, kind):
         second = await peer.take("job.submit")
         third = await peer.take("job.submit")
         assert first["payload"]["input"] == 1
-        await peer.say(type, {**payload, **({"request_id": second["id"]} if named else {})})
-        await peer.say("job.accepted", {"job_id": "job_3", "request_id": third["id"]})
+        await peer.send(type, {**payload, **({"request_id": second["id"]} if named else {})})
+        await peer.send("job.accepted", {"job_id": "job_3", "request_id": third["id"]})
         await peer.result(1, "one", "job_1")
         await peer.result(2, "three", "job_3")
         await peer.goodbye()
@@ -239,14 +239,14 @@ async def test_answers_that_name_nobody_come_in_order():
         await peer.welcome()
         for _ in range(2):
             await peer.take("job.submit")
-        await peer.say("job.accepted", {"job_id": "job_c", "parent_job_id": "job_0", "delegate_id": "del_1"})
-        await peer.say("job.accepted", {"job_id": 5})
-        await peer.say("job.accepted", {"job_id": "job_1"})
-        await peer.say("job.accepted", {"job_id": "job_2", "lease": 5})
+        await peer.send("job.accepted", {"job_id": "job_c", "parent_job_id": "job_0", "delegate_id": "del_1"})
+        await peer.send("job.accepted", {"job_id": 5})
+        await peer.send("job.accepted", {"job_id": "job_1"})
+        await peer.send("job.accepted", {"job_id": "job_2", "lease": 5})
         await peer.result(1, "a", "job_1")
         await peer.result(2, "b", "job_2")
         await peer.result(3, "c", "job_c")
-        await peer.say("job.accepted", {"job_id": "job_3"})
+        await peer.send("job.accepted", {"job_id": "job_3"})
         await peer.goodbye()
 
     async with talking(script) as (client, _):
@@ -260,7 +260,7 @@ async def test_a_session_error_that_ends_the_connection_ends_the_session():
     async def script(peer):
         await peer.welcome()
         await peer.accept()
-        await peer.say("session.error", {"code": "INTERNAL_ERROR", "message": "m", "retryable": False})
+        await peer.send("session.error", {"code": "INTERNAL_ERROR", "message": "m", "retryable": False})
         await peer.close()
 
     async with talking(script, script) as (client, scripted):
@@ -280,8 +280,8 @@ async def test_a_session_error_that_does_not_is_a_refusal():
     async def first(peer):
         await peer.welcome()
         await peer.accept()
-        await peer.say("session.error", {"code": "JOB_NOT_FOUND", "message": "m"})
-        await peer.say("session.ping", {"nonce": "n"})
+        await peer.send("session.error", {"code": "JOB_NOT_FOUND", "message": "m"})
+        await peer.send("session.ping", {"nonce": "n"})
         await peer.take("session.pong")
 
     async def second(peer):

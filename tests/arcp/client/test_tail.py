@@ -24,7 +24,7 @@ async def test_cancelling():
         cancel = await peer.take("job.cancel")
         assert cancel["job_id"] == "job_1"
         assert cancel["payload"] == {"reason": "enough"}
-        await peer.say("job.cancelled", {"job_id": "job_1"}, job_id="job_1")
+        await peer.send("job.cancelled", {"job_id": "job_1"}, job_id="job_1")
         await peer.fail(1, "CANCELLED", final_status="cancelled")
         await peer.goodbye()
 
@@ -44,15 +44,15 @@ async def test_the_end_is_an_answer_to_a_cancellation():
         await peer.welcome()
         await peer.accept()
         await peer.take("job.cancel")
-        await peer.say("job.result", {"final_status": "cancelled"}, job_id="job_1", event_seq=1)
+        await peer.send("job.result", {"final_status": "cancelled"}, job_id="job_1", event_seq=1)
         await peer.accept("job_2")
         cancel = await peer.take("job.cancel")
         await peer.result(2, "fine", "job_2")
-        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": cancel["id"]})
+        await peer.send("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": cancel["id"]})
         await peer.accept("job_3")
         cancel = await peer.take("job.cancel")
         refusal = {"code": "PERMISSION_DENIED", "message": "m", "request_id": cancel["id"]}
-        await peer.say("job.error", refusal, job_id="job_3")
+        await peer.send("job.error", refusal, job_id="job_3")
         await refused.wait()
         await peer.result(3, "not cancelled", "job_3")
         await peer.goodbye()
@@ -88,7 +88,7 @@ async def test_subscribing():
             "current_status": "running",
             "agent": "a@1",
         }
-        await peer.say(
+        await peer.send(
             "job.subscribed",
             {**descriptor, "lease": {"fs.read": ["/"]}, "trace_id": "ab" * 16, "replayed": 1},
         )
@@ -96,12 +96,12 @@ async def test_subscribing():
         await peer.event(2)
         await peer.fail(3, "TIMEOUT")
         asked = await peer.take("job.subscribe")
-        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
+        await peer.send("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
         asked = await peer.take("job.subscribe")
-        await peer.say("job.subscribed", {"job_id": ["x"], "request_id": asked["id"]})
+        await peer.send("job.subscribed", {"job_id": ["x"], "request_id": asked["id"]})
         asked = await peer.take("job.subscribe")
         assert asked["payload"] == {"job_id": "job_4", "from_event_seq": 7, "history": True}
-        await peer.say("job.subscribed", {"job_id": "job_4"})
+        await peer.send("job.subscribed", {"job_id": "job_4"})
         unsubscribe = await peer.take("job.unsubscribe")
         assert unsubscribe["payload"] == {"job_id": "job_4"}
         await peer.goodbye()
@@ -132,10 +132,10 @@ async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
         await peer.welcome()
         asked = await peer.take("job.subscribe")
         await watching.wait()
-        await peer.say("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
+        await peer.send("job.error", {"code": "JOB_NOT_FOUND", "message": "m", "request_id": asked["id"]})
         asked = await peer.take("job.subscribe")
         await peer.accept("job_2")
-        await peer.say("job.error", {"code": "PERMISSION_DENIED", "message": "m", "request_id": asked["id"]})
+        await peer.send("job.error", {"code": "PERMISSION_DENIED", "message": "m", "request_id": asked["id"]})
         await peer.result(1, "fine", "job_2")
         await peer.goodbye()
 
@@ -169,13 +169,13 @@ async def test_watching_what_is_over_already():
         await peer.welcome()
         asked = await peer.take("job.subscribe")
         assert asked["payload"] == {"job_id": "job_1"}
-        await peer.say(
+        await peer.send(
             "job.subscribed", {"job_id": "job_1", "request_id": asked["id"], "current_status": "success"}
         )
         asked = await peer.take("job.subscribe")
         assert asked["payload"]["history"] is True
         await peer.result(1, "old")
-        await peer.say(
+        await peer.send(
             "job.subscribed", {"job_id": "job_1", "request_id": asked["id"], "current_status": "success"}
         )
         await peer.goodbye()
@@ -198,16 +198,16 @@ async def test_listing():
             {"job_id": f"job_{number}", "agent": "a@1", "status": "running", "lease": None}
             for number in range(2)
         ]
-        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "c"})
+        await peer.send("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "c"})
         asked = await peer.take("session.list_jobs")
         assert asked["payload"]["cursor"] == "c"
         assert asked["payload"]["limit"] == 1
-        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "d"})
+        await peer.send("session.jobs", {"request_id": asked["id"], "jobs": entries, "next_cursor": "d"})
         asked = await peer.take("session.list_jobs")
         assert "filter" not in asked["payload"]
-        await peer.say("session.jobs", {"jobs": entries, "next_cursor": None})
+        await peer.send("session.jobs", {"jobs": entries, "next_cursor": None})
         asked = await peer.take("session.list_jobs")
-        await peer.say("session.jobs", {"request_id": asked["id"], "jobs": [], "next_cursor": "e"})
+        await peer.send("session.jobs", {"request_id": asked["id"], "jobs": [], "next_cursor": "e"})
         await peer.goodbye()
 
     async with talking(script) as (client, _):

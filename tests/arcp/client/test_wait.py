@@ -42,9 +42,9 @@ async def test_events_early_late_and_twice():
         await peer.accept()
         await peer.event(1, {"message": "a"})
         await peer.event(2, {"x": 1}, kind="x-vendor.new")
-        await peer.say("job.event", {"kind": 5}, job_id="job_1", event_seq=3)
+        await peer.send("job.event", {"kind": 5}, job_id="job_1", event_seq=3)
         await peer.event(4, kind="progress", job_id="job_unknown")
-        await peer.say(
+        await peer.send(
             "job.event", {"kind": "log", "body": {"message": "b"}, "run": 2}, job_id="job_1", event_seq=5
         )
         await peer.result(6, run=2)

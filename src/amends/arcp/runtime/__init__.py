@@ -1,8 +1,8 @@
 """
-The runtime of the Agent Runtime Control Protocol: sessions, jobs, leases and what survives of them.
+The runtime of the Agent Runtime Control Protocol (ARCP): sessions, jobs, leases and their persistence.
 
-Everything that must outlive a connection stands in a store (`amends.stores`): a log per job, a log per session, and
-tables derived from them. Nodes that share a store share everything else.
+Everything that must survive a connection or a process is in a store (`amends.stores`): one log per job, one log per
+session, and tables derived from those logs. Nodes that share a store need no other connection to each other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-From a submission to a job: what is asked for is checked, written down, told, and begun.
+Turn a `job.submit` into a job: check the request, write the job to the store, answer the client, and start the run.
 
-With a key, a submission may mean a job that is there already (section 7.2, design section 8): while that runs, the
-session joins it; after a success, or a failure that a retry would not change, it is told the outcome; after one that a
-retry may change, the job runs again under its id. Who is first is decided by the store, so it does not matter
-through which node, process or session two submissions come.
+A submission with an idempotency key may refer to an existing job (section 7.2, design section 8). While that job runs,
+the session subscribes to it. After a success, or after a failure that a retry would not change, the session gets the
+recorded outcome. After a failure that a retry may change, the job runs again under the same id. The store decides which
+of two submissions came first, so they may arrive through different nodes, processes or sessions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from amends.arcp.runtime.credentials import Outstanding
 from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, session_log
 from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.runtime.job import Job
-from amends.arcp.runtime.ledger import Also, conflicting, repeatable
-from amends.arcp.runtime.node import Ended
-from amends.arcp.runtime.runner import conclude, keep, run
-from amends.arcp.runtime.submission import accepted_payload, must_begin, ordered
+from amends.arcp.runtime.ledger import ExtraSteps, key_conflict, may_rerun
+from amends.arcp.runtime.node import EndedJob
+from amends.arcp.runtime.runner import conclude, run, schedule_eviction
+from amends.arcp.runtime.submission import accepted_payload, check_lease_not_expired, spec_from_request
 from amends.arcp.wire import Envelope, Malformed, read_payload
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import ConflictError
@@ -33,164 +33,178 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["begin", "place", "spent", "submit"]
+__all__ = ["create_job", "remaining_budget", "start_or_queue", "submit"]
 
 _TRIES = 16
 
 
 async def submit(session: Session, message: Envelope) -> None:
     """
-    Serve a `job.submit` to the end of the job it leads to, where that runs here.
+    Serve a `job.submit` request, and run the job to its end if it starts on this node.
 
     Raises:
-        ARCPError: it leads to none.
+        ARCPError: the request is invalid or exceeds a limit; no job was started.
 
     """
     node = session.node
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
-    order = await ordered(node, session, message, request)
-    if order.key is not None and await _join(session, message, order):
+    spec = await spec_from_request(node, session, message, request)
+    if spec.key is not None and await _join_existing(session, message, spec):
         return
     quota, principal = node.quota, session.principal
     if quota.here.get(principal, 0) + quota.elsewhere.get(principal, 0) >= node.limits.jobs_per_principal:
         await quota.admit(principal)
-    minted = await _provisioned(session, order)
+    issued = await _issue_credentials(session, spec)
     for _ in range(_TRIES):
-        # Where that saves a wait, the session's listening is written down together with the job.
-        entry = SessionEntry(session.next_event, attached=((order.job_id, 2, SUBMITTED),))
-        claimed = session.claim()
+        # If the store combines writes, one transaction stores the job and the session's subscription.
+        session_entry = SessionEntry(session.next_event, attached=((spec.job_id, 2, SUBMITTED),))
+        claimed = session.claim_numbers()
         try:
-            job = await place(node, order, also=partial(session.note, entry=entry) if claimed else None)
+            job = await start_or_queue(
+                node, spec, extra=partial(session.add_to, session_entry=session_entry) if claimed else None
+            )
         except ConflictError as conflict:
             if claimed:
-                session.unclaim()
+                session.release_claim()
                 if session_log("") in conflict.what:
-                    # The session goes on elsewhere, and so does whoever asked.
+                    # Another connection has resumed the session, so the client sends the request there.
                     await node.drop(session)
                     return
-            # Somebody was faster with the same key; or the key came to its end just now.
-            if order.key is not None and await _join(session, message, order):
-                if minted is not None and node.credentials is not None:
-                    await node.credentials.revoke(order.job_id)
+            # Another submission stored the same key first, or the key expired in the meantime.
+            if spec.key is not None and await _join_existing(session, message, spec):
+                if issued is not None and node.credentials is not None:
+                    await node.credentials.revoke(spec.job_id)
                 return
             continue
         except BaseException:
             if claimed:
-                session.unclaim()
+                session.release_claim()
             raise
-        feed = Feed(session, order.job_id, order.trace, 2 if job is None else job.last + 1, SUBMITTED)
+        feed = Feed(session, spec.job_id, spec.trace, 2 if job is None else job.last + 1, SUBMITTED)
         if job is not None:
-            if minted is not None and node.credentials is not None:
-                node.credentials.give(job, minted)
-            session.newborn = job
-        _tell(session, message, order, feed, waiting=job is None, minted=minted, noted=claimed)
+            if issued is not None and node.credentials is not None:
+                node.credentials.assign(job, issued)
+            session.unwritten_job = job
+        _send_accepted(session, message, spec, feed, waiting=job is None, issued=issued, recorded=claimed)
         if job is not None:
             await run(job)
         return
-    raise InternalError("The key is contended: submit again")
+    raise InternalError("Another submission with the same key is in progress: submit again")
 
 
-async def place(node: Node, order: JobSpec, *, child: bool = False, also: Also = None) -> Job | None:
+async def start_or_queue(
+    node: Node, spec: JobSpec, *, child: bool = False, extra: ExtraSteps = None
+) -> Job | None:
     """
-    Write a job down: begun here where there is room (a delegated one needs none: its parent waits for it), else queued.
+    Write a job to the store, and start it here if this node has the agent and free capacity; otherwise queue it.
+
+    A delegated job (`child`) does not need free capacity, because its parent occupies a place while it waits.
+
+    Returns:
+        The started job, or None if the job was queued.
 
     Raises:
-        ConflictError: its key is taken.
+        ConflictError: another job has its key.
 
     """
-    agent = _here(node, order.agent)
-    here = agent is not None and (node.has_room(order.agent) or (child and not node.draining))
-    node.quota.began(order.principal)
+    agent = _local_agent(node, spec.agent)
+    here = agent is not None and (node.has_room(spec.agent) or (child and not node.draining))
+    node.quota.job_started(spec.principal)
     if here:
         node.reserve()
-    if agent is not None and here and node.prompt and order.key is None:
-        # Nobody looks before it waits: it is written down then, or together with its end.
-        mark = node.ledger.accepted(order, here=True)
-        job = begin(node, order, agent, mark, 0)
-        job.outbox.append(mark)
+    if agent is not None and here and node.synchronous and spec.key is None:
+        # No other task can look the job up before its agent waits. It is written at that point, or with its end.
+        entry = node.ledger.accepted_entry(spec, here=True)
+        job = create_job(node, spec, agent, entry, 0)
+        job.outbox.append(entry)
         return job
-    node.placing.add(order.job_id)
+    node.being_written.add(spec.job_id)
     try:
-        await node.ledger.accept(order, here=here, also=also)
+        await node.ledger.accept(spec, here=here, extra=extra)
     except BaseException:
-        node.quota.ended(order.principal)
+        node.quota.job_ended(spec.principal)
         if here:
             node.release()
         raise
     finally:
-        node.placing.discard(order.job_id)
+        node.being_written.discard(spec.job_id)
     if here and agent is not None:
-        return begin(node, order, agent, JobEntry("accepted", 1, 1, node.id, order.created), 1)
-    node.quota.ended(order.principal)
-    _queued(node, order)
+        return create_job(node, spec, agent, JobEntry("accepted", 1, 1, node.id, spec.created), 1)
+    node.quota.job_ended(spec.principal)
+    _record_queued(node, spec)
     return None
 
 
-def begin(node: Node, order: JobSpec, agent: Agent, mark: JobEntry, last: int) -> Job:
-    """A run that was written down, and has its place."""
-    job = Job(node, order, agent, run=mark.run, epoch=mark.epoch, last=last)
-    node.begun(job)
+def create_job(node: Node, spec: JobSpec, agent: Agent, entry: JobEntry, last: int) -> Job:
+    """Create the `Job` for a run that is in the store and has reserved its place, and add it to the node."""
+    job = Job(node, spec, agent, run=entry.run, epoch=entry.epoch, last=last)
+    node.add_job(job)
     return job
 
 
-def _queued(node: Node, order: JobSpec) -> None:
-    node.quota.queued(order.principal)
-    node.backlog.add(order.agent)
-    node.wanted.set()
+def _record_queued(node: Node, spec: JobSpec) -> None:
+    node.quota.job_queued(spec.principal)
+    node.backlog.add(spec.agent)
+    node.queue_wakeup.set()
 
 
-def _here(node: Node, reference: str) -> Agent | None:
-    return node.agents.meant(reference)
+def _local_agent(node: Node, reference: str) -> Agent | None:
+    return node.agents.lookup(reference)
 
 
-# -- what is there already
+# -- submissions with the key of an existing job
 
 
-async def _join(session: Session, message: Envelope, order: JobSpec) -> bool:
-    """Lead a submission to the job its key stands for; False when there is none."""
+async def _join_existing(session: Session, message: Envelope, spec: JobSpec) -> bool:
+    """Answer a submission with the job that its key belongs to. Returns False if there is no such job."""
     node = session.node
     ledger = node.ledger
     for _ in range(_TRIES):
-        row = await ledger.key(str(order.key))
+        row = await ledger.key(str(spec.key))
         if row is None:
-            must_begin(order)
+            check_lease_not_expired(spec)
             return False
-        first, tail = await ledger.standing(row.job_id)
-        if first is None or tail is None:
-            # Forgotten before its key; or whoever had the key did not come to begin it.
-            annulled = await ledger.annul(str(order.key))
-            if annulled is not None:
-                keep(node, Ended(annulled, order.principal, None, time.time()))
+        existing, tail = await ledger.spec_and_tail(row.job_id)
+        if existing is None or tail is None:
+            # The job was deleted before its key, or the node that stored the key never wrote the job.
+            released = await ledger.release_key(str(spec.key))
+            if released is not None:
+                schedule_eviction(node, EndedJob(released, spec.principal, None, time.time()))
             continue
-        if row.fingerprint != order.fingerprint:
-            raise conflicting(row)
-        last, mark = tail
-        if not mark.ended:
+        if row.fingerprint != spec.fingerprint:
+            raise key_conflict(row)
+        last, entry = tail
+        if not entry.ended:
             if not node.store.supports_transactions:
-                # A crash may have come between its log and the rest: then the row is what the keeper looks for.
-                if not mark.node:
-                    await ledger.put_in_queue(first)
+                # The node may have crashed after writing the log. Write the row that `maintain` looks for.
+                if not entry.node:
+                    await ledger.put_in_queue(existing)
                 elif row.job_id not in node.jobs:
-                    await ledger.note_owner(first, mark)
-            feed = Feed(session, row.job_id, first.trace, last + 1, SUBMITTED)
-            minted = None
+                    await ledger.write_owner(existing, entry)
+            feed = Feed(session, row.job_id, existing.trace, last + 1, SUBMITTED)
+            issued = None
             if node.credentials is not None and "provisioned_credentials" in session.features:
-                minted = await node.credentials.outstanding(row.job_id)
-            _tell(session, message, first, feed, waiting=not mark.node, minted=minted)
+                issued = await node.credentials.outstanding(row.job_id)
+            _send_accepted(session, message, existing, feed, waiting=not entry.node, issued=issued)
             return True
-        if not repeatable(mark):
-            start = await _outcome(session, row.job_id, last, mark)
-            _tell(session, message, first, Feed(session, row.job_id, first.trace, start, SUBMITTED | OUTCOME))
+        if not may_rerun(entry):
+            start = await _outcome_start(session, row.job_id, last, entry)
+            _send_accepted(
+                session,
+                message,
+                existing,
+                Feed(session, row.job_id, existing.trace, start, SUBMITTED | OUTCOME),
+            )
             return True
-        agent = _here(node, first.agent)
-        here = agent is not None and node.has_room(first.agent)
+        agent = _local_agent(node, existing.agent)
+        here = agent is not None and node.has_room(existing.agent)
         if here:
             node.reserve()
-        node.placing.add(row.job_id)
+        node.being_written.add(row.job_id)
         try:
-            mark = await ledger.again(first, tail, here=here)
+            entry = await ledger.rerun(existing, tail, here=here)
         except BaseException as error:
             if here:
                 node.release()
@@ -198,98 +212,101 @@ async def _join(session: Session, message: Envelope, order: JobSpec) -> bool:
                 continue
             raise
         finally:
-            node.placing.discard(row.job_id)
-        feed = Feed(session, row.job_id, first.trace, last + 2, SUBMITTED)
+            node.being_written.discard(row.job_id)
+        feed = Feed(session, row.job_id, existing.trace, last + 2, SUBMITTED)
         if here and agent is not None:
-            node.quota.began(first.principal)
-            await _run_again(session, message, begin(node, first, agent, mark, last + 1), feed)
+            node.quota.job_started(existing.principal)
+            await _rerun(session, message, create_job(node, existing, agent, entry, last + 1), feed)
         else:
-            _queued(node, first)
-            _tell(session, message, first, feed, waiting=True)
+            _record_queued(node, existing)
+            _send_accepted(session, message, existing, feed, waiting=True)
         return True
-    raise InternalError("The key is contended: submit again")
+    raise InternalError("Another submission with the same key is in progress: submit again")
 
 
-async def _run_again(session: Session, message: Envelope, job: Job, feed: Feed) -> None:
-    """A further run of a job, begun here: what is left of its budget, credentials of its own, and then it runs."""
-    node, order = session.node, job.order
+async def _rerun(session: Session, message: Envelope, job: Job, feed: Feed) -> None:
+    """Start another run of a job on this node, with the rest of its budget and new credentials."""
+    node, spec = session.node, job.spec
     try:
-        job.budget = await spent(node, order)
-        minted = await _provisioned(session, order)
+        job.budget = await remaining_budget(node, spec)
+        issued = await _issue_credentials(session, spec)
     except ARCPError as error:
-        _tell(session, message, order, feed)
+        _send_accepted(session, message, spec, feed)
         await conclude(job, error)
         return
     except BaseException:
-        # Written down, and not run: the keeper sees to it.
-        node.quota.ended(order.principal)
-        job.lost()
+        # The run is in the store but does not start here; `recover_orphans` handles it.
+        job.drop()
         raise
-    if minted is not None and node.credentials is not None:
-        node.credentials.give(job, minted)
-    _tell(session, message, order, feed, minted=minted)
+    if issued is not None and node.credentials is not None:
+        node.credentials.assign(job, issued)
+    _send_accepted(session, message, spec, feed, issued=issued)
     await run(job)
 
 
-async def _provisioned(session: Session, order: JobSpec) -> Outstanding | None:
+async def _issue_credentials(session: Session, spec: JobSpec) -> Outstanding | None:
     node = session.node
     if node.credentials is None or "provisioned_credentials" not in session.features:
         return None
-    return await node.credentials.issue(order)
+    return await node.credentials.issue(spec)
 
 
-async def _outcome(session: Session, job_id: str, last: int, mark: JobEntry) -> int:
-    """Where the outcome of a job begins in its log: at its end, or where the chunks of its result may be."""
-    if mark.kind != "result" or "result_id" not in msgspec.json.decode(mark.payload):
+async def _outcome_start(session: Session, job_id: str, last: int, entry: JobEntry) -> int:
+    """Return the number of the log entry where a job's outcome begins: its last, or the first of a streamed run."""
+    if entry.kind != "result" or "result_id" not in msgspec.json.decode(entry.payload):
         return last
-    if mark.run > 1:
+    if entry.run > 1:
         async for number, found in session.node.ledger.history(job_id):
-            if found.run == mark.run:
+            if found.run == entry.run:
                 return number
     return 1
 
 
-async def spent(node: Node, order: JobSpec) -> Budget:
-    """What its runs so far have left of a job's budget: what is spent is spent."""
-    budget = Lease(order.grants).budget
+async def remaining_budget(node: Node, spec: JobSpec) -> Budget:
+    """Return a job's budget less the costs that its runs so far have reported."""
+    budget = Lease(spec.grants).budget
     if budget.left:
-        async for _, mark in node.ledger.history(order.job_id):
-            if mark.kind == "event" and b'"metric"' in bytes(mark.payload)[:32]:
-                body = msgspec.json.decode(mark.payload).get("body") or {}
+        async for _, entry in node.ledger.history(spec.job_id):
+            if entry.kind == "event" and b'"metric"' in bytes(entry.payload)[:32]:
+                body = msgspec.json.decode(entry.payload).get("body") or {}
                 name = body.get("name", "")
                 if name.startswith("cost.") and name != "cost.budget.remaining":
                     budget = budget.spend(body.get("unit"), body.get("value"))
     return budget
 
 
-# -- what is told
+# -- the answer
 
 
-def _tell(
+def _send_accepted(
     session: Session,
     message: Envelope,
-    order: JobSpec,
+    spec: JobSpec,
     feed: Feed,
     *,
     waiting: bool = False,
-    minted: Outstanding | None = None,
-    noted: bool = False,
+    issued: Outstanding | None = None,
+    recorded: bool = False,
 ) -> None:
-    """Listen, then say what was accepted, then bring what happens. Who listens already goes on where it is."""
-    listening = session.feeds.get(order.job_id)
-    if listening is not None and not (listening.mode | feed.mode) & OUTCOME:
-        session.entitle(listening)
+    """
+    Subscribe the session to the job, send `job.accepted`, and start the feed.
+
+    A session that is already subscribed keeps its feed. `recorded`: the subscription is already in the session's log.
+    """
+    current = session.feeds.get(spec.job_id)
+    if current is not None and not (current.mode | feed.mode) & OUTCOME:
+        session.mark_submitted(current)
     else:
-        session.attach(feed, noted=noted)
-    accepted = session.written(
+        session.subscribe(feed, recorded=recorded)
+    accepted = session.encode_message(
         "job.accepted",
-        accepted_payload(order, message.id, None if minted is None else minted.wire()),
-        order.job_id,
-        order.trace,
+        accepted_payload(spec, message.id, None if issued is None else issued.wire()),
+        spec.job_id,
+        spec.trace,
     )
-    if noted:
-        session.noted([accepted], 0)
+    if recorded:
+        session.commit_claim([accepted], 0)
     else:
-        session.post(accepted)
-    if session.feeds.get(order.job_id) is feed:
+        session.enqueue(accepted)
+    if session.feeds.get(spec.job_id) is feed:
         feed.begin(session.node, waiting=waiting)

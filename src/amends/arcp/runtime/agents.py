@@ -1,4 +1,4 @@
-"""The agents of a node by name and version, and which one a request means (section 7.5)."""
+"""The agents registered on a node by name and version, and the resolution of agent references (section 7.5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from amends.arcp.wire.messages import Agent as Inventory
 from amends.errors.arcp import AgentNotAvailableError, AgentVersionNotAvailableError, InvalidRequestError
 from amends.stores.signal import Signal
 
-__all__ = ["Agent", "Agents", "Offer", "inventory", "merged", "parsed", "resolve"]
+__all__ = ["Agent", "Agents", "Offer", "inventory", "merge_offers", "parse_reference", "resolve"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII)
 _VERSION = re.compile(r"[a-zA-Z0-9.+_-]{1,64}", re.ASCII)
@@ -27,54 +27,60 @@ class Agent(msgspec.Struct, frozen=True, gc=False):
     function: Callable[..., Any]
     repeatable: bool
     streams: bool
-    """An async generator: what it yields is its result, chunk by chunk."""
+    """Whether the function is an async generator that yields the result in chunks."""
     ref: str
     """`name@version`"""
 
 
 class Offer(msgspec.Struct, frozen=True, array_like=True):
-    """An agent's versions as other nodes see them; the first is the default."""
+    """The versions of one agent that a node can run, as published to other nodes; the first is the default."""
 
     name: str
     versions: tuple[str, ...]
     repeatable: tuple[str, ...] = ()
 
 
-def parsed(reference: str) -> tuple[str, str | None]:
+def parse_reference(reference: str) -> tuple[str, str | None]:
     """
-    The name and, where pinned, the version.
+    Split a reference into the agent's name and its version, None if the reference has no version.
 
     Raises:
-        InvalidRequestError: the reference follows no rule of 7.5.
+        InvalidRequestError: the reference does not match the syntax of section 7.5.
 
     """
     name, at, version = reference.partition("@")
     if not _NAME.fullmatch(name) or (at and not _VERSION.fullmatch(version)):
-        raise InvalidRequestError("The agent's name is malformed", details={"field": "agent"})
+        raise InvalidRequestError("The agent reference is malformed", details={"field": "agent"})
     return name, version if at else None
 
 
 class Agents:
-    """What this node can run."""
+    """The agents that this node can run."""
 
     def __init__(self) -> None:
         self._versions: dict[str, dict[str, Agent]] = {}
         self._defaults: dict[str, str] = {}
-        self._meant: dict[str, Agent] = {}
+        self._by_reference: dict[str, Agent] = {}
         self.changed = Signal()
-        """Rings when there is another one."""
+        """Notified when an agent is added."""
 
     def add(
         self, name: str, function: Callable[..., Any], *, version: str, default: bool | None, repeatable: bool
     ) -> Agent:
-        """Register a function. The first version of a name is its default until another one says so."""
+        """Register a function. The first version of a name is the default until a later one sets `default=True`."""
         if not _NAME.fullmatch(name):
-            raise ValueError(f"an agent's name is lower case letters, digits, '.', '_' and '-': {name!r}")
+            raise ValueError(
+                f"an agent's name must consist of lower case letters, digits, '.', '_' and '-', not {name!r}"
+            )
         if not _VERSION.fullmatch(version):
-            raise ValueError(f"a version is letters, digits, '.', '+', '_' and '-': {version!r}")
+            raise ValueError(
+                f"a version must consist of letters, digits, '.', '+', '_' and '-', not {version!r}"
+            )
         streams = inspect.isasyncgenfunction(function)
         if not callable(function):
-            raise TypeError(f"an agent is an async function of (input, ctx), not {type(function).__name__}")
+            raise TypeError(
+                f"an agent must be an async function of (input, ctx), not {type(function).__name__}"
+            )
         versions = self._versions.setdefault(name, {})
         if version in versions:
             raise ValueError(f"agent {name}@{version} is registered already")
@@ -82,52 +88,52 @@ class Agents:
         versions[version] = agent
         if default or (default is None and name not in self._defaults):
             self._defaults[name] = version
-        self._meant[agent.ref] = agent
+        self._by_reference[agent.ref] = agent
         if name in self._defaults:
-            self._meant[name] = versions[self._defaults[name]]
+            self._by_reference[name] = versions[self._defaults[name]]
         self.changed.ring()
         return agent
 
-    def meant(self, reference: str) -> Agent | None:
-        """The agent of this node that a name, with or without a version, stands for."""
-        return self._meant.get(reference)
+    def lookup(self, reference: str) -> Agent | None:
+        """Return this node's agent for `name` or `name@version`, or None."""
+        return self._by_reference.get(reference)
 
     def all(self) -> list[Agent]:
-        """Every agent of every version."""
+        """Return every version of every agent."""
         return [agent for versions in self._versions.values() for agent in versions.values()]
 
     def get(self, name: str, version: str) -> Agent | None:
-        """The agent of exactly this version, if it is here."""
+        """Return the agent with exactly this version, or None."""
         return self._versions.get(name, {}).get(version)
 
     def offers(self) -> tuple[Offer, ...]:
-        """What this node tells the others."""
+        """Return what this node publishes to other nodes about its agents."""
         return tuple(
             Offer(
                 name,
-                self._ordered(name),
+                self._default_first(name),
                 tuple(version for version, agent in versions.items() if agent.repeatable),
             )
             for name, versions in self._versions.items()
         )
 
-    def _ordered(self, name: str) -> tuple[str, ...]:
+    def _default_first(self, name: str) -> tuple[str, ...]:
         first = self._defaults.get(name)
-        rest = (version for version in self._versions[name] if version != first)
-        return (first, *rest) if first is not None else tuple(rest)
+        others = (version for version in self._versions[name] if version != first)
+        return (first, *others) if first is not None else tuple(others)
 
 
 def resolve(reference: str, offers: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
     """
-    The name and version a request means, of what all nodes together offer.
+    Return the name and version that a reference means, given what all nodes offer.
 
     Raises:
-        InvalidRequestError: malformed.
-        AgentNotAvailableError: nobody has an agent of this name.
-        AgentVersionNotAvailableError: nobody has this version of it.
+        InvalidRequestError: the reference is malformed.
+        AgentNotAvailableError: no node has an agent of this name.
+        AgentVersionNotAvailableError: no node has this version of the agent.
 
     """
-    name, version = parsed(reference)
+    name, version = parse_reference(reference)
     versions = offers.get(name)
     if not versions:
         raise AgentNotAvailableError(details={"agent": name})
@@ -140,8 +146,8 @@ def resolve(reference: str, offers: Mapping[str, tuple[str, ...]]) -> tuple[str,
     return name, version
 
 
-def merged(offers: Iterable[Iterable[Offer]]) -> dict[str, tuple[str, ...]]:
-    """What all nodes together offer; the node first asked has the word on defaults."""
+def merge_offers(offers: Iterable[Iterable[Offer]]) -> dict[str, tuple[str, ...]]:
+    """Combine the offers of several nodes; the first node that offers an agent sets its default version."""
     found: dict[str, dict[str, None]] = {}
     for node in offers:
         for offer in node:
@@ -150,5 +156,5 @@ def merged(offers: Iterable[Iterable[Offer]]) -> dict[str, tuple[str, ...]]:
 
 
 def inventory(offers: Mapping[str, tuple[str, ...]]) -> list[str | Inventory]:
-    """The welcome's list of agents."""
+    """Return the list of agents for `session.welcome`."""
     return [Inventory(name, list(versions), versions[0]) for name, versions in sorted(offers.items())]

@@ -1,4 +1,4 @@
-"""Who is speaking: bearer tokens compared in constant time, or a function of your own."""
+"""Authentication: a table of bearer tokens compared in constant time, or a function of the user's."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from hmac import compare_digest
 __all__ = ["Authenticate", "authenticator"]
 
 Authenticate = Callable[[str], str | Awaitable[str | None] | None]
-"""Takes a bearer token, gives the principal it stands for, or None. May be a coroutine function."""
+"""Takes a bearer token and returns its principal, or None to reject it. May be a coroutine function."""
 
 
 def authenticator(
     tokens: Mapping[str, str] | Iterable[str] | str | None, authenticate: Authenticate | None
 ) -> Callable[[str], Awaitable[str | None]]:
     """
-    One asynchronous question for every way to configure it.
+    Return an async function from bearer token to principal, for either way to configure it.
 
     Args:
-        tokens: from token to principal; or tokens alone, each of which is a principal of its own (named by its digest,
-            so that the token itself is stored nowhere).
-        authenticate: asked instead of a table.
+        tokens: a mapping from token to principal, or tokens alone. A token without a principal gets one named after the
+            token's digest, so that the token itself is never stored.
+        authenticate: the function to use instead of a table.
 
     Raises:
-        ValueError: neither or both are given, or there is no token.
+        ValueError: neither or both arguments are given, or there is no usable token.
 
     """
     if (tokens is None) == (authenticate is None):
         raise ValueError(
-            "say who may connect: tokens={token: principal}, or authenticate=a function, not both"
+            "pass either tokens={token: principal} or authenticate=function, to define who may connect"
         )
     if authenticate is not None:
-        return _asking(authenticate)
+        return _wrap_function(authenticate)
     if isinstance(tokens, str):
         tokens = [tokens]
     known = tokens if isinstance(tokens, Mapping) else {token: _name(token) for token in tokens or ()}
     if not known or not all(isinstance(token, str) and token for token in known):
-        raise ValueError("tokens= needs at least one token, and none of them empty")
+        raise ValueError("tokens= needs at least one token, and no token may be empty")
     table = [(_digest(token), str(principal)) for token, principal in known.items()]
 
     async def look_up(token: str) -> str | None:
         found = None
         given = _digest(token)
-        # Every row is compared, so that the time says nothing about which one it was.
+        # Compare every row, so that the duration does not depend on which row matches.
         for digest, principal in table:
             if compare_digest(digest, given):
                 found = principal
@@ -53,7 +53,7 @@ def authenticator(
     return look_up
 
 
-def _asking(authenticate: Authenticate) -> Callable[[str], Awaitable[str | None]]:
+def _wrap_function(authenticate: Authenticate) -> Callable[[str], Awaitable[str | None]]:
     async def ask(token: str) -> str | None:
         answer = authenticate(token)
         if inspect.isawaitable(answer):

@@ -1,7 +1,8 @@
 """
-Changes of several logs, tables and queues as one list: one transaction where the store has them, else in order.
+A list of changes to several logs, tables and queues: one transaction if the store has them, otherwise done in order.
 
-The order is the caller's promise: interrupted after any step, what stands is something the keeper can mend.
+Without transactions a crash can interrupt the list after any step. Callers therefore order the steps so that
+`maintenance` can repair every intermediate state.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from typing import Any
 
 from amends.stores.contract import Store, Transaction
 
-__all__ = ["Steps", "done_at_once"]
+__all__ = ["Steps", "run_without_waiting"]
 
 _LOG, _PUT, _CREATE, _DELETE, _RETIRE, _QUEUE = range(6)
-_AT_ONCE = 0.001
+_IMMEDIATELY = 0.001
 _Step = tuple[int, str, Any, Any, Any]
 
 
 class Steps:
-    """A list of changes, then `commit`."""
+    """A list of changes; `commit` writes them."""
 
     __slots__ = ("_steps",)
 
@@ -44,10 +45,10 @@ class Steps:
 
     def retire(self, table: str, key: str) -> None:
         """
-        Remove a row whose readers pass over empty values, and would find out what is stale about the old one.
+        Remove a row by expiry, in a table whose readers skip empty values and detect stale ones.
 
-        Where a deletion leaves a mark for minutes, so that a crash cannot bring the old value back, every scan would come
-        across the marks of everything that was there in the meantime. An expiry leaves none.
+        Some stores keep a tombstone of a deleted row for minutes, so that a crash cannot restore the old value. Every
+        scan would then read the tombstones of all rows deleted in that time. An expired row leaves no tombstone.
         """
         self._steps.append((_RETIRE, table, key, None, None))
 
@@ -57,10 +58,11 @@ class Steps:
 
     async def commit(self, store: Store) -> None:
         """
-        Do it.
+        Write the changes.
 
         Raises:
-            ConflictError: somebody was first. Nothing was done; without transactions, nothing from that step on.
+            ConflictError: another writer was first. No step was done; without transactions, the steps before the one
+                that failed were done.
 
         """
         if store.supports_transactions:
@@ -90,18 +92,18 @@ class Steps:
             elif what == _DELETE:
                 await store.table(name).discard(first)
             elif what == _RETIRE:
-                await store.table(name).put(first, b"", expires_in=_AT_ONCE)
+                await store.table(name).put(first, b"", expires_in=_IMMEDIATELY)
             elif what == _CREATE:
                 await store.table(name).create(first, second, expires_in=third)
             else:
                 await store.queue(name).put(first, key=second)
 
 
-def done_at_once(work: Coroutine[Any, Any, None]) -> None:
-    """Run what waits for nothing but a memory store, which makes nobody wait, without a task."""
+def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end without a task. It may await only a memory store, which never suspends."""
     try:
         work.send(None)
     except StopIteration:
         return
     work.close()
-    raise RuntimeError("a memory store made somebody wait")
+    raise RuntimeError("a coroutine on a memory store suspended; it must complete without waiting")

@@ -1,9 +1,9 @@
 """
-One connection from its first frame to its end: who is there, then what is asked for, one frame after the other.
+Serve one connection from its first frame to its end: the handshake, then one request after another.
 
-After the welcome every request is answered by name; what a client gets wrong in one request ends that request alone.
-Only a frame that is none, a hello out of place or a session that is over end the connection, with `session.error`
-(S5).
+After the handshake every error answers the request that caused it, with that request's id, and the connection goes on.
+Only a malformed frame, a hello in an open session or a frame for another session end the connection, with
+`session.error` (S5).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.admission import submit
-from amends.arcp.runtime.handshake import welcomed
-from amends.arcp.runtime.noticing import Noticing
+from amends.arcp.runtime.first_wait import OnFirstWait
+from amends.arcp.runtime.handshake import open_session
 from amends.arcp.runtime.refusal import refusal
 from amends.arcp.runtime.session_requests import HANDLERS, Handler
 from amends.arcp.transports import Connection, ConnectionLost
@@ -35,120 +35,124 @@ _POLICY, _TRY_LATER = 1008, 1013
 
 async def serve(node: Node, connection: Connection) -> None:
     """Run one connection to its end."""
-    if node.strangers >= node.limits.strangers or node.draining:
+    if node.handshakes >= node.limits.handshakes or node.draining:
         await connection.close(_TRY_LATER, "")
         return
-    node.strangers += 1
+    node.handshakes += 1
     try:
-        session = await welcomed(node, connection)
+        session = await open_session(node, connection)
     finally:
-        node.strangers -= 1
+        node.handshakes -= 1
     if session is None:
         await connection.close(_POLICY, "")
         return
     try:
-        await _converse(session)
+        await _serve_requests(session)
     finally:
         await node.drop(session)
 
 
-async def _converse(session: Session) -> None:
-    """Serve what is asked for until the connection is over, in tasks that take turns in reading."""
-    over: asyncio.Future[None] = session.node.loop.create_future()
-    session.node.begin(_read(session, over))
-    await over
+async def _serve_requests(session: Session) -> None:
+    """Serve requests until the connection ends. One task reads at a time; see `_read`."""
+    done: asyncio.Future[None] = session.node.loop.create_future()
+    session.node.spawn_bare(_read(session, done))
+    await done
 
 
-async def _read(session: Session, over: asyncio.Future[None]) -> None:
+async def _read(session: Session, done: asyncio.Future[None]) -> None:
     """
-    Read and serve. Whoever comes upon a submission serves it at once.
+    Read and serve requests; a submission is served in this task.
 
-    An agent that has to wait keeps this task for its job, and the next one reads on: most jobs cost no task of their
-    own, and none waits for another. Where the store makes every submission wait, each has a task from the start, and those
-    that came together are begun in one turn of the event loop: what they write leaves together.
+    If a submission has to wait, this task stays with its job and a new task reads on. So most jobs need no task of their
+    own, and no request waits for a job. On stores that notify (NATS) every submission waits for the store, so each gets
+    a task at once; submissions that arrived together start in one turn of the event loop and share their writes.
     """
     node, receive = session.node, session.connection.receive
-    handed_on = begun = False
+    replaced = submitting = False
 
-    def hand_on() -> None:
-        nonlocal handed_on
-        handed_on = True
-        session.go_on()
-        node.begin(_read(session, over))
+    def start_next_reader() -> None:
+        nonlocal replaced
+        replaced = True
+        session.resume_flushing()
+        node.spawn_bare(_read(session, done))
 
     try:
         while not session.closing:
-            frame = await Noticing(receive(), session.go_on)
+            frame = await OnFirstWait(receive(), session.resume_flushing)
             if frame is None or session.closing:
-                # What comes late over a connection that was given up is asked again over the next one.
+                # The client repeats requests that arrive on an abandoned connection when it reconnects.
                 break
-            session.hold()
-            session.heard = node.loop.time()
+            session.pause_flushing()
+            session.last_received = node.loop.time()
             message = read(frame)
             if isinstance(message, Malformed):
-                await _end(session, InvalidRequestError(message.reason))
+                await _close_with_error(session, InvalidRequestError(message.reason))
                 break
             if message.session_id is not None and message.session_id != session.id:
-                await _end(session, InvalidRequestError("The frame belongs to another session"))
+                await _close_with_error(session, InvalidRequestError("The frame belongs to another session"))
                 break
             if session.unconfirmed:
                 session.unconfirmed = False
-                await Noticing(node.sessions.confirmed(session), session.go_on)
-            if begun and message.type != "job.submit":
-                # Behind those that came before it.
-                begun = False
+                await OnFirstWait(node.sessions.confirm_token(session), session.resume_flushing)
+            if submitting and message.type != "job.submit":
+                # Let the submissions that arrived earlier start first.
+                submitting = False
                 await asyncio.sleep(0)
-            if message.type == "job.submit" and node.called:
-                begun = True
-                node.begin(_beside(session, message))
+            if message.type == "job.submit" and node.notified:
+                submitting = True
+                node.spawn_bare(_submit_in_task(session, message))
             elif message.type == "job.submit":
-                await Noticing(_submitted(session, message), hand_on, apart=True)
-                if handed_on:
+                await OnFirstWait(_submit(session, message), start_next_reader, own_context=True)
+                if replaced:
                     return
             else:
                 handler = HANDLERS.get(message.type)
                 if handler is not None:
-                    await Noticing(_answered(handler, session, message), session.go_on)
+                    await OnFirstWait(_handle(handler, session, message), session.resume_flushing)
             if session.full:
-                session.go_on()
-                await session.room()
+                session.resume_flushing()
+                await session.wait_for_room()
     finally:
-        if not handed_on and not over.done():
-            over.set_result(None)
-        node.finished()
+        if not replaced and not done.done():
+            done.set_result(None)
+        node.discard_current_task()
 
 
-async def _beside(session: Session, message: Envelope) -> None:
+async def _submit_in_task(session: Session, message: Envelope) -> None:
     try:
-        await _submitted(session, message)
+        await _submit(session, message)
     finally:
-        session.node.finished()
+        session.node.discard_current_task()
 
 
-async def _submitted(session: Session, message: Envelope) -> None:
+async def _submit(session: Session, message: Envelope) -> None:
     try:
-        await _answered(submit, session, message)
-    except Exception:  # noqa: BLE001 - nobody waits for this task: whoever submitted is told
-        _log.exception("a submission failed")
-        session.say("job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id)
+        await _handle(submit, session, message)
+    except Exception:  # noqa: BLE001 - no other task sees this failure, so the client is answered here
+        _log.exception("session %s: the submission %s failed unexpectedly", session.id, message.id)
+        session.send_message(
+            "job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id
+        )
     finally:
-        session.newborn = None
+        session.unwritten_job = None
 
 
-async def _answered(handler: Handler, session: Session, message: Envelope) -> None:
-    """Serve a request; what goes wrong with it is told to whoever asked, under the request's name."""
+async def _handle(handler: Handler, session: Session, message: Envelope) -> None:
+    """Serve a request; a failure is sent as a `job.error` that carries the request's id."""
     try:
         await handler(session, message)
     except ARCPError as error:
-        session.say("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
+        session.send_message("job.error", refusal(error, request_id=message.id), trace=message.trace_id)
     except StoreError:
-        _log.exception("a request failed: the store fails")
-        session.say("job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id)
+        _log.exception("session %s: the request %s failed because the store failed", session.id, message.id)
+        session.send_message(
+            "job.error", refusal(InternalError(), request_id=message.id), trace=message.trace_id
+        )
 
 
-async def _end(session: Session, error: FaultError) -> None:
-    """End the connection and say why; the session can be resumed."""
-    session.go_on()
+async def _close_with_error(session: Session, error: FaultError) -> None:
+    """Send `session.error` before the connection is closed; the session can be resumed."""
+    session.resume_flushing()
     frame = write(envelope("session.error", refusal(error), session_id=session.id))
     try:
         async with asyncio.timeout(5):

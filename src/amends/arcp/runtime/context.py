@@ -1,4 +1,4 @@
-"""What an agent is given beside its input: words for what it does, and the only door to what it may do."""
+"""`Context`: what an agent uses to report events, check its lease, delegate jobs and stream results."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Context:
     """
     One run of one job, as its agent sees it.
 
-    What it says goes to everybody who listens, in order, after it was written down. A call waits only while somebody
-    who listens cannot keep up.
+    Events go to every subscribed session, in order, after they were written to the store. A call waits only while the
+    store or a subscribed session cannot keep up.
     """
 
     __slots__ = ("_calls", "_job", "_stream", "deadline")
@@ -36,14 +36,14 @@ class Context:
         self._calls: dict[str, None] = {}
         self._stream: ResultStream | None = None
         self.deadline = deadline
-        """When the run is stopped, by the event loop's clock; None when it never is."""
+        """Time on the event loop's clock at which the run is stopped; None if it has no limit."""
 
-    # -- what is known
+    # -- facts about the run
 
     @property
     def job_id(self) -> str:
         """The job's id; the same in every run."""
-        return self._job.order.job_id
+        return self._job.spec.job_id
 
     @property
     def run(self) -> int:
@@ -52,37 +52,37 @@ class Context:
 
     @property
     def agent(self) -> str:
-        """`name@version`"""
-        return self._job.order.agent
+        """The agent and its version, as `name@version`."""
+        return self._job.spec.agent
 
     @property
     def principal(self) -> str:
-        """Who asked for the job."""
-        return self._job.order.principal
+        """The principal that submitted the job."""
+        return self._job.spec.principal
 
     @property
     def trace(self) -> str:
-        """The id of the trace this job belongs to; hand it on to whatever is called."""
-        return self._job.order.trace
+        """The id of the trace that this job belongs to; pass it on in calls to other services."""
+        return self._job.spec.trace
 
     @property
     def parent_job_id(self) -> str | None:
         """The job that delegated this one."""
-        return self._job.order.parent
+        return self._job.spec.parent
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job was told to stop. A `CancelledError` comes as well, wherever the agent waits."""
+        """Whether the job is being stopped. The agent also gets a `CancelledError` where it waits."""
         return self._job.stopping is not None
 
     @property
     def lease(self) -> dict[str, list[str]]:
-        """What was granted."""
+        """The capabilities granted to the job, each with its patterns."""
         return self._job.lease.wire()
 
     @property
     def budget(self) -> dict[str, str]:
-        """What is left, per currency, as exact decimals."""
+        """The rest of the budget per currency, as exact decimals."""
         return self._job.budget.counters()
 
     @property
@@ -92,33 +92,33 @@ class Context:
 
     async def rotate_credential(self, id: str) -> dict[str, Any]:
         """
-        Have a credential replaced, because its endpoint no longer takes it, and return it with its new value.
+        Replace a credential that its endpoint no longer accepts, and return it with its new value.
 
-        Whoever listens on behalf of the job's principal is told the new value, and the old one becomes worthless.
+        Sessions of the job's principal that are subscribed to the job receive the new value; the old value is retired.
 
         Raises:
-            ValueError: the job has no credential of this id.
-            InternalError: the provider cannot; the old value is what there is.
+            ValueError: the job has no credential with this id.
+            InternalError: the provider failed; the old value stays in use.
 
         """
-        issued = self._job.node.credentials
-        if issued is None or all(one["id"] != id for one in self._job.credentials or ()):
+        lifecycle = self._job.node.credentials
+        if lifecycle is None or all(one["id"] != id for one in self._job.credentials or ()):
             raise ValueError(f"the job has no credential {id!r}")
-        return await issued.rotate(self._job, id)
+        return await lifecycle.rotate(self._job, id)
 
-    # -- what can be said
+    # -- events
 
     async def log(self, message: str, level: str = "info") -> None:
-        """A line of the job's log."""
-        await self._say("log", {"level": level, "message": message})
+        """Report a log message."""
+        await self._emit("log", {"level": level, "message": message})
 
     async def thought(self, text: str) -> None:
-        """A step of the agent's reasoning."""
-        await self._say("thought", {"text": text})
+        """Report a step of the agent's reasoning."""
+        await self._emit("thought", {"text": text})
 
     async def status(self, phase: str, message: str | None = None) -> None:
-        """What the job is about now."""
-        await self._say("status", _present(phase=phase, message=message))
+        """Report the phase that the job has entered."""
+        await self._emit("status", _present(phase=phase, message=message))
 
     async def progress(
         self,
@@ -128,53 +128,56 @@ class Context:
         units: str | None = None,
         message: str | None = None,
     ) -> None:
-        """How far it is. Without a total, nobody knows how much there is."""
+        """Report progress: `current` of `total` units; omit `total` if it is unknown."""
         if current < 0:
-            raise ValueError("progress begins at 0")
-        await self._say("progress", _present(current=current, total=total, units=units, message=message))
+            raise ValueError("progress must not be negative")
+        await self._emit("progress", _present(current=current, total=total, units=units, message=message))
 
     async def metric(
         self, name: str, value: Any, unit: str | None = None, dimensions: Mapping[str, Any] | None = None
     ) -> None:
         """
-        A measurement. One whose name begins with `cost.` is taken off the budget in its unit (9.6).
+        Report a measurement. A metric whose name begins with `cost.` reduces the budget in its unit (9.6).
 
-        A negative cost changes nothing: a budget only shrinks.
+        A negative cost does not change the budget.
         """
         body = _present(name=name, value=_number(value), unit=unit, dimensions=dimensions)
-        await self._say("metric", body)
+        await self._emit("metric", body)
         if name.startswith("cost.") and name != "cost.budget.remaining" and unit in self._job.budget.left:
             self._job.budget = left = self._job.budget.spend(unit, value)
             remaining = _number(left.left[str(unit)])
-            await self._say("metric", {"name": "cost.budget.remaining", "value": remaining, "unit": unit})
+            await self._emit("metric", {"name": "cost.budget.remaining", "value": remaining, "unit": unit})
 
     async def artifact(
         self, uri: str, content_type: str, *, byte_size: int | None = None, sha256: str | None = None
     ) -> None:
-        """Where something the job has made can be found."""
-        await self._say(
+        """Report the location of something that the job has produced."""
+        await self._emit(
             "artifact_ref", _present(uri=uri, content_type=content_type, byte_size=byte_size, sha256=sha256)
         )
 
     async def event(self, kind: str, body: Mapping[str, Any]) -> None:
-        """An event of a kind of your own: `x-vendor.…`"""
+        """Report an event of a vendor-specific kind; the kind begins with `x-vendor.`."""
         if not kind.startswith("x-vendor."):
-            raise ValueError("kinds of your own begin with 'x-vendor.'")
-        await self._say(kind, dict(body))
+            raise ValueError("the kind of a vendor-specific event must begin with 'x-vendor.'")
+        await self._emit(kind, dict(body))
 
     async def tool_call(self, tool: str, args: Any = None, *, call_id: str | None = None) -> str:
         """
-        Say that a tool is about to be called, and return the id its result is told by.
+        Report that a tool is about to be called, and return the call's id for `tool_result`.
 
-        Where the lease names `tool.call`, the tool has to be among its patterns; otherwise only `authorize` decides.
+        If the lease has `tool.call` patterns, one of them must match the tool. Otherwise only `authorize` checks it.
 
         Raises:
-            PermissionDeniedError, LeaseExpiredError, BudgetExhaustedError: it may not be called. The result says so.
+            PermissionDeniedError, LeaseExpiredError, BudgetExhaustedError: the lease does not allow the call. The
+                refusal is also reported as the call's result.
 
         """
         call_id = call_id or new_id("call")
         self._calls[call_id] = None
-        await self._say("tool_call", {"tool": tool, "args": {} if args is None else args, "call_id": call_id})
+        await self._emit(
+            "tool_call", {"tool": tool, "args": {} if args is None else args, "call_id": call_id}
+        )
         if "tool.call" in self._job.lease.grants:
             self.authorize("tool.call", tool, call_id=call_id)
         return call_id
@@ -182,38 +185,39 @@ class Context:
     async def tool_result(
         self, call_id: str, result: Any = None, *, error: FaultError | Mapping[str, Any] | None = None
     ) -> None:
-        """What came of a call. An error here is the agent's to deal with: the job goes on (R7)."""
+        """Report the result of a tool call. An error here does not end the job; the agent handles it (R7)."""
         self._calls.pop(call_id, None)
         body = {"call_id": call_id, "result": result} if error is None else _failed(call_id, error)
-        await self._say("tool_result", body)
+        await self._emit("tool_result", body)
 
-    # -- what may be done
+    # -- authority
 
     def authorize(self, capability: str, target: str, *, call_id: str | None = None) -> None:
         """
-        Pass, or raise: call it before everything that needs authority.
+        Raise unless the lease covers the target; call this before every action that needs authority.
 
-        A refusal is also told as the `tool_result` of the call it belongs to (R8): `call_id`, else the call that
-        has no result yet. The agent may go on without; only an expired lease ends the job, whatever the agent does.
+        A refusal is also reported as the `tool_result` of the call that it belongs to (R8): `call_id`, or the newest
+        call without a result. The agent may continue without the action, except after the lease has expired: then the
+        job ends whatever the agent does.
 
         Raises:
             PermissionDeniedError: no pattern of the lease covers the target.
-            LeaseExpiredError: the lease has come to its end.
-            BudgetExhaustedError: a budget has.
+            LeaseExpiredError: the lease has expired.
+            BudgetExhaustedError: a budget of the lease is used up.
 
         """
         job = self._job
         error = job.lease.check(capability, target, time.time(), job.budget)
         if error is not None:
-            raise self.refused(error, call_id)
+            raise self.report_refusal(error, call_id)
 
-    def refused(self, error: ARCPError, call_id: str | None = None) -> ARCPError:
-        """Tell a refusal, and hand it back to be raised."""
+    def report_refusal(self, error: ARCPError, call_id: str | None = None) -> ARCPError:
+        """Report a refusal as a `tool_result`, and return the error for the caller to raise."""
         call_id = call_id or next(reversed(self._calls), None) or new_id("call")
         self._calls.pop(call_id, None)
         self._job.emit("tool_result", _failed(call_id, error))
         if error.code == "LEASE_EXPIRED" and self._job.expired is None:
-            # 9.5: it may unwind, and then it is over.
+            # 9.5: the agent gets the grace period to clean up; then the job ends.
             self._job.expired = error
             self._job.after(self._job.node.limits.cancel_grace, self._job.stop, error)
         return error
@@ -228,17 +232,17 @@ class Context:
         max_runtime_sec: float | None = None,
     ) -> Any:
         """
-        Have another agent do a part, under a part of this job's lease, and return its result.
+        Run another agent's job under a part of this job's lease, wait for it, and return its result.
 
         Raises:
-            PermissionDeniedError: the lease does not name the agent under `agent.delegate`.
-            LeaseSubsetViolationError: more was asked for than this job has.
-            FaultError: the job failed; as its own client would get it.
+            PermissionDeniedError: no `agent.delegate` pattern of the lease covers the agent.
+            LeaseSubsetViolationError: the requested lease exceeds this job's lease.
+            FaultError: the delegated job failed, with the error that its own client would get.
 
         """
-        from amends.arcp.runtime.delegation import delegated
+        from amends.arcp.runtime.delegation import delegate_job
 
-        return await delegated(
+        return await delegate_job(
             self,
             self._job,
             agent,
@@ -251,32 +255,32 @@ class Context:
     # -- large results
 
     def result_chunks(self) -> ResultStream:
-        """The job's result, piece by piece; use it with `async with`."""
+        """Return the stream for the job's result; use it with `async with`."""
         if self._stream is None:
             self._stream = ResultStream(self._job)
         return self._stream
 
     async def stream_from(self, chunks: AsyncIterator[str | bytes]) -> None:
-        """The result is what an agent yields."""
+        """Write everything that an async generator yields to the result stream."""
         stream = self.result_chunks()
         async for chunk in chunks:
             await stream.write(chunk)
 
     async def close(self) -> None:
-        """The agent is through: a result that was being streamed has all its pieces."""
+        """Complete the streamed result, if there is one, after the agent has returned."""
         if self._stream is not None:
             await self._stream.close()
 
     @property
     def streamed(self) -> tuple[str, int] | None:
-        """Id and size of a result that was streamed."""
+        """Id and size of the streamed result; None if the job did not stream one."""
         return None if self._stream is None else (self._stream.result_id, self._stream.size)
 
-    async def _say(self, kind: str, body: dict[str, Any]) -> None:
+    async def _emit(self, kind: str, body: dict[str, Any]) -> None:
         job = self._job
         job.emit(kind, body)
         if job.feeds or job.outbox:
-            await job.room()
+            await job.wait_for_room()
 
 
 def _present(**members: Any) -> dict[str, Any]:
@@ -284,7 +288,7 @@ def _present(**members: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A decimal as a number where that says the same, else as exact text; other numbers are what they are."""
+    """Convert a Decimal to a float if that is exact, otherwise to text; return other values unchanged."""
     if not isinstance(value, Decimal):
         return value
     nearest = float(value)
@@ -298,5 +302,5 @@ def _failed(call_id: str, error: FaultError | Mapping[str, Any]) -> dict[str, An
             fault, _ = translate(fault, to="arcp")
         return {"call_id": call_id, "error": dialect.encode(fault)}
     if not isinstance(error.get("code"), str) or not isinstance(error.get("message"), str):
-        raise TypeError("an error has a code and a message (and retryable, details): pass those, or raise it")
+        raise TypeError("error= needs a FaultError, or a mapping with the members 'code' and 'message'")
     return {"call_id": call_id, "error": dict(error)}

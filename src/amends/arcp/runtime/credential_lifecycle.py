@@ -1,9 +1,9 @@
 """
-Minting credentials for jobs, and making them worthless again (section 9.8.2), whatever happens in between.
+Issue credentials for jobs and revoke them afterwards (section 9.8.2), also when nodes die in between.
 
-What is outstanding stands in the store before anything is minted, so that a node that dies at any moment leaves a row
-behind; whoever finds it revokes what it names, and tries until that has worked. A row is of one run: a further run
-revokes what the one before has left before it mints its own.
+A row in the store records a job's outstanding credentials. It is written before the provider issues anything, so a node
+that dies at any moment leaves the row behind, and another node revokes those credentials and repeats that until it
+succeeds. A row belongs to one run: the next run revokes the credentials of the previous one before it gets its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.job import Job
     from amends.arcp.runtime.node import Node
 
-__all__ = ["Issued"]
+__all__ = ["CredentialLifecycle"]
 
 _log = logging.getLogger("amends.arcp")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
@@ -33,8 +33,8 @@ _TRIES = 8
 _read = msgspec.json.Decoder(Outstanding).decode
 
 
-class Issued:
-    """A provider and what it has outstanding."""
+class CredentialLifecycle:
+    """Issues, assigns, rotates and revokes the credentials of one provider."""
 
     def __init__(self, provider: CredentialProvider) -> None:
         self._provider = provider
@@ -42,66 +42,66 @@ class Issued:
         self._node: Node
         self._revoking: set[str] = set()
 
-    def use(self, node: Node) -> None:
-        """The node it works for."""
+    def bind(self, node: Node) -> None:
+        """Set the node that this object works for."""
         self._node = node
-        self._rotation.use(node)
+        self._rotation.bind(node)
 
-    async def issue(self, order: JobSpec) -> Outstanding:
+    async def issue(self, spec: JobSpec) -> Outstanding:
         """
-        Mint what a job needs, with a trace of it left in the store beforehand.
+        Issue credentials for a job, after writing a row to the store that records them as outstanding.
 
         Raises:
-            InternalError: the provider failed; nothing is left behind.
+            InternalError: the provider failed. Credentials that it may have issued are revoked in the background.
 
         """
         table = self._node.store.table(CREDENTIALS)
-        left = await table.get(order.job_id)
+        left = await table.get(spec.job_id)
         try:
             if left is not None:
-                # Of the run before: revoked now, or there is no other.
-                await self._provider.revoke(order.job_id, _read(left.value).ids)
-            await table.put(order.job_id, encode(Outstanding(time.time())))
-            minted = tuple(await self._provider.issue(grant_of(order)))
+                # Credentials of the previous run must be revoked before this run gets its own.
+                await self._provider.revoke(spec.job_id, _read(left.value).ids)
+            await table.put(spec.job_id, encode(Outstanding(time.time())))
+            minted = tuple(await self._provider.issue(grant_of(spec)))
             due = self._rotation.due(minted)
         except Exception as error:
             if isinstance(error, StoreError):
                 raise
-            _log.exception("credentials for job %s could not be issued", order.job_id)
-            self._node.spawn(self.revoke(order.job_id))
+            _log.exception("credentials for job %s could not be issued", spec.job_id)
+            self._node.spawn(self.revoke(spec.job_id))
             raise InternalError("Credentials could not be issued") from error
         outstanding = Outstanding(time.time(), tuple(credential.id for credential in minted), minted, due=due)
-        await table.put(order.job_id, encode(outstanding))
+        await table.put(spec.job_id, encode(outstanding))
         return outstanding
 
-    def give(self, job: Job, outstanding: Outstanding) -> None:
-        """Hand a job that runs here what was minted for it; from now on it is rotated when that is due."""
+    def assign(self, job: Job, outstanding: Outstanding) -> None:
+        """Give a job that runs on this node its credentials, and schedule their rotation."""
         job.credentials = outstanding.wire()
-        self._rotation.attend(job, outstanding)
+        self._rotation.schedule(job, outstanding)
 
-    async def found(self, job: Job) -> None:
-        """The same for a job that was taken from a queue: what was minted stands in the store."""
-        outstanding = await self.outstanding(job.order.job_id)
+    async def assign_stored(self, job: Job) -> None:
+        """Assign the credentials in the store to a job that was taken from a queue."""
+        outstanding = await self.outstanding(job.spec.job_id)
         if outstanding is not None:
-            self.give(job, outstanding)
+            self.assign(job, outstanding)
 
     async def rotate(self, job: Job, id: str) -> dict[str, Any]:
         """
-        Give a credential of a job that runs here another value, now. Returns it as it is sent.
+        Rotate a credential of a job that runs on this node. Returns it in its wire form.
 
         Raises:
-            InternalError: that could not be; the value before is what there is.
+            InternalError: the rotation failed; the old value stays in use.
 
         """
         return await self._rotation.rotate(job, id)
 
     async def outstanding(self, job_id: str) -> Outstanding | None:
-        """What a job has outstanding."""
+        """Return a job's outstanding credentials, or None."""
         row = await self._node.store.table(CREDENTIALS).get(job_id)
         return None if row is None else _read(row.value)
 
     async def revoke(self, job_id: str) -> None:
-        """Revoke what a job has outstanding; tried again for a while here, and by the keeper for ever."""
+        """Revoke a job's outstanding credentials, with several tries; `clean_up` repeats it if they all fail."""
         if job_id in self._revoking:
             return
         self._revoking.add(job_id)
@@ -109,13 +109,13 @@ class Issued:
         table = self._node.store.table(CREDENTIALS)
         since: float | None = None
         try:
-            # A value that is just being minted has to be written down first.
-            await self._rotation.quiet(job_id)
+            # A rotation in progress has to store its new value first, so that the value is revoked too.
+            await self._rotation.wait_until_idle(job_id)
             for _ in range(_TRIES):
                 row = await table.get(job_id)
                 outstanding = None if row is None else _read(row.value)
                 if row is None or outstanding is None or since not in {None, outstanding.since}:
-                    # Somebody else did, or it is a further run's by now.
+                    # Another task or node revoked them, or the row now belongs to a later run.
                     return
                 since = outstanding.since
                 try:
@@ -125,30 +125,32 @@ class Issued:
                     continue
                 except StoreError:
                     raise
-                except Exception:  # noqa: BLE001 - a provider's failure is nobody else's
-                    _log.exception("credentials of job %s could not be revoked; trying again", job_id)
+                except Exception:  # noqa: BLE001 - providers may raise anything
+                    _log.exception("the credentials of job %s could not be revoked; trying again", job_id)
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
                 else:
                     return
-            _log.error("credentials of job %s are still outstanding", job_id)
+            _log.error("the credentials of job %s could not be revoked and are still valid", job_id)
         except StoreError:
-            _log.exception("credentials of job %s are still outstanding", job_id)
+            _log.exception(
+                "the credentials of job %s may still be valid: the store failed during revocation", job_id
+            )
         finally:
             self._revoking.discard(job_id)
 
-    async def settle(self) -> None:
+    async def clean_up(self) -> None:
         """
-        See to what is left over: of jobs that have ended, or never came to be, and values that were replaced.
+        Revoke credentials of jobs that have ended or were never written, and retire values that were replaced.
 
-        For what a crash left behind, and for providers that were away longer than anybody tried.
+        This covers crashes, and providers that were unavailable longer than `revoke` and `rotate` tried.
         """
         long_ago = time.time() - 2 * self._node.limits.node_lease
         async for row in self._node.store.table(CREDENTIALS).scan():
             tail = await self._node.ledger.tail(row.key)
             outstanding = _read(row.value)
-            # Without a job, somebody may be about to submit it.
+            # A node may be about to write the job that belongs to a young row.
             if (tail is None and outstanding.since < long_ago) or (tail is not None and tail[1].ended):
                 self._node.spawn(self.revoke(row.key))
             elif outstanding.replaced and row.key in self._node.jobs:
-                self._rotation.retire_left(row.key, outstanding)
+                self._rotation.retire_replaced(row.key, outstanding)

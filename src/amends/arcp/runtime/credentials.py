@@ -1,8 +1,7 @@
 """
-Credentials provisioned for a job (section 9.8): what they are, and who mints them.
+Credentials provisioned for jobs (section 9.8): their types, and the protocols that a provider implements.
 
-A runtime with a provider offers the feature, and sees to it that what was minted becomes worthless: see `issuing` and
-`rotation`.
+A runtime with a provider offers the feature and revokes what was issued: see `credential_lifecycle` and `rotation`.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ __all__ = [
     "Outstanding",
     "RotatingCredentialProvider",
     "carries_secret",
-    "discreet",
     "grant_of",
-    "on_wire",
+    "to_wire",
+    "without_secret",
 ]
 
 ROTATED = "credential_rotated"
-"""The phase of the `status` event that tells a new value (9.8.2)."""
+"""The phase of the `status` event that carries a credential's new value (9.8.2)."""
 _ROTATED = b'"credential_rotated"'
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider needs to know about a job to bound its credentials."""
+    """The facts about a job that a provider needs to limit its credentials."""
 
     job_id: str
     principal: str
@@ -45,7 +44,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A credential on the wire (9.8.1). Its text form does not show its value."""
+    """A credential on the wire (9.8.1). Its `repr` does not show the value."""
 
     id: str
     value: str
@@ -54,83 +53,83 @@ class Credential(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     profile: str | None = None
     constraints: dict[str, Any] | None = None
     rotate_after: float | None = None
-    """Seconds after which the runtime asks for another value; needs a `RotatingCredentialProvider`. Not sent."""
+    """Seconds until the runtime rotates the value; needs a `RotatingCredentialProvider`. Not sent to clients."""
 
     def __repr__(self) -> str:
         return f"Credential(id={self.id!r}, endpoint={self.endpoint!r})"
 
 
 class CredentialProvider(Protocol):
-    """Whoever mints: a gateway with virtual keys, say."""
+    """A service that issues credentials, for example a gateway with virtual keys."""
 
     async def issue(self, grant: Grant) -> Sequence[Credential]:
-        """Mint credentials for one run of one job, bounded by its lease. Never the same value or id twice."""
+        """Issue credentials for one run of a job, limited by its lease. Values and ids must never repeat."""
 
     async def revoke(self, job_id: str, ids: Sequence[str]) -> None:
         """
-        Make credentials of a job worthless, with every value they ever had. Repeating it is fine.
+        Invalidate credentials of a job, with every value they ever had. It may be called more than once.
 
-        `ids` is empty where the node died while minting: then whatever was minted for this job is meant.
+        `ids` is empty if the node died while credentials were being issued; then invalidate all of this job's.
         """
 
 
 class RotatingCredentialProvider(CredentialProvider, Protocol):
-    """One that can give a credential another value while its job runs."""
+    """A provider that can replace a credential's value while its job runs."""
 
     async def rotate(self, grant: Grant, credential: Credential) -> Credential:
-        """Mint another value for a credential, under its id and bounded as before. The old one works until retired."""
+        """Issue a new value for a credential, with the same id and limits. The old value works until it is retired."""
 
     async def retire(self, job_id: str, credential: Credential) -> None:
-        """Make this value of a credential worthless, and no other. Repeating it is fine."""
+        """Invalidate this value of a credential and no other. It may be called more than once."""
 
 
 class Outstanding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a job has outstanding: the row that is there before anything is minted, until everything is worthless."""
+    """The row of a job's credentials; it exists from before they are issued until all of them are revoked."""
 
     since: float
     ids: tuple[str, ...] = ()
     credentials: tuple[Credential, ...] = ()
     replaced: tuple[Credential, ...] = ()
-    """Values that others have taken the place of, and that still work."""
+    """Values that were replaced and are not retired yet."""
     due: dict[str, float] = {}
-    """By id: when it is to be rotated."""
+    """When to rotate each credential, by id."""
 
     def wire(self) -> list[dict[str, Any]]:
-        """As its submitter and its agent get them."""
-        return [on_wire(credential) for credential in self.credentials]
+        """Return the credentials as the submitter and the agent get them."""
+        return [to_wire(credential) for credential in self.credentials]
 
 
-def on_wire(credential: Credential) -> dict[str, Any]:
-    """A credential as it is sent; its scheme is, whatever it is (9.8.1)."""
+def to_wire(credential: Credential) -> dict[str, Any]:
+    """Return a credential's wire form; it always has the scheme, also the default one (9.8.1)."""
     members: dict[str, Any] = msgspec.to_builtins(credential) | {"scheme": credential.scheme}
     members.pop("rotate_after", None)
     return members
 
 
-def grant_of(order: JobSpec) -> Grant:
-    """What a provider is told of a job."""
+def grant_of(spec: JobSpec) -> Grant:
+    """Return the `Grant` that describes a job to its provider."""
     return Grant(
-        job_id=order.job_id,
-        principal=order.principal,
-        agent=order.agent,
-        lease={name: list(patterns) for name, patterns in order.grants.items()},
-        expires_at=None if order.expires_at is None else text_of(order.expires_at),
-        parent_job_id=order.parent,
+        job_id=spec.job_id,
+        principal=spec.principal,
+        agent=spec.agent,
+        lease={name: list(patterns) for name, patterns in spec.grants.items()},
+        expires_at=None if spec.expires_at is None else text_of(spec.expires_at),
+        parent_job_id=spec.parent,
     )
 
 
-def carries_secret(mark: JobEntry) -> bool:
-    """Whether an event tells a credential's new value."""
-    return mark.kind == "event" and _ROTATED in bytes(mark.payload)
+def carries_secret(entry: JobEntry) -> bool:
+    """Whether an event contains a credential's new value."""
+    return entry.kind == "event" and _ROTATED in bytes(entry.payload)
 
 
-def discreet(mark: JobEntry) -> JobEntry:
-    """An entry as others than the job's submitter are sent it (14): that a credential has a new value, not which."""
-    if not carries_secret(mark):
-        return mark
-    event = msgspec.json.decode(mark.payload)
+def without_secret(entry: JobEntry) -> JobEntry:
+    """Remove a credential's new value from an event, for sessions of other principals than the job's (14)."""
+    if not carries_secret(entry):
+        return entry
+    event = msgspec.json.decode(entry.payload)
     body = event.get("body") or {}
     if event.get("kind") != "status" or body.get("phase") != ROTATED:
-        return mark
+        return entry
     body.pop("value", None)
-    return JobEntry(mark.kind, mark.run, mark.epoch, mark.node, mark.at, msgspec.Raw(encode(event)))
+    return JobEntry(entry.kind, entry.run, entry.epoch, entry.node, entry.at, msgspec.Raw(encode(event)))

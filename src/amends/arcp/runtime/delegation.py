@@ -1,9 +1,9 @@
 """
-Delegation (section 10): a job of its own, under a part of the lease of the job that asks for it.
+Delegation (section 10): a job starts another job under a part of its own lease, and waits for it.
 
-The part of a budget that is handed on is taken off the asking job's counters first, and what is left of it comes back
-at the end: two children cannot both spend the same money. Who listens to the asking job learns of the child from an
-entry in its log, wherever it listens.
+The child's share of a budget is deducted from the parent's counters before the child starts, and the unused rest is
+added back at its end, so two children cannot spend the same money. An entry in the parent's log announces the child to
+every session that is subscribed to the parent.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.admission import place, spent
+from amends.arcp.runtime.admission import remaining_budget, start_or_queue
 from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
-from amends.arcp.runtime.result_assembly import assembled
+from amends.arcp.runtime.result_assembly import assemble
 from amends.arcp.runtime.runner import run
 from amends.arcp.runtime.submission import accepted_payload
 from amends.arcp.wire import new_id
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.job import Job
     from amends.arcp.runtime.node import Node
 
-__all__ = ["delegated"]
+__all__ = ["delegate_job"]
 
 _PAUSE = 0.05
 
 
-async def delegated(
+async def delegate_job(
     context: Context,
     job: Job,
     agent: str,
@@ -48,7 +48,7 @@ async def delegated(
     expires_at: str | None,
     max_runtime: float | None,
 ) -> Any:
-    """Serve `Context.delegate`."""
+    """Implement `Context.delegate`."""
     node = job.node
     delegate_id = new_id("del")
     request = {name: list(patterns) for name, patterns in (lease or {}).items()}
@@ -61,42 +61,42 @@ async def delegated(
     if expires_at is not None:
         body["lease_constraints"] = {"expires_at": expires_at}
     job.emit("delegate", body)
-    await job.room()
+    await job.wait_for_room()
     try:
-        name, version = resolve(agent, await node.known(agent))
-        narrowed = _narrowed(job, name, request, body.get("lease_constraints"))
+        name, version = resolve(agent, await node.known_agents(agent))
+        narrowed = _narrow_lease(job, name, request, body.get("lease_constraints"))
     except ARCPError as refusal:
-        # R8: it is told on the job that asked, and the agent decides.
-        raise context.refused(refusal, delegate_id) from None
-    order = JobSpec(
+        # R8: the refusal is reported on the delegating job, and its agent decides how to go on.
+        raise context.report_refusal(refusal, delegate_id) from None
+    spec = JobSpec(
         job_id=new_id("job"),
-        principal=job.order.principal,
-        session=job.order.session,
+        principal=job.spec.principal,
+        session=job.spec.session,
         agent=f"{name}@{version}",
         created=time.time(),
-        trace=job.order.trace,
+        trace=job.spec.trace,
         input=input,
         grants=narrowed.grants,
         expires_at=narrowed.expires_at,
         max_runtime=max_runtime,
-        parent=job.order.job_id,
+        parent=job.spec.job_id,
         delegate=delegate_id,
         repeatable=await node.repeatable(name, version),
     )
-    handed_on = narrowed.budget
-    job.budget = _changed(job.budget, handed_on, -1)
-    job.children[order.job_id] = None
-    end, left = await _done(job, order)
-    job.children.pop(order.job_id, None)
-    job.budget = _changed(job.budget, left, 1)
-    for currency, amount in _changed(handed_on, left, -1).left.items():
+    allotted = narrowed.budget
+    job.budget = _adjust(job.budget, allotted, -1)
+    job.children[spec.job_id] = None
+    end, left = await _run_child(job, spec)
+    job.children.pop(spec.job_id, None)
+    job.budget = _adjust(job.budget, left, 1)
+    for currency, amount in _adjust(allotted, left, -1).left.items():
         if amount > 0:
-            # Already taken off; told, so that whoever adds up this job's costs has them all.
+            # The budget already reflects this cost; the metric makes the job's total cost visible to clients.
             job.emit("metric", {"name": "cost.delegated", "value": f"{amount:f}", "unit": currency})
-    return await _outcome(node, order, end)
+    return await _child_outcome(node, spec, end)
 
 
-def _narrowed(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
+def _narrow_lease(job: Job, name: str, request: dict[str, Any], constraints: Any) -> Lease:
     now = time.time()
     error = job.lease.check("agent.delegate", name, now, job.budget)
     if error is not None:
@@ -107,17 +107,17 @@ def _narrowed(job: Job, name: str, request: dict[str, Any], constraints: Any) ->
     return narrowed
 
 
-async def _done(job: Job, order: JobSpec) -> tuple[JobEntry, Budget]:
-    """Have the child run, here or elsewhere, and wait for its end."""
+async def _run_child(job: Job, spec: JobSpec) -> tuple[JobEntry, Budget]:
+    """Run the child on this node or another one, and wait for its end. Returns its last entry and unused budget."""
     node = job.node
-    minted = None if node.credentials is None else await node.credentials.issue(order)
-    child = await place(node, order, child=True)
+    issued = None if node.credentials is None else await node.credentials.issue(spec)
+    child = await start_or_queue(node, spec, child=True)
     if child is not None:
-        child.write_down()
-    job.adopted(encode(accepted_payload(order, None)))
+        child.write_accepted()
+    job.record_child(encode(accepted_payload(spec, None)))
     if child is not None:
-        if node.credentials is not None and minted is not None:
-            node.credentials.give(child, minted)
+        if node.credentials is not None and issued is not None:
+            node.credentials.assign(child, issued)
         waiter: asyncio.Future[JobEntry] = node.loop.create_future()
         child.waiters.append(waiter)
         node.spawn(run(child))
@@ -125,25 +125,25 @@ async def _done(job: Job, order: JobSpec) -> tuple[JobEntry, Budget]:
         if not waiter.cancelled():
             return waiter.result(), child.budget
     while True:
-        # It runs elsewhere, or was taken over.
-        tail = await node.ledger.tail(order.job_id)
+        # The child runs on another node, or was taken over by one.
+        tail = await node.ledger.tail(spec.job_id)
         if tail is not None and tail[1].ended:
-            return tail[1], await spent(node, order)
+            return tail[1], await remaining_budget(node, spec)
         await asyncio.sleep(_PAUSE)
 
 
-async def _outcome(node: Node, order: JobSpec, end: JobEntry) -> Any:
-    """The child's result, put together from its chunks where it has some; or its error, raised."""
+async def _child_outcome(node: Node, spec: JobSpec, end: JobEntry) -> Any:
+    """Return the child's result, assembled from its chunks if it was streamed, or raise its error."""
     payload = msgspec.json.decode(end.payload)
     if end.kind == "error":
         fault = dialect.decode(payload)
         raise InternalError() if fault is None else FaultError.from_fault(fault)
     if "result_id" not in payload:
         return payload.get("result")
-    return await assembled(node.ledger, order.job_id, end.run)
+    return await assemble(node.ledger, spec.job_id, end.run)
 
 
-def _changed(budget: Budget, other: Budget, sign: int) -> Budget:
-    """The counters with another's added or taken off, in the currencies both have."""
+def _adjust(budget: Budget, other: Budget, sign: int) -> Budget:
+    """Return `budget` plus `sign` times `other`, in the currencies of `budget`."""
     left = {name: amount + sign * other.left.get(name, 0) for name, amount in budget.left.items()}
     return Budget(left)

@@ -1,10 +1,10 @@
 """
-What a session's connection is sent: in one order, numbered before it leaves.
+Delivery of messages to a session's connection, in one order, with events numbered before they are sent.
 
-One task per session takes what has come together, writes the order of its events into the session's log, then sends.
-So whoever resumes the session, on whatever node, gets the same events under the same numbers. The events themselves
-stand in the jobs' logs; the session's log points there. What waits here is bounded: beyond `buffered` agents are
-slowed and requests wait; a reader that takes nothing at all loses its connection, and nothing else.
+One task per session takes the queued messages, writes the order of the events to the session's log, and sends them. A
+client that resumes the session on any node therefore gets the same events under the same numbers. The session's log
+refers to the jobs' logs, which hold the events. The queue is bounded: beyond `Limits.buffered`, agents and requests
+wait. A client that stops reading loses its connection; its session and its jobs go on.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from amends.arcp.runtime.batch import Steps, done_at_once
+from amends.arcp.runtime.batch import Steps, run_without_waiting
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, session_log
-from amends.arcp.runtime.result_assembly import whole
-from amends.arcp.runtime.session_log import SNAPSHOT_EVERY, Numbering, batches
+from amends.arcp.runtime.result_assembly import with_whole_result
+from amends.arcp.runtime.session_log import SNAPSHOT_EVERY, SessionLog, session_entries
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.stores import ConflictError, StoreError
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.job import Job
     from amends.arcp.runtime.node import Node
 
-__all__ = ["Outgoing"]
+__all__ = ["Delivery"]
 
 _log = logging.getLogger("amends.arcp")
 
 
-class Outgoing(ABC):
-    """The way out of one session: what waits, who waits for room, and the right to number."""
+class Delivery(ABC):
+    """The send queue of one session, its bounds, and the numbering of its events."""
 
     __slots__ = (
         "_bytes",
-        "_flushes",
-        "_flying",
-        "_held",
-        "_numbering",
-        "_parted",
-        "_place",
+        "_claim_index",
+        "_flush_paused",
+        "_flush_scheduled",
+        "_flush_waiters",
+        "_in_flight",
         "_queue",
-        "_rooms",
-        "_soon",
+        "_room_waiters",
+        "_session_log",
+        "_unassembled",
         "_wake",
         "closing",
         "connection",
         "id",
-        "newborn",
+        "last_sent",
         "next_event",
         "node",
-        "sending",
-        "sent",
+        "sending_since",
+        "unwritten_job",
     )
 
     def __init__(self, node: Node, id: str, connection: Connection, next_event: int, log_end: int) -> None:
@@ -63,109 +63,111 @@ class Outgoing(ABC):
         self.connection = connection
         self.next_event = next_event
         self.closing = False
-        self.sent = node.loop.time()
-        self.sending: float | None = None
-        """Since when a message waits to be taken."""
-        self.newborn: Job | None = None
-        """A job that was begun in this step of the event loop, and is not written down."""
-        self._numbering = Numbering(node.store.log(session_log(id)), next_event, log_end)
+        self.last_sent = node.loop.time()
+        self.sending_since: float | None = None
+        """Time since which a message has been waiting for the connection to accept it; None if none waits."""
+        self.unwritten_job: Job | None = None
+        """A job that started in this step of the event loop and is not in the store yet."""
+        self._session_log = SessionLog(node.store.log(session_log(id)), next_event, log_end)
         self._queue: list[Any] = []
         self._bytes = 0
-        self._parted = 0
-        """How many of the results that wait have to be put together from their chunks first."""
-        self._flying = 0
+        self._unassembled = 0
+        """Number of queued results that have to be assembled from their chunks before they are sent."""
+        self._in_flight = 0
         self._wake: asyncio.Future[None] | None = None
-        self._rooms: list[asyncio.Future[None]] = []
-        self._flushes: list[asyncio.Future[None]] = []
-        self._soon = False
-        self._held = False
-        self._place: int | None = None
-        """Where among what waits that belongs which somebody else is numbering just now."""
+        self._room_waiters: list[asyncio.Future[None]] = []
+        self._flush_waiters: list[asyncio.Future[None]] = []
+        self._flush_scheduled = False
+        self._flush_paused = False
+        self._claim_index: int | None = None
+        """Index in the queue for the messages of the current claim; None if there is no claim."""
 
     @abstractmethod
     async def drop(self) -> None:
-        """Be done with the connection."""
+        """Detach the session from its connection."""
 
     @abstractmethod
     async def trim(self) -> None:
-        """Forget what nobody will ask for."""
+        """Remove entries of the session's log that can no longer be requested."""
 
-    # -- what has no number
+    # -- messages without a number
 
-    def post(self, frame: bytes) -> None:
-        """Send a message that has no number."""
+    def enqueue(self, frame: bytes) -> None:
+        """Queue an encoded message that has no number."""
         if self.closing:
             return
         self._queue.append(frame)
         self._bytes += len(frame)
-        self._ring()
+        self._schedule_flush()
 
-    def say(self, type: str, payload: Any, *, job_id: str | None = None, trace: str | None = None) -> None:
-        """The same, made here."""
-        self.post(self.written(type, payload, job_id, trace))
+    def send_message(
+        self, type: str, payload: Any, *, job_id: str | None = None, trace: str | None = None
+    ) -> None:
+        """Encode and queue a message that has no number."""
+        self.enqueue(self.encode_message(type, payload, job_id, trace))
 
-    def written(self, type: str, payload: Any, job_id: str | None, trace: str | None) -> bytes:
-        """A message of this session."""
+    def encode_message(self, type: str, payload: Any, job_id: str | None, trace: str | None) -> bytes:
+        """Return an encoded message of this session, without a number."""
         return write(Envelope(VERSION, message_id(), type, self.id, trace, job_id, None, payload))
 
-    # -- how much waits
+    # -- bounds of the queue
 
     @property
     def full(self) -> bool:
-        """Whether more waits for the connection than should."""
+        """Whether the queue has reached `Limits.buffered` or `Limits.buffered_bytes`."""
         limits = self.node.limits
-        return len(self._queue) + self._flying >= limits.buffered or self._bytes >= limits.buffered_bytes
+        return len(self._queue) + self._in_flight >= limits.buffered or self._bytes >= limits.buffered_bytes
 
-    async def room(self) -> None:
-        """Wait until there is room, or nobody to wait for."""
+    async def wait_for_room(self) -> None:
+        """Wait until the queue has room or the session closes."""
         while self.full and not self.closing:
             waiter = self.node.loop.create_future()
-            self._rooms.append(waiter)
+            self._room_waiters.append(waiter)
             await waiter
 
-    async def flushed(self, within: float = 5.0) -> None:
-        """Wait until everything that was to be sent has been, but not for ever."""
-        if self._queue or self._flying:
+    async def wait_until_flushed(self, within: float = 5.0) -> None:
+        """Wait until all queued messages are sent, for at most `within` seconds."""
+        if self._queue or self._in_flight:
             waiter = self.node.loop.create_future()
-            self._flushes.append(waiter)
+            self._flush_waiters.append(waiter)
             await asyncio.wait([waiter], timeout=within)
 
-    def _ring(self) -> None:
-        if self._held:
+    def _schedule_flush(self) -> None:
+        if self._flush_paused:
             return
-        if not self.node.prompt:
+        if not self.node.synchronous:
             self._wake_writer()
-        elif not self._soon:
-            self._soon = True
+        elif not self._flush_scheduled:
+            self._flush_scheduled = True
             self.node.loop.call_soon(self.flush)
 
     def _wake_writer(self) -> None:
         wake = self._wake
-        if wake is not None and not wake.done() and self._place is None:
+        if wake is not None and not wake.done() and self._claim_index is None:
             wake.set_result(None)
 
     @property
-    def _resting(self) -> bool:
-        """Whether the task waits to be woken."""
+    def _writer_idle(self) -> bool:
+        """Whether the writer task waits for messages."""
         return self._wake is not None and not self._wake.done()
 
     def _make_room(self) -> None:
-        if self._rooms:
-            rooms, self._rooms = self._rooms, []
-            _release(rooms)
+        if self._room_waiters:
+            waiters, self._room_waiters = self._room_waiters, []
+            _release(waiters)
 
     def _release_flushed(self) -> None:
-        if self._flushes and not self._queue:
-            flushes, self._flushes = self._flushes, []
-            _release(flushes)
+        if self._flush_waiters and not self._queue:
+            waiters, self._flush_waiters = self._flush_waiters, []
+            _release(waiters)
 
-    # -- sending it
+    # -- sending
 
     async def write(self) -> None:
-        """Number, write down and send what comes, until the connection is gone or another node has the session."""
+        """Number, record and send messages until the connection ends or another node takes the session over."""
         try:
             while not self.closing:
-                if not self._queue or self._place is not None:
+                if not self._queue or self._claim_index is not None:
                     self._wake = self.node.loop.create_future()
                     await self._wake
                     self._wake = None
@@ -173,76 +175,80 @@ class Outgoing(ABC):
                 items, self._queue = self._queue, []
                 self._bytes = 0
                 await self._number(items)
-                if self._parted:
-                    items = await self._put_together(items)
+                if self._unassembled:
+                    items = await self._assemble_results(items)
                 await self.send(self._frames(items))
-                if self._numbering.since_snapshot >= SNAPSHOT_EVERY:
+                if self._session_log.since_snapshot >= SNAPSHOT_EVERY:
                     await self.trim()
                 self._make_room()
                 self._release_flushed()
         except ConnectionLost:
             pass
         except ConflictError:
-            _log.info("session %s goes on at another connection", self.id)
+            _log.info("session %s was resumed on another connection; this one is closed", self.id)
         except StoreError:
-            _log.exception("session %s loses its connection: the store fails", self.id)
+            _log.exception("session %s: its connection is closed because the store failed", self.id)
         finally:
             await self.drop()
 
-    def hold(self) -> None:
-        """A request is looked at: what it and those behind it have to say is put together until somebody waits."""
-        self._held = self.node.prompt or self.node.joins
+    def pause_flushing(self) -> None:
+        """Collect messages while a request is served, so that its answers are written together."""
+        self._flush_paused = self.node.synchronous or self.node.combines_writes
 
-    def go_on(self) -> None:
-        """Whoever held it has to wait: what there is goes out, and a job that was begun is written down."""
-        self._held = False
-        job, self.newborn = self.newborn, None
+    def resume_flushing(self) -> None:
+        """Stop collecting because the request has to wait: write a job that has just started, and send messages."""
+        self._flush_paused = False
+        job, self.unwritten_job = self.unwritten_job, None
         if job is not None:
-            job.write_down()
+            job.write_accepted()
         if self._queue:
             self.flush()
 
     def flush(self) -> None:
-        """Do the same at once, where neither store nor connection makes anybody wait; else leave it to the task."""
-        self._soon = False
-        if not self._queue or not self._resting or self._held:
+        """Send the queued messages now if neither the store nor the connection has to wait; else wake the writer."""
+        self._flush_scheduled = False
+        if not self._queue or not self._writer_idle or self._flush_paused:
             return
         frames = None
-        if not (self.closing or self._parted or self._numbering.since_snapshot >= SNAPSHOT_EVERY):
-            frames = self._numbered_at_once() if self.node.prompt else self._numbered()
+        if not (self.closing or self._unassembled or self._session_log.since_snapshot >= SNAPSHOT_EVERY):
+            frames = self._number_now() if self.node.synchronous else self._take_numbered()
         if frames is None:
             self._wake_writer()
         elif frames and self.connection.post(frames):
-            self.sent = self.node.loop.time()
+            self.last_sent = self.node.loop.time()
             self._make_room()
             self._release_flushed()
         elif frames:
-            # They have their numbers: as they are they go first.
+            # These frames are numbered already, so they stay in front.
             self._insert(0, frames)
-            if self._place is not None:
-                self._place += len(frames)
+            if self._claim_index is not None:
+                self._claim_index += len(frames)
             self._wake_writer()
 
-    def _numbered_at_once(self) -> list[bytes]:
-        """Everything that waits, ready to be sent."""
+    def _number_now(self) -> list[bytes]:
+        """Number and encode everything in the queue; only for stores that never wait."""
         items, self._queue = self._queue, []
         self._bytes = 0
         try:
-            done_at_once(self._number(items))
+            run_without_waiting(self._number(items))
         except ConflictError:
             self.node.spawn(self.drop())
             return []
         return self._frames(items)
 
-    def _numbered(self) -> list[bytes] | None:
-        """What waits, if nothing of it has to be numbered first: all of it, or what comes before what somebody numbers."""
-        end = len(self._queue) if self._place is None else self._place
+    def _take_numbered(self) -> list[bytes] | None:
+        """
+        Take the frames that need no number, up to the current claim; None if another item comes first.
+
+        An item that still needs a number has to be written to the session's log by the writer task.
+        """
+        end = len(self._queue) if self._claim_index is None else self._claim_index
         frames = self._queue[:end]
         if not _only_frames(frames):
             return None
         del self._queue[:end]
         self._bytes -= sum(map(len, frames))
-        self._place = None if self._place is None else 0
+        self._claim_index = None if self._claim_index is None else 0
         return frames
 
     def _insert(self, place: int, frames: list[bytes]) -> None:
@@ -250,31 +256,31 @@ class Outgoing(ABC):
         self._bytes += sum(map(len, frames))
 
     async def send(self, frames: list[bytes]) -> None:
-        """Hand frames to the connection; the heartbeat sees to it that this does not last for ever."""
+        """Send frames over the connection; `heartbeat` closes a connection that does not accept them in time."""
         if not frames:
             return
-        self.sending = self.node.loop.time()
-        self._flying = len(frames)
+        self.sending_since = self.node.loop.time()
+        self._in_flight = len(frames)
         try:
             if len(frames) == 1:
                 await self.connection.send(frames[0])
             else:
                 await self.connection.send_all(frames)
         finally:
-            self._flying = 0
-            self.sent = self.node.loop.time()
-            self.sending = None
+            self._in_flight = 0
+            self.last_sent = self.node.loop.time()
+            self.sending_since = None
 
     async def _number(self, items: list[Any]) -> None:
-        """Write down the order of what is about to be sent."""
-        for entry in batches(items, self.next_event):
-            await self._numbering.append(entry)
+        """Write the numbers of the events in `items` to the session's log."""
+        for session_entry in session_entries(items, self.next_event):
+            await self._session_log.append(session_entry)
 
-    async def _put_together(self, items: list[Any]) -> list[Any]:
-        """Results in the place of those that were streamed, for a session that is sent no chunks."""
-        self._parted = 0
+    async def _assemble_results(self, items: list[Any]) -> list[Any]:
+        """Replace streamed results by whole ones, for a session without the `result_chunk` feature."""
+        self._unassembled = 0
         return [
-            (item[0], item[1], await whole(self.node, item[0].job_id, item[2]))
+            (item[0], item[1], await with_whole_result(self.node, item[0].job_id, item[2]))
             if item.__class__ is tuple
             else item
             for item in items
@@ -286,67 +292,68 @@ class Outgoing(ABC):
             if item.__class__ is bytes:
                 frames.append(item)
             elif item.__class__ is tuple:
-                feed, _, mark = item
-                frames.append(self.framed(feed.job_id, feed.trace, mark, self.next_event))
+                feed, _, entry = item
+                frames.append(self.encode_entry(feed.job_id, feed.trace, entry, self.next_event))
                 self.next_event += 1
         return frames
 
-    def framed(self, job_id: str, trace: str, mark: JobEntry, number: int) -> bytes:
-        """An entry of a job's log as this session is sent it."""
+    def encode_entry(self, job_id: str, trace: str, entry: JobEntry, number: int) -> bytes:
+        """Encode an entry of a job's log as a message of this session, with its event number."""
         return write(
             Envelope(
-                VERSION, message_id(), FRAME_TYPES[mark.kind], self.id, trace, job_id, number, mark.payload
+                VERSION, message_id(), FRAME_TYPES[entry.kind], self.id, trace, job_id, number, entry.payload
             )
         )
 
-    # -- numbering in somebody else's transaction
+    # -- numbers written in a job's transaction
 
     @property
-    def speaking(self) -> bool:
-        """Whether something waits to be sent that keeps others from numbering."""
-        return bool(self._queue) and not self._quiet
+    def has_unnumbered(self) -> bool:
+        """Whether the queue has items without a number, which prevent a claim."""
+        return bool(self._queue) and not self._can_claim
 
     @property
-    def _quiet(self) -> bool:
-        """Whether nobody numbers, and nothing waits to be numbered."""
-        return self._resting and self._place is None and _only_frames(self._queue)
+    def _can_claim(self) -> bool:
+        """Whether there is no claim, the writer is idle and the queue has no items that need a number."""
+        return self._writer_idle and self._claim_index is None and _only_frames(self._queue)
 
-    def claim(self) -> bool:
+    def claim_numbers(self) -> bool:
         """
-        Take the right to number, for a job that writes its entries and their numbers in one transaction.
+        Reserve the next numbers for a job that writes its entries and their numbers in one transaction.
 
-        Given while nobody else numbers, on stores where a transaction is worth a wait. `noted` or `unclaim` ends it.
+        Returns False if the writer or another job is using the numbers, or if the store does not combine writes.
+        `commit_claim` or `release_claim` ends the claim.
         """
-        if self.closing or not self.node.joins or not self._quiet:
+        if self.closing or not self.node.combines_writes or not self._can_claim:
             return False
-        self._place = len(self._queue)
+        self._claim_index = len(self._queue)
         return True
 
-    def note(self, steps: Steps, entry: SessionEntry) -> None:
-        """Number it there."""
-        self._numbering.note(steps, entry)
+    def add_to(self, steps: Steps, session_entry: SessionEntry) -> None:
+        """Add an entry of the session's log to a job's transaction."""
+        self._session_log.add_to(steps, session_entry)
 
-    def noted(self, frames: list[bytes], events: int) -> None:
-        """It was written: send it, before whatever has come since."""
-        self._numbering.noted()
+    def commit_claim(self, frames: list[bytes], events: int) -> None:
+        """End the claim after the transaction succeeded: queue its frames before later messages."""
+        self._session_log.committed()
         self.next_event += events
         if not self.closing:
-            self._insert(self._place or 0, frames)
-        self.unclaim()
+            self._insert(self._claim_index or 0, frames)
+        self.release_claim()
 
-    def unclaim(self) -> None:
-        """Whoever waits may number again."""
-        self._place = None
+    def release_claim(self) -> None:
+        """End the claim, so that the writer and other jobs can number events again."""
+        self._claim_index = None
         self.flush()
 
-    def silence(self) -> None:
-        """Send nothing more, and hold nobody up."""
+    def stop_sending(self) -> None:
+        """Drop all queued messages and release every task that waits for this session."""
         self.closing = True
         self._queue.clear()
         self._bytes = 0
         self._make_room()
-        _release(self._flushes)
-        self._place = None
+        _release(self._flush_waiters)
+        self._claim_index = None
         self._wake_writer()
 
 
@@ -357,7 +364,7 @@ def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
 
 
 def _only_frames(items: list[Any]) -> bool:
-    # No generator: this is asked several times per job, mostly of a list of none or one.
+    # A loop is faster than a generator here: it runs several times per job, mostly on zero or one items.
     for item in items:  # noqa: SIM110
         if item.__class__ is not bytes:
             return False

@@ -1,8 +1,8 @@
 """
-Taking jobs from the queues: of agents that are registered here, while there is room for another one.
+Take jobs from the queues of the agents that are registered on this node, while it has capacity.
 
-A queue only hands jobs over. From the entry that says who works on it, a job is its node's, and the node's own row
-vouches for it: nothing has to be renewed per job.
+The queue is used only to hand a job to a node. Once the job's log has an entry with the node's id, the job belongs to
+that node for as long as the node renews its own row, so no lease has to be renewed per job.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from amends.arcp.runtime.admission import begin, spent
+from amends.arcp.runtime.admission import create_job, remaining_budget
 from amends.arcp.runtime.agents import Agent
-from amends.arcp.runtime.cancel import cancellation, end_waiting
+from amends.arcp.runtime.cancel import cancellation, end_queued
 from amends.arcp.runtime.entries import queue_of
 from amends.arcp.runtime.job import Job
 from amends.arcp.runtime.runner import run
@@ -24,38 +24,43 @@ from amends.stores import ConflictError, Lease, LeaseLostError, StoreError
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["dispatch", "rest"]
+__all__ = ["dispatch", "stop_dispatch"]
 
 _log = logging.getLogger("amends.arcp")
 _WAIT = 5.0
-_NEW_AGENTS = 5.0
-"""Seconds between looks at what is registered: for what another thread has registered. Anything else is heard of at once."""
-_LONGEST_REST = 10.0
+_AGENTS_POLL = 5.0
+"""Seconds between checks for agents registered by another thread; other registrations wake the dispatcher at once."""
+_STOP_TIMEOUT = 10.0
 _TAKERS = 16
-"""How many jobs of one agent are being begun at once."""
+"""How many jobs of one agent may be in the process of being started."""
 
 T = TypeVar("T")
 
 
 async def dispatch(node: Node, every: float | None) -> None:
-    """Take what there is, whenever there is room; look `every` so many seconds, or only when called."""
-    if node.called:
-        await _wait_at_all(node)
+    """
+    Take jobs while there is capacity.
+
+    The queues are read `every` so many seconds, or only after `Node.queue_wakeup` is set if `every` is None. On stores
+    that notify, tasks wait at the queues instead.
+    """
+    if node.notified:
+        await _wait_at_all_queues(node)
     while not node.draining:
         with suppress(TimeoutError):
             async with asyncio.timeout(every):
-                await node.wanted.wait()
-        node.wanted.clear()
+                await node.queue_wakeup.wait()
+        node.queue_wakeup.clear()
         try:
-            while await _round(node):
+            while await _take_one_of_each(node):
                 pass
         except StoreError:
-            _log.warning("nothing can be taken from the queues: the store fails")
+            _log.warning("no jobs can be taken from the queues: the store failed")
             await asyncio.sleep(1.0)
 
 
-async def _round(node: Node) -> bool:
-    """One job of every agent; whether there was any."""
+async def _take_one_of_each(node: Node) -> bool:
+    """Take one job of every agent. Returns whether there was any."""
     found = False
     for agent in node.agents.all():
         if node.running >= node.limits.running or node.draining:
@@ -70,28 +75,28 @@ async def _round(node: Node) -> bool:
     return found
 
 
-# -- where a queue makes whoever asks wait until there is something
+# -- stores whose queues let a consumer wait for the next message
 
 
-async def _wait_at_all(node: Node) -> None:
-    """Wait at the queue of every agent, also of those that are registered later."""
+async def _wait_at_all_queues(node: Node) -> None:
+    """Wait at the queue of every agent, including agents that are registered later."""
     waiting: dict[str, _Takers] = {}
     while not node.draining:
         seen = node.agents.changed.count
         for agent in node.agents.all():
             if agent.ref not in waiting:
                 waiting[agent.ref] = _Takers(node, agent)
-        await node.agents.changed.wait(seen, _NEW_AGENTS)
+        await node.agents.changed.wait(seen, _AGENTS_POLL)
     while tasks := [task for takers in waiting.values() for task in takers.tasks]:
         await asyncio.wait(tasks)
 
 
 class _Takers:
     """
-    Those who wait at one queue: one while nothing comes, and another one for everybody who was given something.
+    The tasks that wait at one queue: one while the queue is empty, and one more for every task that has a message.
 
-    To begin a job takes a row of exchanges with the store, each of which waits for the one before. Those of several jobs
-    travel together.
+    Starting a job takes several exchanges with the store, one after another. Several takers do that for several jobs at
+    the same time.
     """
 
     def __init__(self, node: Node, agent: Agent) -> None:
@@ -100,11 +105,11 @@ class _Takers:
         self._queue = node.store.queue(queue_of(agent.ref), lease=node.limits.node_lease)
         self._waiting = 0
         self.tasks: set[asyncio.Task[None]] = set()
-        self._another()
+        self._add_taker()
 
-    def _another(self) -> None:
+    def _add_taker(self) -> None:
         if len(self.tasks) < _TAKERS and not self._node.draining:
-            task = self._node.duty(self._wait)
+            task = self._node.supervise(self._wait)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
@@ -116,14 +121,14 @@ class _Takers:
             try:
                 if node.running >= node.limits.running:
                     node.backlog.add(agent.ref)
-                    node.wanted.clear()
-                    await _unless_draining(node, node.wanted.wait())
+                    node.queue_wakeup.clear()
+                    await _interruptible(node, node.queue_wakeup.wait())
                     continue
-                # Where some are known to wait, the first answer of "none" lets others begin here at once again.
+                # If the queue may have a backlog, do not wait: an empty answer shows that new jobs can start directly.
                 wait = 0.0 if agent.ref in node.backlog else _WAIT
-                lease = await _unless_draining(node, self._queue.take(wait=wait))
+                lease = await _interruptible(node, self._queue.take(wait=wait))
             except StoreError:
-                _log.warning("nothing can be taken from the queue of %s: the store fails", agent.ref)
+                _log.warning("no jobs of %s can be taken from its queue: the store failed", agent.ref)
                 await asyncio.sleep(1.0)
                 continue
             finally:
@@ -133,25 +138,25 @@ class _Takers:
                 if self._waiting:
                     return
             else:
-                await self._given(lease)
+                await self._handle_lease(lease)
 
-    async def _given(self, lease: Lease) -> None:
+    async def _handle_lease(self, lease: Lease) -> None:
         node = self._node
         try:
             if node.running >= node.limits.running:
                 await lease.give_back()
             else:
                 if not self._waiting:
-                    self._another()
+                    self._add_taker()
                 with suppress(LeaseLostError):
                     await _take(node, self._agent, lease)
         except StoreError:
-            _log.warning("a job of %s cannot be taken: the store fails", self._agent.ref)
+            _log.warning("a job of %s could not be taken from its queue: the store failed", self._agent.ref)
             await asyncio.sleep(1.0)
 
 
-async def _unless_draining(node: Node, waiting: Awaitable[T]) -> T:
-    """Wait where a node that stops may interrupt: a job is taken and begun, or not taken."""
+async def _interruptible(node: Node, waiting: Awaitable[T]) -> T:
+    """Await in a way that `stop_dispatch` may cancel: the task holds no message at this point."""
     task = asyncio.current_task()
     assert task is not None
     node.interruptible.add(task)
@@ -161,26 +166,26 @@ async def _unless_draining(node: Node, waiting: Awaitable[T]) -> T:
         node.interruptible.discard(task)
 
 
-async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
-    """Take nothing more; what is just being taken is begun."""
+async def stop_dispatch(node: Node, dispatching: asyncio.Task[None]) -> None:
+    """Stop taking jobs; a job that has been taken from its queue is still started."""
     node.draining = True
-    node.wanted.set()
+    node.queue_wakeup.set()
     node.agents.changed.ring()
     for task in list(node.interruptible):
         task.cancel()
-    await asyncio.wait([dispatching], timeout=_LONGEST_REST)
+    await asyncio.wait([dispatching], timeout=_STOP_TIMEOUT)
     with suppress(StoreError):
-        # Its agents stay offered: what comes in the meantime waits for whoever takes its place.
+        # The row keeps the node's agents: jobs submitted now wait for another node that has them.
         await node.announce()
 
 
 async def _take(node: Node, agent: Agent, lease: Lease) -> None:
-    """Begin what a queue has handed over, if it is still to be begun."""
-    # Before anybody waits: whoever looks for room in the meantime must not find this place free.
+    """Start the job of a queue message, unless it has ended or another node has it."""
+    # Reserve before the first await, so that no other task uses the same place.
     node.reserve()
     job: Job | None = None
     try:
-        job = await _begun(node, agent, lease)
+        job = await _start(node, agent, lease)
     finally:
         if job is None:
             node.release()
@@ -188,44 +193,43 @@ async def _take(node: Node, agent: Agent, lease: Lease) -> None:
         return
     try:
         if job.run > 1 or job.epoch > 1:
-            job.budget = await spent(node, job.order)
+            job.budget = await remaining_budget(node, job.spec)
         if node.credentials is not None:
-            await node.credentials.found(job)
+            await node.credentials.assign_stored(job)
     except BaseException:
-        # Written down, and not run: the keeper sees to it.
-        node.quota.ended(job.order.principal)
-        job.lost()
+        # The run is in the store but does not start here; `recover_orphans` handles it.
+        job.drop()
         raise
     node.spawn(run(job))
     with suppress(StoreError):
         await lease.done()
 
 
-async def _begun(node: Node, agent: Agent, lease: Lease) -> Job | None:
-    """Write down that this node has a job; None where it is not to be had."""
+async def _start(node: Node, agent: Agent, lease: Lease) -> Job | None:
+    """Write to the job's log that this node runs it. Returns None if the job cannot be started."""
     job_id = lease.value.decode()
-    order, tail = await node.ledger.standing(job_id)
-    if order is None or tail is None or tail[1].ended or tail[1].node:
-        # It has ended, or somebody has it: the keeper sees to it if that one is dead.
+    spec, tail = await node.ledger.spec_and_tail(job_id)
+    if spec is None or tail is None or tail[1].ended or tail[1].node:
+        # The job has ended or another node has it. If that node is dead, `recover_orphans` handles the job.
         await lease.done()
         return None
-    # One that was never begun is cancelled in its log.
-    if tail[1].again and await node.ledger.cancelled(job_id):
-        ended = await end_waiting(node, order, tail, cancellation(None))
+    # Only requeued jobs are checked: cancelling a job that never started ends it in its log.
+    if tail[1].requeued and await node.ledger.is_cancelled(job_id):
+        ended = await end_queued(node, spec, tail, cancellation(None))
         await (lease.done() if ended else lease.give_back())
         return None
-    # However long the store takes: until the job runs here, the keeper is not to think it was given up.
-    node.placing.add(job_id)
+    # While the store is slow, `recover_orphans` must not consider this job abandoned.
+    node.being_written.add(job_id)
     try:
-        mark = await node.ledger.start(order, tail)
+        entry = await node.ledger.start(spec, tail)
     except ConflictError:
         await lease.give_back()
         return None
     finally:
-        node.placing.discard(job_id)
-    job = begin(node, order, agent, mark, tail[0] + 1)
-    node.quota.taken(order.principal)
-    node.quota.began(order.principal)
-    if tail[1].again:
-        job.emit("status", {"phase": "restarted", "message": "The node that ran it before is gone"})
+        node.being_written.discard(job_id)
+    job = create_job(node, spec, agent, entry, tail[0] + 1)
+    node.quota.job_dequeued(spec.principal)
+    node.quota.job_started(spec.principal)
+    if tail[1].requeued:
+        job.emit("status", {"phase": "restarted", "message": "The node that ran the job before is gone"})
     return job

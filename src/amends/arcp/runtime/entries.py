@@ -1,9 +1,8 @@
 """
-What a runtime writes into a store: the entries of its logs, the rows of its tables, and their names.
+The entries, rows and names that a runtime writes to a store.
 
-A job's log is the truth about the job. Every entry says in which run, under which epoch and by which node it was
-written, so that the newest entry alone tells how the job stands. Everything else that is kept is derived from it, or
-points into it.
+A job's log is authoritative for the job. Every entry contains the run, the epoch and the node that wrote it, so the
+newest entry alone determines the job's state. Tables and session logs are derived from job logs or refer to them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ CONTROL = "arcp.nodes/control"
 Kind = Literal["accepted", "annulled", "queued", "requeued", "started", "child", "event", "result", "error"]
 
 FRAME_TYPES: dict[str, str] = {"event": "job.event", "result": "job.result", "error": "job.error"}
-"""The entries a client sees, and as which message; the others are the runtime's own."""
+"""Message types of the entries that are sent to clients; entries of other kinds are internal."""
 
 _TERMINAL = frozenset({"result", "error"})
 
@@ -58,46 +57,46 @@ encode = msgspec.json.Encoder().encode
 
 
 def job_log(job_id: str) -> str:
-    """The log of a job."""
+    """Return the name of a job's log."""
     return f"arcp.job/{job_id}"
 
 
 def session_log(session_id: str) -> str:
-    """The log of what a session was sent."""
+    """Return the name of the log of a session's events."""
     return f"arcp.session/{session_id}"
 
 
 def queue_of(agent: str) -> str:
-    """The queue of an agent (`name@version`)."""
+    """Return the name of the queue of an agent (`name@version`)."""
     return f"arcp.run.{agent}"
 
 
 @lru_cache(maxsize=1024)
 def digest(principal: str) -> str:
-    """A principal in a key of a table: of fixed length, and without its characters."""
+    """Return a digest of a principal for use in table keys: of fixed length and a safe alphabet."""
     return sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def key_name(principal: str, key: str) -> str:
-    """An idempotency key in its table: one principal's keys are not another's, and none can be read back."""
+    """Return the table key of an idempotency key: a digest that is distinct per principal."""
     return sha256(f"{principal}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What was asked for. The first entry of a job's log holds it, and it never changes."""
+    """What a submission requested. The first entry of a job's log holds it, and it never changes."""
 
     job_id: str
     principal: str
     session: str
     agent: str
-    """`name@version`, resolved once and for all."""
+    """The agent as `name@version`; the version is resolved at submission."""
     created: float
     trace: str
     input: Any = None
     grants: dict[str, tuple[str, ...]] = {}
     expires_at: float | None = None
     key: str | None = None
-    """The row in the table of keys, not the key itself."""
+    """The key of the row in the `KEYS` table, not the idempotency key itself."""
     fingerprint: str = ""
     max_runtime: float | None = None
     parent: str | None = None
@@ -112,23 +111,23 @@ class JobEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     run: int
     epoch: int
     node: str
-    """Who works on it; empty while it waits in the queue."""
+    """The node that runs the job; empty while the job waits in its queue."""
     at: float
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over."""
+        """Whether this entry ends a run."""
         return self.kind in _TERMINAL
 
     @property
-    def again(self) -> bool:
-        """Whether a run that was begun waits to be begun once more."""
+    def requeued(self) -> bool:
+        """Whether a run that had started is waiting in the queue to be started again."""
         return self.kind == "requeued"
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A job as a listing shows it: under its node while it is active, under its principal when it has ended."""
+    """A job in a listing; stored under its node while it is active and under its principal after its end."""
 
     job_id: str
     principal: str
@@ -147,19 +146,19 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class KeyRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which job a key stands for, and for which request."""
+    """The job that an idempotency key belongs to, and the fingerprint of its request."""
 
     job_id: str
     fingerprint: str
 
 
 class SessionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Who may resume a session. Tokens are kept as digests only."""
+    """The owner of a session and the digests of its resume tokens."""
 
     principal: str
     token: bytes
     previous: bytes | None = None
-    """The token before, until the client has shown that it received the new one."""
+    """The previous token's digest, until the client has sent a message after receiving the new token."""
     features: tuple[str, ...] = ()
     epoch: int = 1
     node: str = ""
@@ -167,40 +166,40 @@ class SessionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 class SessionEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
-    An entry of a session's log: events in the order they were numbered, each pointing into its job's log.
+    An entry of a session's log: events in the order of their numbers, each a reference into a job's log.
 
-    `feeds` is there in snapshots only: all jobs the session listens to, so that what came before can be trimmed.
+    Only snapshots have `feeds`: all jobs that the session is subscribed to, so that older entries can be trimmed.
     """
 
     first: int
-    """The number of the first event here; of the next one, where there is none."""
+    """The number of the first event in this entry, or of the next event if it has none."""
     events: tuple[tuple[str, int, bool], ...] = ()
-    """Job, number in its log, and whether it is the job's last."""
+    """Job id, entry number in the job's log, and whether that entry is the job's last."""
     attached: tuple[tuple[str, int, int], ...] = ()
-    """Job, number in its log to go on from, and how (see `feeds`)."""
+    """Job id, entry number in its log to continue from, and mode (see the module `feeds`)."""
     detached: tuple[str, ...] = ()
     feeds: tuple[tuple[str, int, int], ...] | None = None
 
 
 class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A node that is alive, and what it can run."""
+    """A live node, its agents and its counters."""
 
     name: str
     started: float
     agents: tuple[Offer, ...] = ()
     running: int = 0
     room: int = 0
-    """How many it runs at most."""
+    """How many jobs it runs at most."""
     sessions: int = 0
     draining: bool = False
     ended: dict[str, int] = {}
-    """Jobs that ended here since it started: by code of their error, those that succeeded under ""."""
+    """Jobs that ended on this node since its start, by error code; successful jobs under ""."""
     busy: dict[str, int] = {}
-    """Jobs of the principals who have the most here; see `quota`."""
+    """Running jobs per principal, for principals with many jobs here; see `quota`."""
 
 
 class Control(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A word to whichever node has the job."""
+    """A request to the node that runs a job, written to the `CONTROL` log."""
 
     cancel: str
     reason: str | None = None

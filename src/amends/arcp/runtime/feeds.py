@@ -1,9 +1,9 @@
 """
-A session listening to a job: from which entry of the job's log on, and who brings the entries.
+A session's subscription to a job: which entry of the job's log comes next, and how entries reach the session.
 
-While the job runs on this node its commits bring them (*live*), without a task in between. What was written before, or
-is written by another node, is read from the log by a task that hands over to the commits where it meets them. A job
-that waits in the queue of a store nobody shares needs neither: it starts here or nowhere.
+While the job runs on this node, its commits push the entries to the feed (*live*), without a task. A task reads entries
+from the log that were written earlier or by another node, and makes the feed live when it catches up with a job that
+runs here. A job that waits in the queue of an exclusive store needs no task, because only this node can start it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, job_log
-from amends.arcp.runtime.ledger import read_mark
+from amends.arcp.runtime.ledger import read_entry
 from amends.stores import StoreError
 from amends.stores.signal import Signal
 
@@ -27,83 +27,102 @@ __all__ = ["OUTCOME", "SUBMITTED", "Feed"]
 _log = logging.getLogger("amends.arcp")
 
 SUBMITTED = 1
-"""The session asked for the job (or repeated its key), and may cancel it."""
+"""The session submitted the job (or repeated its key), and may cancel it."""
 OUTCOME = 2
-"""Only the end of the run is wanted, with the chunks its result consists of: a repeated key."""
+"""Send only the end of the run and the chunks of its result, as the answer to a repeated key."""
 
 _FASTEST, _SLOWEST = 0.02, 0.5
-_UNCALLED = 5.0
-"""Seconds between looks where a bell rings for every entry: for the one whose ring was lost with a connection."""
+_MISSED_SIGNAL = 5.0
+"""Seconds between reads on a store that signals every entry, for signals that were lost with a connection."""
 
 
 class Feed:
-    """One session's hold on one job's events."""
+    """One session's subscription to one job."""
 
-    __slots__ = ("_task", "guarded", "job_id", "live", "mode", "next", "numbered", "session", "trace")
+    __slots__ = (
+        "_task",
+        "hides_credentials",
+        "job_id",
+        "live",
+        "mode",
+        "next",
+        "numbered",
+        "session",
+        "trace",
+    )
 
     def __init__(self, session: Session, job_id: str, trace: str, start: int, mode: int) -> None:
         self.session = session
         self.job_id = job_id
         self.trace = trace
         self.next = start
-        """The next entry to be brought."""
+        """The number of the next entry to push."""
         self.numbered = start
-        """The first entry that has no number in the session yet."""
+        """The number of the first entry that has no event number in the session yet."""
         self.mode = mode
-        self.guarded = False
-        """Another principal's job: its credentials are not for this session."""
+        self.hides_credentials = False
+        """Whether the job belongs to another principal, so that credentials are removed from its events."""
         self.live = False
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, node: Node, *, waiting: bool = False) -> None:
-        """Bring what is there, then what comes; `waiting`: the job is known to stand in its queue."""
+        """Start pushing entries, beginning with the stored ones. `waiting`: the job is known to be in its queue."""
         job = node.jobs.get(self.job_id)
         if job is not None and job.last + 1 == self.next:
             self.live = True
             job.feeds.append(self)
-        elif job is None and waiting and node.alone:
-            node.idle.setdefault(self.job_id, []).append(self)
+        elif job is None and waiting and node.exclusive:
+            node.queued_feeds.setdefault(self.job_id, []).append(self)
         else:
             self._task = node.spawn(self._follow(node))
 
-    def claimed(
-        self, first: int, marks: Sequence[JobEntry]
+    def claim(
+        self, first: int, entries: Sequence[JobEntry]
     ) -> tuple[list[tuple[int, JobEntry]], SessionEntry] | None:
-        """Take a job's last entries into its own transaction: what is to be sent, and how that is written down."""
-        if any(mark.kind == "child" for mark in marks) or self.session.parted(marks[-1]) or self.guarded:
-            return None
-        if not self.session.claim():
-            return None
-        told = [
-            (number, mark)
-            for number, mark in enumerate(marks, first)
-            if mark.kind in FRAME_TYPES and not self.session.refuses(mark)
-        ]
-        events = tuple((self.job_id, number, mark.kind != "event") for number, mark in told)
-        return told, SessionEntry(self.session.next_event, events)
+        """
+        Reserve event numbers for a job's last entries, so that the job's transaction can write them.
 
-    def tell(self, told: Sequence[tuple[int, JobEntry]]) -> None:
-        """It was written down: send it. It ends with the job."""
+        Returns the entries to send with their numbers in the job's log, and the entry for the session's log; None if the
+        session cannot reserve numbers now.
+        """
+        if (
+            any(entry.kind == "child" for entry in entries)
+            or self.session.must_assemble(entries[-1])
+            or self.hides_credentials
+        ):
+            return None
+        if not self.session.claim_numbers():
+            return None
+        sent = [
+            (number, entry)
+            for number, entry in enumerate(entries, first)
+            if entry.kind in FRAME_TYPES and not self.session.excludes(entry)
+        ]
+        events = tuple((self.job_id, number, entry.kind != "event") for number, entry in sent)
+        return sent, SessionEntry(self.session.next_event, events)
+
+    def send_claimed(self, sent: Sequence[tuple[int, JobEntry]]) -> None:
+        """Send the entries of a claim after their transaction succeeded, and end the feed."""
         session = self.session
         frames = [
-            session.framed(self.job_id, self.trace, mark, number)
-            for number, (_, mark) in enumerate(told, session.next_event)
+            session.encode_entry(self.job_id, self.trace, entry, number)
+            for number, (_, entry) in enumerate(sent, session.next_event)
         ]
-        session.ended(self)
-        session.noted(frames, len(frames))
+        session.remove_feed(self)
+        session.commit_claim(frames, len(frames))
 
-    def push(self, first: int, marks: Sequence[JobEntry]) -> None:
-        """Entries from number `first` on, in order."""
-        self.next = first + len(marks)
+    def push(self, first: int, entries: Sequence[JobEntry]) -> None:
+        """Queue entries for the session; `first` is the number of the first one in the job's log."""
+        self.next = first + len(entries)
         session = self.session
-        for number, mark in enumerate(marks, first):
-            if mark.kind in FRAME_TYPES and (not self.mode & OUTCOME or _belongs_to_outcome(mark)):
-                session.event(self, number, mark)
-            elif mark.kind == "child" and self.mode == SUBMITTED:
-                session.adopt(mark.payload)
+        for number, entry in enumerate(entries, first):
+            if entry.kind in FRAME_TYPES and (not self.mode & OUTCOME or _belongs_to_outcome(entry)):
+                session.enqueue_event(self, number, entry)
+            elif entry.kind == "child" and self.mode == SUBMITTED:
+                session.follow_child(entry.payload)
 
     def stop(self, node: Node) -> None:
-        """No more."""
+        """Stop pushing entries."""
         if self.live:
             self.live = False
             job = node.jobs.get(self.job_id)
@@ -115,35 +134,37 @@ class Feed:
 
     async def _follow(self, node: Node) -> None:
         try:
-            if not node.called:
-                await self._bring(node, None)
+            if not node.notified:
+                await self._read_log(node, None)
                 return
-            async with node.store.log(job_log(self.job_id)).watched() as bell:
-                await self._bring(node, bell)
-        except Exception:  # noqa: BLE001 - nobody else would bring the rest: whoever waits for it has to come again
+            async with node.store.log(job_log(self.job_id)).watched() as signal:
+                await self._read_log(node, signal)
+        except Exception:  # noqa: BLE001 - the feed cannot continue, so the client has to resume the session
             _log.exception(
-                "session %s loses its connection: job %s cannot be followed", self.session.id, self.job_id
+                "session %s: its connection is closed because job %s could not be followed",
+                self.session.id,
+                self.job_id,
             )
-            # Done here, it would end with the feed it is called by.
+            # In a task of its own: dropping the session cancels this one.
             node.spawn(node.drop(self.session))
 
-    async def _bring(self, node: Node, bell: Signal | None) -> None:
-        pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
+    async def _read_log(self, node: Node, signal: Signal | None) -> None:
+        pause, longest = _FASTEST, _SLOWEST if signal is None else _MISSED_SIGNAL
         while True:
-            seen = 0 if bell is None else bell.count
-            brought = page = [] if bell is None else bell.brought(self.next)
-            if not brought:
+            seen = 0 if signal is None else signal.count
+            pushed = page = [] if signal is None else signal.brought(self.next)
+            if not pushed:
                 try:
                     page = await node.ledger.entries(self.job_id, self.next)
                 except StoreError:
                     page = []
-            for entry in page:
-                mark = read_mark(entry.value)
-                self.push(entry.seq, (mark,))
-                if mark.ended and self.session.feeds.get(self.job_id) is not self:
-                    # The session has taken it off its list: that was the end it waited for.
+            for stored in page:
+                entry = read_entry(stored.value)
+                self.push(stored.seq, (entry,))
+                if entry.ended and self.session.feeds.get(self.job_id) is not self:
+                    # The session has removed the feed: this was the end of the job.
                     return
-                await self.session.room()
+                await self.session.wait_for_room()
             job = node.jobs.get(self.job_id)
             if job is not None and job.last + 1 == self.next:
                 self._task = None
@@ -152,24 +173,24 @@ class Feed:
                 return
             if page:
                 pause = _FASTEST
-            if not brought and (len(page) > 1 or (page and bell is None)):
+            if not pushed and (len(page) > 1 or (page and signal is None)):
                 continue
-            if pause >= longest and await self._forgotten(node):
-                self.session.detach(self.job_id)
+            if pause >= longest and await self._is_deleted(node):
+                self.session.report_deleted(self.job_id)
                 return
-            if bell is None:
+            if signal is None:
                 await asyncio.sleep(pause)
             else:
-                await bell.wait(seen, max(pause, _SLOWEST))
+                await signal.wait(seen, max(pause, _SLOWEST))
             pause = min(pause * 2, longest)
 
-    async def _forgotten(self, node: Node) -> bool:
-        """Whether there is nothing more to come; a store that does not answer does not say so, and is asked again."""
+    async def _is_deleted(self, node: Node) -> bool:
+        """Whether the job is no longer in the store; False if the store does not answer."""
         try:
-            return await node.ledger.forgotten(self.job_id)
+            return await node.ledger.is_deleted(self.job_id)
         except StoreError:
             return False
 
 
-def _belongs_to_outcome(mark: JobEntry) -> bool:
-    return mark.kind != "event" or b'"kind":"result_chunk"' in bytes(mark.payload)[:64]
+def _belongs_to_outcome(entry: JobEntry) -> bool:
+    return entry.kind != "event" or b'"kind":"result_chunk"' in bytes(entry.payload)[:64]

@@ -1,7 +1,7 @@
 """
-Who is there: the first frame of a connection, and the welcome or the refusal it gets.
+The handshake: read the first frame of a connection, and answer with `session.welcome` or `session.error`.
 
-Nothing is kept for a stranger but one frame and a deadline.
+Before authentication, a connection costs the runtime no more than one frame and one timer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
 from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.resumption import known, replay
+from amends.arcp.runtime.resumption import replay, trace_and_owner
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     FEATURES,
@@ -35,58 +35,58 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["welcomed"]
+__all__ = ["open_session"]
 
 _log = logging.getLogger("amends.arcp")
 
 _WITHOUT_CREDENTIALS = tuple(feature for feature in FEATURES if feature != "provisioned_credentials")
 
 
-async def welcomed(node: Node, connection: Connection) -> Session | None:
-    """The session a connection begins or goes on with; None when it has none."""
+async def open_session(node: Node, connection: Connection) -> Session | None:
+    """Open or resume the session that a connection asks for. Returns None if that fails; the client gets the error."""
     try:
         async with asyncio.timeout(node.limits.hello_timeout):
             frame = await connection.receive()
             if frame is None:
                 return None
-            return await _greeted(node, connection, read(frame))
+            return await _handle_hello(node, connection, read(frame))
     except TimeoutError:
-        await _refuse(connection, InvalidRequestError("No hello in time"))
+        await _send_refusal(connection, InvalidRequestError("The hello did not arrive in time"))
     except ARCPError as error:
-        await _refuse(connection, error)
+        await _send_refusal(connection, error)
     except ConnectionLost:
         pass
     except StoreError:
-        _log.exception("no session: the store fails")
-        await _refuse(connection, InternalError())
+        _log.exception("a session could not be opened: the store failed")
+        await _send_refusal(connection, InternalError())
     return None
 
 
-async def _greeted(node: Node, connection: Connection, message: Envelope | Malformed) -> Session:
+async def _handle_hello(node: Node, connection: Connection, message: Envelope | Malformed) -> Session:
     if isinstance(message, Malformed):
         raise InvalidRequestError(message.reason)
     if message.type not in {"session.hello", "session.resume"}:
-        raise InvalidRequestError("A session begins with session.hello")
+        raise InvalidRequestError("The first message of a connection must be session.hello")
     hello = read_payload(message)
     if isinstance(hello, Malformed):
         raise InvalidRequestError(hello.reason)
     principal = await _principal(
         node, hello.auth or (hello.resume.auth if isinstance(hello, Hello) and hello.resume else None)
     )
-    ours = FEATURES if node.credentials is not None else _WITHOUT_CREDENTIALS
+    supported = FEATURES if node.credentials is not None else _WITHOUT_CREDENTIALS
     capabilities = hello.capabilities
     named = None if capabilities is None else capabilities.features
-    features = negotiated(ours, named or ())
+    features = negotiated(supported, named or ())
     wanted: Resume | None = hello if isinstance(hello, Resume) else hello.resume
     if wanted is None:
         session, token = await node.sessions.open(principal, features, connection)
         replayed: list[tuple[int, str, int]] = []
     else:
-        # A resumed session speaks as it did, unless it says otherwise.
+        # A resumed session keeps its features unless the hello names others.
         session, token, replayed = await node.sessions.resume(
             principal, wanted, None if named is None else features, connection
         )
-    await _welcome(node, session, token, ours, replayed)
+    await _send_welcome(node, session, token, supported, replayed)
     return session
 
 
@@ -98,14 +98,14 @@ async def _principal(node: Node, auth: Auth | None) -> str:
     except ARCPError:
         raise
     except Exception as error:
-        _log.exception("authentication failed")
+        _log.exception("the authenticate function failed")
         raise InternalError from error
     if principal is None:
         raise UnauthenticatedError
     return principal
 
 
-async def _welcome(
+async def _send_welcome(
     node: Node,
     session: Session,
     token: str,
@@ -116,9 +116,9 @@ async def _welcome(
         Peer(node.name, __version__),
         session.id,
         token,
-        _whole(node.limits.resume_window),
-        _whole(node.limits.heartbeat) if "heartbeat" in session.features else None,
-        Capabilities(["json"], list(features), inventory(await node.known())),
+        _whole_seconds(node.limits.resume_window),
+        _whole_seconds(node.limits.heartbeat) if "heartbeat" in session.features else None,
+        Capabilities(["json"], list(features), inventory(await node.known_agents())),
         now_text(),
     )
     try:
@@ -128,19 +128,19 @@ async def _welcome(
         await node.drop(session)
         raise
     for feed in list(session.feeds.values()):
-        feed.trace, principal = await known(node, feed.job_id)
-        feed.guarded = principal != session.principal
+        feed.trace, principal = await trace_and_owner(node, feed.job_id)
+        feed.hides_credentials = principal != session.principal
         feed.begin(node)
     session.writer = node.spawn(session.write())
 
 
-def _whole(seconds: float) -> float:
-    """A published peer reads whole seconds only."""
+def _whole_seconds(seconds: float) -> float:
+    """Convert whole seconds to int, because the published client reads only integers."""
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-async def _refuse(connection: Connection, error: FaultError) -> None:
-    """Say why there is no session."""
+async def _send_refusal(connection: Connection, error: FaultError) -> None:
+    """Send `session.error` to a connection that has no session."""
     try:
         async with asyncio.timeout(5):
             await connection.send(write(envelope("session.error", refusal(error))))

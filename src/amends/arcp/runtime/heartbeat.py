@@ -1,6 +1,6 @@
 """
-One clock hand for all sessions (section 6.4): it pings the quiet, ends connections that are dead or do not read, and
-keeps the rows of sessions that are in use.
+The heartbeat of all sessions (section 6.4): one task pings idle sessions, closes connections that are dead or do not
+read, and renews the rows of attached sessions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["beat"]
+__all__ = ["ping_sessions"]
 
 _log = logging.getLogger("amends.arcp")
 
 
-async def beat(node: Node) -> None:
-    """Go round for ever."""
+async def ping_sessions(node: Node) -> None:
+    """Check and renew all attached sessions, repeatedly and forever."""
     limits = node.limits
     pause = min(limits.heartbeat / 4, limits.send_timeout / 4, limits.resume_window / 6, 5.0)
     renewed = node.loop.time()
@@ -35,30 +35,30 @@ async def beat(node: Node) -> None:
             renewed = now
         for session in list(node.sessions.attached.values()):
             try:
-                await _look(node, session, now)
+                await _check_session(node, session, now)
                 if renew and not session.closing:
                     await node.sessions.renew(session)
             except StoreError:
-                _log.warning("session %s could not be renewed: the store fails", session.id)
+                _log.warning("session %s could not be renewed: the store failed", session.id)
 
 
-async def _look(node: Node, session: Session, now: float) -> None:
+async def _check_session(node: Node, session: Session, now: float) -> None:
     limits = node.limits
-    if session.sending is not None and now - session.sending > limits.send_timeout:
-        _log.info("session %s reads too slowly: its connection is closed", session.id)
+    if session.sending_since is not None and now - session.sending_since > limits.send_timeout:
+        _log.info("session %s does not read its messages: its connection is closed", session.id)
         await node.drop(session)
         return
     if "heartbeat" not in session.features or session.writer is None:
         return
-    # Nobody is given up who was not asked: it may be this process that was held up.
-    asked = session.pinged > session.heard and now - session.pinged >= limits.heartbeat
-    if asked and now - session.heard > 2 * limits.heartbeat:
-        # Jobs go on (6.4); the session can be resumed.
-        _log.info("session %s is silent: its connection is closed", session.id)
-        error = Error("HEARTBEAT_LOST", "Nothing was heard for two intervals", retryable=True)
-        session.say("session.error", error)
-        await session.flushed(1.0)
+    # Only an unanswered ping counts: without one, this process itself may have been suspended.
+    unanswered = session.last_ping > session.last_received and now - session.last_ping >= limits.heartbeat
+    if unanswered and now - session.last_received > 2 * limits.heartbeat:
+        # The jobs continue (6.4), and the session can be resumed.
+        _log.info("session %s sent nothing for two heartbeat intervals: its connection is closed", session.id)
+        error = Error("HEARTBEAT_LOST", "No message arrived for two heartbeat intervals", retryable=True)
+        session.send_message("session.error", error)
+        await session.wait_until_flushed(1.0)
         await node.drop(session)
-    elif now - max(session.pinged, min(session.heard, session.sent)) >= limits.heartbeat:
-        session.pinged = now
-        session.say("session.ping", Ping(message_id(), now_text()))
+    elif now - max(session.last_ping, min(session.last_received, session.last_sent)) >= limits.heartbeat:
+        session.last_ping = now
+        session.send_message("session.ping", Ping(message_id(), now_text()))

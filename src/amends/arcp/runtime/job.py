@@ -1,9 +1,9 @@
 """
-A job this node runs: its place in its log, the events on their way there, and who listens.
+A job that runs on this node: its position in its log, the events that are not written yet, and its subscribers.
 
-Events are written before anybody sees them. An agent's calls put them into an outbox; whoever finds no write under way
-begins one, and it takes along what comes in the meantime: many events, one commit. A write that finds somebody else's
-entry in its place says that the job was taken over: it is over here, without a word.
+Events are written to the store before any subscriber gets them. An agent's calls append events to an outbox. If no write
+is in progress, the call starts one; it repeats until the outbox is empty, so one commit contains many events. A write
+that finds another node's entry at its position means that the job was taken over: the run stops here without an end.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Job:
 
     __slots__ = (
         "_flushing",
-        "_held",
         "_idle",
+        "_outbox_bytes",
         "_timers",
-        "_writes",
+        "_write_waiters",
         "agent",
         "budget",
         "children",
@@ -59,25 +59,25 @@ class Job:
         "last",
         "lease",
         "node",
-        "order",
         "outbox",
         "phase",
         "result_id",
         "run",
+        "spec",
         "stopping",
         "task",
         "waiters",
     )
 
-    def __init__(self, node: Node, order: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
+    def __init__(self, node: Node, spec: JobSpec, agent: Agent, *, run: int, epoch: int, last: int) -> None:
         self.node = node
-        self.order = order
+        self.spec = spec
         self.agent = agent
         self.run = run
         self.epoch = epoch
         self.last = last
-        self.lease = Lease(order.grants, order.expires_at) if order.grants or order.expires_at else _NO_LEASE
-        self.budget = self.lease.budget if order.grants else _NO_BUDGET
+        self.lease = Lease(spec.grants, spec.expires_at) if spec.grants or spec.expires_at else _NO_LEASE
+        self.budget = self.lease.budget if spec.grants else _NO_BUDGET
         self.phase = RUNNING
         self.stopping: ARCPError | None = None
         self.expired: ARCPError | None = None
@@ -90,19 +90,19 @@ class Job:
         self.waiters: list[asyncio.Future[JobEntry]] = []
         self.result_id: str | None = None
         self._flushing = False
-        self._held = 0
-        self._writes: list[asyncio.Future[None]] = []
+        self._outbox_bytes = 0
+        self._write_waiters: list[asyncio.Future[None]] = []
         self._idle: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
-    # -- what the agent says
+    # -- events
 
     def emit(self, kind: str, body: dict[str, Any]) -> None:
         """
-        Say something about the job. What a job says after its end is dropped.
+        Queue an event to be written to the job's log. Events after the end of the run are dropped.
 
         Raises:
-            InternalError: the job has said too much, or too much at once.
+            InternalError: the job has exceeded `Limits.events_per_job` or `Limits.event_bytes`.
 
         """
         if self.phase is not RUNNING:
@@ -110,163 +110,176 @@ class Job:
         limits = self.node.limits
         self.events += 1
         if self.events > limits.events_per_job:
-            raise _beyond("events_per_job", limits.events_per_job)
+            raise _limit_error("events_per_job", limits.events_per_job)
         payload = encode(Event(kind, now_text(), body, self.run if self.run > 1 else None))
         if len(payload) > limits.event_bytes:
-            raise _beyond("event_bytes", limits.event_bytes)
-        self._put(self.mark("event", payload))
+            raise _limit_error("event_bytes", limits.event_bytes)
+        self._put(self.entry("event", payload))
 
-    def adopted(self, accepted: bytes) -> None:
-        """Write down that another job works for this one, for whoever listens to this one."""
-        self._put(self.mark("child", accepted))
+    def record_child(self, accepted: bytes) -> None:
+        """Write to the log that this job delegated another one, for the sessions subscribed to this one."""
+        self._put(self.entry("child", accepted))
 
-    def _put(self, mark: JobEntry) -> None:
-        self.outbox.append(mark)
-        self._held += len(mark.payload)
+    def _put(self, entry: JobEntry) -> None:
+        self.outbox.append(entry)
+        self._outbox_bytes += len(entry.payload)
         if not self._flushing:
             self._flushing = True
-            self.node.promptly(self._flush())
+            self.node.run_or_spawn(self._flush())
 
-    def write_down(self) -> None:
-        """Write a job that was only begun: it is about to wait, and others will look for it."""
+    def write_accepted(self) -> None:
+        """Write a job that has only been started in memory, because its agent is about to wait."""
         if self.outbox and not self._flushing and self.phase is RUNNING:
             self._flushing = True
-            self.node.promptly(self._flush())
+            self.node.run_or_spawn(self._flush())
 
-    def mark(self, kind: str, payload: bytes) -> JobEntry:
-        """An entry of this run."""
+    def entry(self, kind: str, payload: bytes) -> JobEntry:
+        """Create an entry of this run."""
         return JobEntry(kind, self.run, self.epoch, self.node.id, time.time(), msgspec.Raw(payload))
 
-    async def room(self) -> None:
-        """Wait while the store, or somebody who listens, cannot keep up. Whoever does not read is dropped in time."""
+    async def wait_for_room(self) -> None:
+        """Wait while the store or a subscribed session cannot keep up; `heartbeat` drops sessions that do not read."""
         limits = self.node.limits
-        while len(self.outbox) >= limits.buffered or self._held > limits.buffered_bytes:
+        while len(self.outbox) >= limits.buffered or self._outbox_bytes > limits.buffered_bytes:
             waiter: asyncio.Future[None] = self.node.loop.create_future()
-            self._writes.append(waiter)
+            self._write_waiters.append(waiter)
             await waiter
         for feed in tuple(self.feeds):
             if feed.session.full:
-                await feed.session.room()
+                await feed.session.wait_for_room()
 
-    # -- writing it down
+    # -- writing
 
     async def _flush(self) -> None:
         try:
             while self.outbox and self.phase is not ENDED:
-                marks, self.outbox = self.outbox, []
-                self._held = 0
-                write = partial(self.node.ledger.write, self.order, marks, self.last)
-                if not await self._persist(write, len(marks)):
+                entries, self.outbox = self.outbox, []
+                self._outbox_bytes = 0
+                write = partial(self.node.ledger.write, self.spec, entries, self.last)
+                if not await self._persist(write, len(entries)):
                     return
-                self._committed(marks)
-                self._go_on()
+                self._publish(entries)
+                self._release_writers()
         finally:
             self._flushing = False
-            self._go_on()
+            self._release_writers()
             if self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
 
-    def _go_on(self) -> None:
-        if self._writes:
-            writes, self._writes = self._writes, []
-            for waiter in writes:
+    def _release_writers(self) -> None:
+        if self._write_waiters:
+            waiters, self._write_waiters = self._write_waiters, []
+            for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
 
     async def end(self, kind: str, payload: bytes, status: str) -> bool:
-        """Write the terminal entry, behind whatever is left to write; False when the job was taken over."""
+        """Write the remaining events and the terminal entry. Returns False if the job was taken over."""
         self.phase = ENDING
         for timer in self._timers:
             timer.cancel()
         if self._flushing:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
-        if self.node.joins and any(feed.session.speaking for feed in self.feeds):
-            # A turn for those who have something to say (that the job was accepted, usually): once they are quiet,
-            # this end is numbered in its own transaction instead of one more.
+        if self.node.combines_writes and any(feed.session.has_unnumbered for feed in self.feeds):
+            # Let these sessions send first (usually `job.accepted`). Once their queues are empty, the transaction of
+            # this job's end can include the event numbers, which saves a second transaction.
             await asyncio.sleep(0)
         if self.phase is ENDED:
             return False
-        marks = [*self.outbox, self.mark(kind, payload)]
+        entries = [*self.outbox, self.entry(kind, payload)]
         self.outbox = []
-        told = self._claimed(marks)
+        claims = self._claim_feeds(entries)
 
-        def also(steps: Steps) -> None:
-            for feed, (_, entry) in told.items():
-                feed.session.note(steps, entry)
+        def add_claims(steps: Steps) -> None:
+            for feed, (_, session_entry) in claims.items():
+                feed.session.add_to(steps, session_entry)
 
-        def fenced() -> bool:
-            """A session goes on elsewhere: the job ends without it."""
-            found = bool(told)
-            for feed in told:
-                feed.session.unclaim()
-            told.clear()
-            return found
+        def release_claims() -> bool:
+            """Give up the claims after a session was resumed elsewhere; the job's end is written without them."""
+            had_claims = bool(claims)
+            for feed in claims:
+                feed.session.release_claim()
+            claims.clear()
+            return had_claims
 
-        write = partial(self.node.ledger.end, self.order, marks, self.last, status, self.node.id, also)
-        written = await self._persist(write, len(marks), fenced)
-        for feed, (frames, _) in told.items():
+        write = partial(self.node.ledger.end, self.spec, entries, self.last, status, self.node.id, add_claims)
+        written = await self._persist(write, len(entries), release_claims)
+        for feed, (frames, _) in claims.items():
             if written:
-                feed.tell(frames)
+                feed.send_claimed(frames)
             else:
-                feed.session.unclaim()
+                feed.session.release_claim()
         if written:
-            self._committed(marks)
+            self._publish(entries)
             self.phase = ENDED
             for waiter in self.waiters:
                 if not waiter.done():
-                    waiter.set_result(marks[-1])
+                    waiter.set_result(entries[-1])
         return written
 
-    def _claimed(self, marks: list[JobEntry]) -> dict[Feed, tuple[list[tuple[int, JobEntry]], SessionEntry]]:
-        """The sessions that are told in the same transaction: those that have nothing else to number just now."""
-        if not self.node.joins:
+    def _claim_feeds(
+        self, entries: list[JobEntry]
+    ) -> dict[Feed, tuple[list[tuple[int, JobEntry]], SessionEntry]]:
+        """Reserve event numbers in the sessions that have nothing else to number at the moment."""
+        if not self.node.combines_writes:
             return {}
-        found = {}
+        claims = {}
         for feed in self.feeds:
-            claim = feed.claimed(self.last + 1, marks)
+            claim = feed.claim(self.last + 1, entries)
             if claim is not None:
-                found[feed] = claim
-        return found
+                claims[feed] = claim
+        return claims
 
-    def _committed(self, marks: list[JobEntry]) -> None:
+    def _publish(self, entries: list[JobEntry]) -> None:
         first = self.last + 1
-        self.last += len(marks)
+        self.last += len(entries)
         for feed in tuple(self.feeds):
-            feed.push(first, marks)
+            feed.push(first, entries)
 
     async def _persist(
-        self, write: Callable[[], Awaitable[None]], count: int, fenced: Callable[[], bool] | None = None
+        self,
+        write: Callable[[], Awaitable[None]],
+        count: int,
+        release_claims: Callable[[], bool] | None = None,
     ) -> bool:
-        """Do a write of `count` entries; one whose answer was lost is looked up before it is believed to be ours."""
+        """
+        Write `count` entries. Returns False, and drops the job, if the job was taken over or the store failed.
+
+        After a conflict, the log shows whether an earlier try, whose answer was lost, had succeeded.
+        """
         give_up = 0.0
         while True:
             try:
                 await write()
                 return True
             except ConflictError as conflict:
-                if session_log("") in conflict.what and fenced is not None and fenced():
+                if session_log("") in conflict.what and release_claims is not None and release_claims():
                     continue
-                if await self._mine(count):
+                if await self._is_own_write(count):
                     return True
                 break
             except StoreUnavailableError:
                 now = self.node.loop.time()
                 give_up = give_up or now + self.node.limits.node_lease
                 if now > give_up:
-                    _log.warning("job %s is given up: its store does not answer", self.order.job_id)
+                    _log.warning(
+                        "job %s is dropped by this node: the store has not answered for %s s",
+                        self.spec.job_id,
+                        self.node.limits.node_lease,
+                    )
                     break
                 await asyncio.sleep(_PAUSE)
             except StoreError:
-                _log.exception("job %s is given up: its store fails", self.order.job_id)
+                _log.exception("job %s is dropped by this node: the store failed", self.spec.job_id)
                 break
-        self.lost()
+        self.drop()
         return False
 
-    async def _mine(self, count: int) -> bool:
-        """Whether what stands there is what an earlier try of ours has written."""
+    async def _is_own_write(self, count: int) -> bool:
+        """Whether the newest entry of the log is the last of `count` entries that an earlier try has written."""
         try:
-            tail = await self.node.ledger.tail(self.order.job_id)
+            tail = await self.node.ledger.tail(self.spec.job_id)
         except StoreError:
             return False
         return (
@@ -278,29 +291,29 @@ class Job:
     # -- stopping
 
     def after(self, seconds: float, act: Any, *given: Any) -> None:
-        """Do something later, unless the job has ended by then."""
+        """Call a function after some seconds, unless the job has ended by then."""
         self._timers.append(self.node.loop.call_later(seconds, act, *given))
 
     def stop(self, why: ARCPError) -> None:
-        """Tell the agent to stop, once; when it has not after the grace, the job ends without it."""
+        """Cancel the agent, once. If it is still running after the grace period, the job ends without it."""
         if self.phase is not RUNNING or self.stopping is not None:
             return
         self.stopping = why
         self.after(self.node.limits.cancel_grace, self.node.abandon, self)
         self._interrupt()
 
-    def lost(self) -> None:
-        """Somebody else has the job (or the store is gone): stop, and say nothing."""
+    def drop(self) -> None:
+        """Stop the run without writing an end, because another node has the job or the store failed."""
         if self.phase is ENDED:
             return
         running = self.phase is RUNNING
         self.phase = ENDED
         self.outbox.clear()
-        self._held = 0
-        self._go_on()
+        self._outbox_bytes = 0
+        self._release_writers()
         for timer in self._timers:
             timer.cancel()
-        self.node.gone(self)
+        self.node.remove_job(self)
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.cancel()
@@ -308,7 +321,7 @@ class Job:
             self._interrupt()
 
     def _interrupt(self) -> None:
-        # From inside its own task a cancellation would strike wherever it waits next, also in our own steps.
+        # If the agent's own task calls this, cancel later: an immediate cancellation could hit the runtime's own steps.
         if self.task is not None and self.task is asyncio.current_task():
             self.node.loop.call_soon(self._cancel)
         else:
@@ -319,9 +332,9 @@ class Job:
             self.task.cancel()
 
 
-def _beyond(limit: str, value: int) -> InternalError:
+def _limit_error(limit: str, value: int) -> InternalError:
     return InternalError(
-        "The job went beyond a limit of this runtime",
+        "The job exceeded a limit of this runtime",
         retryable=False,
         details={"limit": limit, "value": value},
     )

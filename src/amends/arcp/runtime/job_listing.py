@@ -1,4 +1,4 @@
-"""Looking at jobs (sections 6.6 and 7.6): listing them, and listening to one that was asked for elsewhere."""
+"""Listing jobs (section 6.6), and subscribing to a job that another session submitted (section 7.6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from amends.arcp.leases import Lease
-from amends.arcp.runtime.admission import spent
+from amends.arcp.runtime.admission import remaining_budget
 from amends.arcp.runtime.entries import JobSpec, Summary
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.runner import status_of
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["listed", "may_observe", "subscribe", "unsubscribe"]
+__all__ = ["list_jobs", "may_observe", "subscribe", "unsubscribe"]
 
 _audit = logging.getLogger("amends.arcp.audit")
 _PAGE, _LARGEST = 100, 1_000
 
 
 async def may_observe(node: Node, principal: str, owner: str) -> bool:
-    """Whether one principal may see another's jobs: nobody may, unless a policy says so (section 14)."""
+    """Whether one principal may see another's jobs; without a policy it may not (section 14)."""
     if principal == owner:
         return True
     if node.may_observe is None:
@@ -38,32 +38,32 @@ async def may_observe(node: Node, principal: str, owner: str) -> bool:
 # -- listing
 
 
-async def listed(session: Session, message: Envelope) -> None:
+async def list_jobs(session: Session, message: Envelope) -> None:
     """Serve `session.list_jobs`: newest first, a page at a time."""
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
     limit = _PAGE if request.limit is None else request.limit
     if not 0 < limit <= _LARGEST:
-        raise InvalidRequestError("A page has 1 to 1000 jobs", details={"field": "limit"})
-    rows = await _found(session, request)
+        raise InvalidRequestError("The limit must be between 1 and 1000", details={"field": "limit"})
+    rows = await _find_jobs(session, request)
     page = rows[:limit]
-    # Written as it stands: a page without jobs says so.
-    answer: dict[str, Any] = {"request_id": message.id, "jobs": [_entry(row) for row in page]}
+    # A dict rather than the message struct, so that an empty list of jobs is sent too.
+    answer: dict[str, Any] = {"request_id": message.id, "jobs": [_listing_row(row) for row in page]}
     if len(rows) > limit:
         answer["next_cursor"] = f"{page[-1].created!r}/{page[-1].job_id}"
-    session.say("session.jobs", answer)
+    session.send_message("session.jobs", answer)
 
 
-async def _found(session: Session, request: ListJobs) -> list[Summary]:
+async def _find_jobs(session: Session, request: ListJobs) -> list[Summary]:
     node, principal = session.node, session.principal
     wanted = request.filter or Filter()
     after = None if wanted.created_after is None else seconds_of(wanted.created_after)
     if wanted.created_after is not None and after is None:
         raise InvalidRequestError("created_after is a time in UTC", details={"field": "filter.created_after"})
-    cursor = None if request.cursor is None else _place(request.cursor)
+    cursor = None if request.cursor is None else _parse_cursor(request.cursor)
     found: dict[str, Summary] = {}
-    # Ended ones first: a job that ends in between is then seen at least once.
+    # Read ended jobs first: a job that ends in between is then found at least once.
     own = principal if node.may_observe is None else None
     async for row in node.ledger.ended(own):
         found[row.job_id] = row
@@ -74,7 +74,7 @@ async def _found(session: Session, request: ListJobs) -> list[Summary]:
     for row in found.values():
         if cursor is not None and (row.created, row.job_id) >= cursor:
             continue
-        if not _fits(row, wanted, after):
+        if not _matches(row, wanted, after):
             continue
         if row.principal not in allowed:
             allowed[row.principal] = await may_observe(node, principal, row.principal)
@@ -84,16 +84,16 @@ async def _found(session: Session, request: ListJobs) -> list[Summary]:
     return rows
 
 
-def _place(cursor: str) -> tuple[float, str]:
-    """Where a page ended."""
+def _parse_cursor(cursor: str) -> tuple[float, str]:
+    """Return the creation time and id of the last job on the previous page."""
     created, _, job_id = cursor.partition("/")
     try:
         return float(created), job_id
     except ValueError:
-        raise InvalidRequestError("The cursor is none of ours", details={"field": "cursor"}) from None
+        raise InvalidRequestError("The cursor is invalid", details={"field": "cursor"}) from None
 
 
-def _fits(row: Summary, wanted: Filter, after: float | None) -> bool:
+def _matches(row: Summary, wanted: Filter, after: float | None) -> bool:
     name = row.agent.partition("@")[0]
     return (
         (not wanted.status or row.status in wanted.status)
@@ -102,7 +102,7 @@ def _fits(row: Summary, wanted: Filter, after: float | None) -> bool:
     )
 
 
-def _entry(row: Summary) -> JobEntry:
+def _listing_row(row: Summary) -> JobEntry:
     lease = Lease(row.grants, row.expires_at)
     created = text_of(row.created)
     return JobEntry(
@@ -119,85 +119,85 @@ def _entry(row: Summary) -> JobEntry:
     )
 
 
-# -- listening
+# -- subscribing
 
 
 async def subscribe(session: Session, message: Envelope) -> None:
-    """Serve `job.subscribe`. It gives no authority over the job (7.6)."""
+    """Serve `job.subscribe`. A subscription gives no authority over the job (7.6)."""
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
     node = session.node
-    order = await node.ledger.order(request.job_id)
-    tail = None if order is None else await node.ledger.tail(request.job_id)
-    if order is None or tail is None:
+    spec = await node.ledger.spec(request.job_id)
+    tail = None if spec is None else await node.ledger.tail(request.job_id)
+    if spec is None or tail is None:
         raise JobNotFoundError
-    allowed = await may_observe(node, session.principal, order.principal)
+    allowed = await may_observe(node, session.principal, spec.principal)
     _audit.info(
         "subscribe: %s to %s of %s: %s",
         session.principal,
-        order.job_id,
-        order.principal,
+        spec.job_id,
+        spec.principal,
         "allowed" if allowed else "denied",
     )
     if not allowed:
-        # With a policy there are jobs of others to be known of; without one, nobody learns that they exist (6.6).
+        # With a policy, principals may know of other jobs; without one, they must not learn that a job exists (6.6).
         raise PermissionDeniedError if node.may_observe is not None else JobNotFoundError
     history = bool(request.history)
     start = (request.from_event_seq or 0) + 1 if history else tail[0] + 1
-    # Whoever claims to have seen more than there is gets the end all the same.
+    # A client that claims to have seen entries beyond the end still gets the end.
     start = max(1, min(start, tail[0] if tail[1].ended and history else tail[0] + 1))
-    await _tell(session, message, order, tail[0], start, history=history)
+    await _send_subscribed(session, message, spec, tail[0], start, history=history)
 
 
-async def _tell(
-    session: Session, message: Envelope, order: JobSpec, last: int, start: int, *, history: bool
+async def _send_subscribed(
+    session: Session, message: Envelope, spec: JobSpec, last: int, start: int, *, history: bool
 ) -> None:
     node = session.node
-    lease = Lease(order.grants, order.expires_at)
-    running = node.jobs.get(order.job_id)
-    tail = await node.ledger.tail(order.job_id)
-    mark = None if tail is None else tail[1]
+    lease = Lease(spec.grants, spec.expires_at)
+    running = node.jobs.get(spec.job_id)
+    tail = await node.ledger.tail(spec.job_id)
+    entry = None if tail is None else tail[1]
     status = "pending"
-    if mark is not None and mark.node:
+    if entry is not None and entry.node:
         status = "running"
-    if mark is not None and mark.ended:
-        status = status_of(mark.kind, mark.payload)
-    budget = running.budget if running is not None else await spent(node, order)
-    own = session.principal == order.principal
-    minted = None
+    if entry is not None and entry.ended:
+        status = status_of(entry.kind, entry.payload)
+    budget = running.budget if running is not None else await remaining_budget(node, spec)
+    own = session.principal == spec.principal
+    issued = None
     if own and node.credentials is not None and "provisioned_credentials" in session.features:
-        minted = await node.credentials.outstanding(order.job_id)
-    old = session.feeds.get(order.job_id)
-    ended_before = mark is not None and mark.ended and tail is not None and tail[0] == last
-    session.say(
+        issued = await node.credentials.outstanding(spec.job_id)
+    old = session.feeds.get(spec.job_id)
+    ended_before = entry is not None and entry.ended and tail is not None and tail[0] == last
+    session.send_message(
         "job.subscribed",
         Subscribed(
-            order.job_id,
+            spec.job_id,
             message.id,
             status,
-            order.agent,
+            spec.agent,
             lease.wire(),
             lease.constraints(),
             budget.counters() or None,
-            None if minted is None else minted.wire(),
-            order.parent,
-            order.trace,
+            None if issued is None else issued.wire(),
+            spec.parent,
+            spec.trace,
             session.next_event,
             history,
         ),
-        trace=order.trace,
-        job_id=order.job_id,
+        trace=spec.trace,
+        job_id=spec.job_id,
     )
     if ended_before and not history:
         return
     if old is not None and not history:
-        # It listens already, and goes on where it is.
+        # The session is already subscribed and keeps its feed.
         return
-    # A session that submitted the job keeps its authority when it listens again.
-    feed = Feed(session, order.job_id, order.trace, start, 0 if old is None else old.mode & SUBMITTED)
-    feed.guarded = not own
-    session.attach(feed)
+    # A session that submitted the job may still cancel it after subscribing again.
+    feed = Feed(session, spec.job_id, spec.trace, start, 0 if old is None else old.mode & SUBMITTED)
+    feed.hides_credentials = not own
+    session.subscribe(feed)
     if not session.closing:
         feed.begin(node)
 
@@ -207,4 +207,4 @@ async def unsubscribe(session: Session, message: Envelope) -> None:
     request = read_payload(message)
     if isinstance(request, Malformed):
         raise InvalidRequestError(request.reason)
-    session.leave(request.job_id)
+    session.unsubscribe(request.job_id)

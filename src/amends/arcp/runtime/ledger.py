@@ -1,13 +1,14 @@
 """
-What is written about jobs, and when: accepting, starting, events, ending, running again, taking over.
+The writes of a job's life: accept, start, append events, end, run again, take over.
 
-Only the owner of a run appends to a job's log, and only behind what it knows to be the newest entry. A takeover
-appends first, so the next append of whoever held the job before fails with `ConflictError`: it is fenced, on every
-backend, and its run ends without a word. The first terminal entry of a run is therefore the only one.
+Only the owner of a run appends to a job's log, and every append states the number of the newest entry. A takeover
+appends first, so the next append of the previous owner fails with `ConflictError` on every backend: the owner is fenced,
+and its run stops without an end. So every run has exactly one terminal entry.
 
-The tables are derived. Where a store has no transactions they are written in an order the keeper can mend: an active row
-before the log says that there is a job, and last to go. A key comes before everything: whoever has it may begin the job's
-log, and whoever takes it over first writes into that log that there is no such job.
+The tables are derived from the log. On a store without transactions they are written in an order that `maintenance` can
+repair: the active row is written before the log's first entry, and removed last. The idempotency key is written before
+everything else: the node that creates it may start the job's log, and a node that releases the key first appends an
+"annulled" entry to that log, so that the job can no longer be started.
 """
 
 from __future__ import annotations
@@ -37,37 +38,37 @@ from amends.arcp.runtime.limits import Limits
 from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
-__all__ = ["Ledger", "conflicting", "read_mark", "repeatable", "summary_of"]
+__all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
 
-_read_mark = msgspec.json.Decoder(JobEntry).decode
-_read_order = msgspec.json.Decoder(JobSpec).decode
+_read_entry = msgspec.json.Decoder(JobEntry).decode
+_read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _read_key = msgspec.json.Decoder(KeyRow).decode
 _PAGE = 512
 
-Also = Callable[[Steps], None] | None
-"""Steps of somebody else's in the same transaction."""
+ExtraSteps = Callable[[Steps], None] | None
+"""Adds steps of another component to the same transaction."""
 
 
-def read_mark(value: bytes) -> JobEntry:
-    """An entry of a job's log, as written."""
-    return _read_mark(value)
+def read_entry(value: bytes) -> JobEntry:
+    """Decode an entry of a job's log."""
+    return _read_entry(value)
 
 
-def summary_of(order: JobSpec, status: str, run: int, *, ended: float = 0.0, last: int = 0) -> Summary:
-    """The row that shows a job in listings."""
+def summary_of(spec: JobSpec, status: str, run: int, *, ended: float = 0.0, last: int = 0) -> Summary:
+    """Return the row that shows a job in listings."""
     return Summary(
-        job_id=order.job_id,
-        principal=order.principal,
-        session=order.session,
-        agent=order.agent,
+        job_id=spec.job_id,
+        principal=spec.principal,
+        session=spec.session,
+        agent=spec.agent,
         status=status,
-        created=order.created,
-        trace=order.trace,
-        grants=order.grants,
-        expires_at=order.expires_at,
-        parent=order.parent,
-        key=order.key,
+        created=spec.created,
+        trace=spec.trace,
+        grants=spec.grants,
+        expires_at=spec.expires_at,
+        parent=spec.parent,
+        key=spec.key,
         run=run,
         ended=ended,
         last=last,
@@ -75,7 +76,7 @@ def summary_of(order: JobSpec, status: str, run: int, *, ended: float = 0.0, las
 
 
 class Ledger:
-    """The jobs in one store, as one node sees them."""
+    """Reads and writes the jobs in a store on behalf of one node."""
 
     def __init__(self, store: Store, node: str, limits: Limits) -> None:
         self.store = store
@@ -84,109 +85,111 @@ class Ledger:
 
     # -- reading
 
-    async def order(self, job_id: str) -> JobSpec | None:
-        """What was asked for, or None where there is no such job."""
+    async def spec(self, job_id: str) -> JobSpec | None:
+        """Return what a job was submitted with, or None if there is no such job."""
         try:
             first = await self.store.log(job_log(job_id)).read(1, limit=1)
         except TrimmedError:
             return None
-        mark = _read_mark(first[0].value) if first else None
-        return _read_order(mark.payload) if mark is not None and mark.kind == "accepted" else None
+        entry = _read_entry(first[0].value) if first else None
+        return _read_spec(entry.payload) if entry is not None and entry.kind == "accepted" else None
 
     async def tail(self, job_id: str) -> tuple[int, JobEntry] | None:
-        """The newest entry and its number, or None where there is no such job."""
+        """Return the newest entry and its number, or None if there is no such job."""
         newest = await self.store.log(job_log(job_id)).tail()
-        return None if newest is None else (newest.seq, _read_mark(newest.value))
+        return None if newest is None else (newest.seq, _read_entry(newest.value))
 
-    async def standing(self, job_id: str) -> tuple[JobSpec | None, tuple[int, JobEntry] | None]:
-        """What was asked for, and the newest entry; where that is the first too, one look is enough."""
+    async def spec_and_tail(self, job_id: str) -> tuple[JobSpec | None, tuple[int, JobEntry] | None]:
+        """Return `spec` and `tail`, with a single read if the log has only one entry."""
         tail = await self.tail(job_id)
         if tail is None:
             return None, None
         if tail[0] == 1 and tail[1].kind == "accepted":
-            return _read_order(tail[1].payload), tail
-        return await self.order(job_id), tail
+            return _read_spec(tail[1].payload), tail
+        return await self.spec(job_id), tail
 
-    async def forgotten(self, job_id: str) -> bool:
-        """Whether nothing is kept of a job."""
+    async def is_deleted(self, job_id: str) -> bool:
+        """Whether a job's log is no longer in the store."""
         return await self.store.log(job_log(job_id)).tail() is None
 
     async def entries(self, job_id: str, start: int) -> list[Entry]:
-        """A page of a job's log; empty at its end, and where there is none."""
+        """Return a page of a job's log; empty at its end, and if there is no log."""
         try:
             return await self.store.log(job_log(job_id)).read(start, limit=_PAGE)
         except TrimmedError:
             return []
 
     async def history(self, job_id: str) -> AsyncIterator[tuple[int, JobEntry]]:
-        """Every entry of a job's log."""
+        """Yield every entry of a job's log with its number."""
         start = 1
         while page := await self.entries(job_id, start):
-            for entry in page:
-                yield entry.seq, _read_mark(entry.value)
+            for stored in page:
+                yield stored.seq, _read_entry(stored.value)
             start = page[-1].seq + 1
 
     async def key(self, name: str) -> KeyRow | None:
-        """Which job a key stands for."""
+        """Return the row of an idempotency key, or None."""
         row = await self.store.table(KEYS).get(name)
         return None if row is None else _read_key(row.value)
 
     async def active(self, node: str | None = None) -> AsyncIterator[tuple[str, Summary]]:
-        """The jobs that have not ended, of one node (empty: those in queues) or of all, each with its node."""
+        """Yield the jobs that have not ended with their node, of one node ("" for queued jobs) or of all nodes."""
         async for row in self.store.table(ACTIVE).scan("" if node is None else f"{node or '-'}/"):
             if row.value:
                 owner = row.key.partition("/")[0]
                 yield "" if owner == "-" else owner, _read_summary(row.value)
 
     async def ended(self, principal: str | None = None) -> AsyncIterator[Summary]:
-        """The jobs that have ended and are still kept, of one principal or of all."""
+        """Yield the ended jobs that are still stored, of one principal or of all."""
         prefix = "" if principal is None else f"{digest(principal)}/"
         async for row in self.store.table(JOBS).scan(prefix):
             yield _read_summary(row.value)
 
-    async def cancelled(self, job_id: str) -> bool:
-        """Whether somebody asked for this job's end while its node could not hear."""
+    async def is_cancelled(self, job_id: str) -> bool:
+        """Whether the job's cancellation was requested while its node could not be reached."""
         return await self.store.table(CANCELS).get(job_id) is not None
 
     # -- writing
 
-    async def accept(self, order: JobSpec, *, here: bool, also: Also = None) -> None:
+    async def accept(self, spec: JobSpec, *, here: bool, extra: ExtraSteps = None) -> None:
         """
-        Write a new job down; `here`, this node runs it at once, else it waits in its queue.
+        Write a new job.
 
         Args:
-            order: what was asked for.
-            here: whether it begins at once.
-            also: adds steps to the same transaction.
+            spec: what was submitted.
+            here: whether this node runs the job at once; otherwise the job is put into its queue.
+            extra: adds steps to the same transaction.
 
         Raises:
-            ConflictError: its key is taken.
-            InternalError: the key was taken over while this was slow; nothing has begun.
+            ConflictError: another job has its key.
+            InternalError: another submission released the key before this one was written; the job does not exist.
 
         """
-        mark = self.accepted(order, here=here)
+        entry = self.accepted_entry(spec, here=here)
         steps = Steps()
-        if order.key is not None:
-            steps.create(KEYS, order.key, encode(KeyRow(order.job_id, order.fingerprint)))
-        self._activate(steps, order, mark)
-        steps.append(job_log(order.job_id), encode(mark), last=0)
+        if spec.key is not None:
+            steps.create(KEYS, spec.key, encode(KeyRow(spec.job_id, spec.fingerprint)))
+        self._put_active(steps, spec, entry)
+        steps.append(job_log(spec.job_id), encode(entry), last=0)
         if not here:
-            steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
-        if also is not None:
-            also(steps)
+            steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
+        if extra is not None:
+            extra(steps)
         try:
             await steps.commit(self.store)
         except ConflictError:
-            if not self.store.supports_transactions and await self.tail(order.job_id) is not None:
-                await self.store.table(ACTIVE).delete(self._active_key(order.job_id, mark.node))
-                raise InternalError("The key is contended: submit again") from None
+            if not self.store.supports_transactions and await self.tail(spec.job_id) is not None:
+                await self.store.table(ACTIVE).delete(self._active_key(spec.job_id, entry.node))
+                raise InternalError(
+                    "Another submission with the same key is in progress: submit again"
+                ) from None
             raise
 
-    async def annul(self, key: str) -> str | None:
+    async def release_key(self, key: str) -> str | None:
         """
-        Free a key whose job was never begun, or is forgotten; the id it stood for, unless it stands for a job by now.
+        Free a key whose job was deleted or never written. Returns the job's id, or None if the job exists by now.
 
-        Whoever is slow with beginning that job finds this in its log, and does not.
+        The "annulled" entry stops a slow submission: it can no longer write the first entry of the job's log.
         """
         row = await self.store.table(KEYS).get(key)
         if row is None:
@@ -197,128 +200,134 @@ class Ledger:
                 encode(JobEntry("annulled", 0, 0, "", time.time())), last=0
             )
         except ConflictError:
-            if await self.order(job_id) is not None:
+            if await self.spec(job_id) is not None:
                 return None
         with suppress(ConflictError):
             await self.store.table(KEYS).delete(key, revision=row.revision)
         return job_id
 
-    def accepted(self, order: JobSpec, *, here: bool) -> JobEntry:
-        """The first entry of a job's log."""
+    def accepted_entry(self, spec: JobSpec, *, here: bool) -> JobEntry:
+        """Create the first entry of a job's log."""
         node, epoch = (self.node, 1) if here else ("", 0)
-        return JobEntry("accepted", 1, epoch, node, order.created, msgspec.Raw(encode(order)))
+        return JobEntry("accepted", 1, epoch, node, spec.created, msgspec.Raw(encode(spec)))
 
-    async def again(self, order: JobSpec, tail: tuple[int, JobEntry], *, here: bool) -> JobEntry:
+    async def rerun(self, spec: JobSpec, tail: tuple[int, JobEntry], *, here: bool) -> JobEntry:
         """
-        Begin another run of a job that ended, behind the entry that was looked at. Returns what was written.
+        Write the start of another run of an ended job behind `tail`. Returns the new entry.
 
         Raises:
-            ConflictError: somebody else did.
+            ConflictError: another node did so first.
 
         """
         last, before = tail
         epoch = before.epoch + 1
-        mark = JobEntry(
+        entry = JobEntry(
             "started" if here else "queued", before.run + 1, epoch, self.node if here else "", time.time()
         )
         steps = Steps()
-        steps.append(job_log(order.job_id), encode(mark), last=last)
-        self._activate(steps, order, mark)
-        if order.key is not None:
-            # While it runs, the key must not come to its end.
-            steps.put(KEYS, order.key, encode(KeyRow(order.job_id, order.fingerprint)))
-        steps.delete(JOBS, self._ended_key(order))
+        steps.append(job_log(spec.job_id), encode(entry), last=last)
+        self._put_active(steps, spec, entry)
+        if spec.key is not None:
+            # The key must not expire while the job runs.
+            steps.put(KEYS, spec.key, encode(KeyRow(spec.job_id, spec.fingerprint)))
+        steps.delete(JOBS, self._ended_key(spec))
         if not here:
-            steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
+            steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
         await steps.commit(self.store)
-        return mark
+        return entry
 
-    async def start(self, order: JobSpec, tail: tuple[int, JobEntry]) -> JobEntry:
+    async def start(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> JobEntry:
         """
-        Take a job from the queue, behind the entry that was looked at. Returns what was written.
+        Write behind `tail` that this node runs a queued job. Returns the new entry.
 
         Raises:
-            ConflictError: somebody else did, or it was cancelled.
+            ConflictError: another node did so first, or the job was cancelled.
 
         """
         last, before = tail
-        mark = JobEntry("started", before.run, before.epoch + 1, self.node, time.time())
+        entry = JobEntry("started", before.run, before.epoch + 1, self.node, time.time())
         steps = Steps()
-        steps.append(job_log(order.job_id), encode(mark), last=last)
-        self._activate(steps, order, mark)
-        steps.retire(ACTIVE, self._active_key(order.job_id, ""))
+        steps.append(job_log(spec.job_id), encode(entry), last=last)
+        self._put_active(steps, spec, entry)
+        steps.retire(ACTIVE, self._active_key(spec.job_id, ""))
         await steps.commit(self.store)
-        return mark
+        return entry
 
-    async def requeue(self, order: JobSpec, tail: tuple[int, JobEntry]) -> None:
+    async def requeue(self, spec: JobSpec, tail: tuple[int, JobEntry]) -> None:
         """
-        Put the run of a dead (or stopping) node back into the queue, fencing that node out.
+        Put the run of a dead or stopping node back into the queue. The node can no longer write to the job's log.
 
         Raises:
-            ConflictError: it was not dead, or somebody else did.
+            ConflictError: the node was still alive and wrote, or another node took the job over first.
 
         """
         last, before = tail
-        mark = JobEntry("requeued", before.run, before.epoch + 1, "", time.time())
+        entry = JobEntry("requeued", before.run, before.epoch + 1, "", time.time())
         steps = Steps()
-        steps.append(job_log(order.job_id), encode(mark), last=last)
-        self._activate(steps, order, mark)
-        steps.enqueue(queue_of(order.agent), order.job_id.encode(), order.job_id)
-        steps.retire(ACTIVE, self._active_key(order.job_id, before.node))
+        steps.append(job_log(spec.job_id), encode(entry), last=last)
+        self._put_active(steps, spec, entry)
+        steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
+        steps.retire(ACTIVE, self._active_key(spec.job_id, before.node))
         await steps.commit(self.store)
 
-    async def put_in_queue(self, order: JobSpec) -> None:
-        """Make sure that a job that waits is in its queue: without transactions, a crash may have come in between."""
-        await self.store.queue(queue_of(order.agent)).put(order.job_id.encode(), key=order.job_id)
+    async def put_in_queue(self, spec: JobSpec) -> None:
+        """Put a waiting job into its queue; without transactions, a crash may have prevented that."""
+        await self.store.queue(queue_of(spec.agent)).put(spec.job_id.encode(), key=spec.job_id)
 
-    async def note_owner(self, order: JobSpec, mark: JobEntry) -> None:
-        """Write the row of a job that has not ended, as its log says: of the node that has it, or of the queue."""
+    async def write_owner(self, spec: JobSpec, entry: JobEntry) -> None:
+        """Write the active row of a job that has not ended, for the node in its newest entry or for the queue."""
         steps = Steps()
-        self._activate(steps, order, mark)
+        self._put_active(steps, spec, entry)
         await steps.commit(self.store)
 
-    async def write(self, order: JobSpec, marks: Sequence[JobEntry], last: int) -> None:
+    async def write(self, spec: JobSpec, entries: Sequence[JobEntry], last: int) -> None:
         """
-        Append events behind entry `last`; also of a job that is written down only now.
+        Append events behind entry `last`. If `last` is 0, the entries begin the job's log.
 
         Raises:
-            ConflictError: the job is no longer ours.
+            ConflictError: another node has taken the job over.
 
         """
         steps = Steps()
-        for number, mark in enumerate(marks):
-            steps.append(job_log(order.job_id), encode(mark), last=last + number)
+        for number, entry in enumerate(entries):
+            steps.append(job_log(spec.job_id), encode(entry), last=last + number)
         if not last:
-            self._activate(steps, order, marks[0])
+            self._put_active(steps, spec, entries[0])
         await steps.commit(self.store)
 
     async def end(
-        self, order: JobSpec, marks: Sequence[JobEntry], last: int, status: str, owner: str, also: Also = None
+        self,
+        spec: JobSpec,
+        entries: Sequence[JobEntry],
+        last: int,
+        status: str,
+        owner: str,
+        extra: ExtraSteps = None,
     ) -> None:
         """
-        Append what is left and the terminal entry behind entry `last`, and say so in the tables.
+        Append the remaining events and the terminal entry behind entry `last`, and update the tables.
 
         Raises:
-            ConflictError: the job is no longer ours.
+            ConflictError: another node has taken the job over.
 
         """
         steps = Steps()
-        for number, mark in enumerate(marks):
-            steps.append(job_log(order.job_id), encode(mark), last=last + number)
-        # A job that is written down together with its end has not been among the active ones.
-        self._settle(steps, order, marks[-1], last + len(marks), status, owner if last else None)
-        if also is not None:
-            also(steps)
+        for number, entry in enumerate(entries):
+            steps.append(job_log(spec.job_id), encode(entry), last=last + number)
+        # If the log begins with this write, the job has no active row to remove.
+        self._record_end(steps, spec, entries[-1], last + len(entries), status, owner if last else None)
+        if extra is not None:
+            extra(steps)
         await steps.commit(self.store)
 
-    async def mend(self, order: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
-        """Write the tables of a job whose log has ended; for nodes that died in between."""
+    async def repair(self, spec: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
+        """Update the tables of a job whose log has a terminal entry, after its node died between the two."""
         steps = Steps()
-        self._settle(steps, order, tail[1], tail[0], status, owner)
+        self._record_end(steps, spec, tail[1], tail[0], status, owner)
         await steps.commit(self.store)
 
-    async def forget(self, job_id: str, principal: str, key: str | None) -> None:
-        """Remove an ended job with all that is kept of it."""
+    async def delete(self, job_id: str, principal: str, key: str | None) -> None:
+        """Delete an ended job: its row, its key and its log."""
         await self.store.table(JOBS).discard(f"{digest(principal)}/{job_id}")
         if key is not None:
             row = await self.store.table(KEYS).get(key)
@@ -329,46 +338,46 @@ class Ledger:
 
     # -- rows
 
-    def _activate(self, steps: Steps, order: JobSpec, mark: JobEntry) -> None:
-        status = "running" if mark.node else "pending"
+    def _put_active(self, steps: Steps, spec: JobSpec, entry: JobEntry) -> None:
+        status = "running" if entry.node else "pending"
         steps.put(
-            ACTIVE, self._active_key(order.job_id, mark.node), encode(summary_of(order, status, mark.run))
+            ACTIVE, self._active_key(spec.job_id, entry.node), encode(summary_of(spec, status, entry.run))
         )
 
-    def _settle(
-        self, steps: Steps, order: JobSpec, mark: JobEntry, last: int, status: str, owner: str | None
+    def _record_end(
+        self, steps: Steps, spec: JobSpec, entry: JobEntry, last: int, status: str, owner: str | None
     ) -> None:
-        row = summary_of(order, status, mark.run, ended=mark.at, last=last)
-        steps.put(JOBS, self._ended_key(order), encode(row))
-        if order.key is not None:
+        row = summary_of(spec, status, entry.run, ended=entry.at, last=last)
+        steps.put(JOBS, self._ended_key(spec), encode(row))
+        if spec.key is not None:
             steps.put(
                 KEYS,
-                order.key,
-                encode(KeyRow(order.job_id, order.fingerprint)),
+                spec.key,
+                encode(KeyRow(spec.job_id, spec.fingerprint)),
                 expires_in=self._limits.key_window,
             )
         if owner is not None:
-            steps.retire(ACTIVE, self._active_key(order.job_id, owner))
+            steps.retire(ACTIVE, self._active_key(spec.job_id, owner))
 
     @staticmethod
     def _active_key(job_id: str, node: str) -> str:
         return f"{node or '-'}/{job_id}"
 
     @staticmethod
-    def _ended_key(order: JobSpec) -> str:
-        return f"{digest(order.principal)}/{order.job_id}"
+    def _ended_key(spec: JobSpec) -> str:
+        return f"{digest(spec.principal)}/{spec.job_id}"
 
 
-def conflicting(row: KeyRow) -> DuplicateKeyError:
-    """The key was used for another request."""
+def key_conflict(row: KeyRow) -> DuplicateKeyError:
+    """Return the error for a key that was used with a different request."""
     return DuplicateKeyError(
         "The idempotency key was used for another request", details={"job_id": row.job_id}
     )
 
 
-def repeatable(mark: JobEntry) -> bool:
-    """Whether an ended run may be followed by another: it failed, says that a retry may help, and is not in doubt."""
-    if mark.kind != "error":
+def may_rerun(entry: JobEntry) -> bool:
+    """Whether a job may run again after this entry: it failed with a retryable error, and its effect is not in doubt."""
+    if entry.kind != "error":
         return False
-    error = msgspec.json.decode(mark.payload)
+    error = msgspec.json.decode(entry.payload)
     return error.get("retryable") is True and not (error.get("details") or {}).get("in_doubt")

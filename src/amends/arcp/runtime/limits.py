@@ -1,4 +1,4 @@
-"""Every bound of a runtime in one table: what a client, an agent or a dead node can make it hold is on this page."""
+"""Every limit of a runtime in one table."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ _MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of one runtime. Times are seconds, sizes bytes."""
+    """The limits of one runtime. Times are in seconds, sizes in bytes."""
 
-    # -- before anybody is known
+    # -- handshakes
     hello_timeout: float = 10.0
-    """A connection that has not said a valid hello by then is closed."""
-    strangers: int = 256
-    """Connections waiting for their hello at once; a further one is closed unheard."""
+    """A connection that has not sent a valid hello within this time is closed."""
+    handshakes: int = 256
+    """Connections that may be in their handshake at the same time; further ones are closed at once."""
 
     # -- sessions
     sessions_per_principal: int = 1_000
-    """Attached and resumable sessions of one principal on this node. The oldest that is not attached goes first."""
+    """Attached and resumable sessions of one principal on this node; beyond it the oldest detached one is deleted."""
     resume_window: float = 600.0
     """How long a session without a connection can be resumed."""
     events_kept: int = 10_000
-    """Events of one session that can be replayed when nothing is acknowledged; older ones are forgotten."""
+    """Events of one session that are kept for replay if the client acknowledges none; older ones are deleted."""
     heartbeat: float = 30.0
-    """Two of these without a word end a connection; the session stays resumable."""
+    """After two of these intervals without a message the connection is closed; the session can be resumed."""
     buffered: int = 256
-    """Messages waiting for one connection before agents that write to it are slowed, and its requests wait."""
+    """Messages queued for one connection; at this number its requests and the agents that write to it wait."""
     buffered_bytes: int = 4 * _MIB
-    """The same in bytes."""
+    """The same limit in bytes."""
     send_timeout: float = 30.0
-    """One message that its reader has not taken by then ends the connection; the session stays resumable."""
+    """If the client has not accepted a message within this time, the connection is closed; the session is resumable."""
 
     # -- jobs
     jobs_per_principal: int = 1_000
-    """Accepted jobs of one principal that have not ended, on all nodes that share the store: see `quota`."""
+    """Accepted jobs of one principal that have not ended, on all nodes that share the store; see `quota`."""
     running: int = 1_000
-    """Jobs this node runs at once; others wait in the queue."""
+    """Jobs that this node runs at the same time; further ones wait in their queue."""
     max_runtime: float | None = None
-    """The longest run of any job, whatever it asks for."""
+    """The longest run of any job, whatever its submission requests."""
     cancel_grace: float = 30.0
-    """How long an agent may clean up after it was told to stop. Then the job has ended, whatever the agent does."""
+    """How long an agent may clean up after it was cancelled. Then the job ends, even if the agent still runs."""
     events_per_job: int = 100_000
-    """Events of one job; it fails beyond them."""
+    """Events of one job; a job that exceeds it fails."""
     event_bytes: int = _MIB
-    """One event."""
+    """The size of one event."""
     result_bytes: int = _MIB
-    """A result returned whole; larger ones are streamed."""
+    """The size of a result that is returned; larger results have to be streamed."""
     chunk_bytes: int = 256 * 1024
-    """One chunk of a streamed result; larger writes are cut."""
+    """The size of one chunk of a streamed result; larger writes are split."""
     streamed_bytes: int = 1024 * _MIB
-    """All chunks of one result together."""
+    """The size of all chunks of one result."""
 
-    # -- what is kept when a job has ended
+    # -- ended jobs
     finished_for: float = 3_600.0
-    """How long it can be looked at."""
+    """How long an ended job is kept and can be listed."""
     finished: int = 10_000
-    """How many of those without a key; the oldest go first."""
+    """How many ended jobs without an idempotency key are kept; the oldest are deleted first."""
     key_window: float = 86_400.0
-    """How long a key stands for its job after that has ended."""
+    """How long an idempotency key is kept after its job has ended."""
     keyed: int = 100_000
-    """How many ended jobs with a key; the oldest go first."""
+    """How many ended jobs with an idempotency key are kept; the oldest are deleted first."""
 
-    # -- many nodes
+    # -- several nodes
     node_lease: float = 30.0
-    """A node that has not said so for that long is dead, and its jobs are taken over."""
+    """A node that has not renewed its row within this time is considered dead, and its jobs are taken over."""
     drain: float = 30.0
-    """How long running jobs may go on when the runtime stops."""
+    """How long running jobs may continue when the runtime stops."""

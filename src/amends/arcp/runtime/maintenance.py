@@ -1,8 +1,9 @@
 """
-What has to be seen to now and then: being alive, jobs of dead nodes, words from other nodes, and forgetting.
+Periodic tasks of a node: its heartbeat, the takeover of jobs from dead nodes, requests of other nodes, and retention.
 
-A job that was running when its node died is run again only if its agent was registered as `repeatable`. Any other may
-have had its effect: its run ends with INTERNAL_ERROR and `in_doubt`, its key answers so, and nobody runs it blindly.
+A job that was running when its node died runs again only if its agent was registered as `repeatable`. Any other job may
+have had its effect, so its run ends with INTERNAL_ERROR and `in_doubt`. Its idempotency key returns that error, and the
+job never runs again by itself.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from amends.arcp.runtime.entries import (
     Summary,
     session_log,
 )
-from amends.arcp.runtime.node import Ended
-from amends.arcp.runtime.runner import error_payload, keep, status_of
+from amends.arcp.runtime.node import EndedJob
+from amends.arcp.runtime.runner import error_payload, schedule_eviction, status_of
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, Log, StoreError, TrimmedError
 from amends.stores.signal import Signal
@@ -38,108 +39,112 @@ from amends.stores.signal import Signal
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["evict", "heartbeat", "in_doubt", "inherit", "listen", "maintain", "waiting"]
+__all__ = ["evict", "follow_control", "heartbeat", "in_doubt", "maintain", "take_over_retention", "waiting"]
 
 _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
 _AT_ONCE = 64
-_EVERYTHING = 9
-"""Rounds between two looks at the jobs of all nodes: who is seen to go is looked at in that round."""
-_WORDS_KEPT = 1_000
-_BREATH = 0.02
+_FULL_SCAN = 9
+"""Every so many rounds the jobs of all nodes are checked; the jobs of a dead node are checked as soon as it is noticed."""
+_CONTROL_KEPT = 1_000
+_CONTROL_PAUSE = 0.02
 
 
 def in_doubt(why: str) -> InternalError:
-    """The end of a run that may have had its effect."""
+    """Return the error for a run that may have had its effect."""
     return InternalError(why, details={"in_doubt": True, "executed": "maybe"})
 
 
 async def heartbeat(node: Node) -> None:
-    """Say that this node is alive, three times per lease, whatever else there is to do."""
+    """Renew this node's row three times per lease, independently of all other work."""
     lease = node.limits.node_lease
-    said = node.loop.time()
-    wary = said
+    announced = node.loop.time()
+    check_until = announced
     while True:
-        begun = node.loop.time()
+        round_start = node.loop.time()
         try:
             await node.announce()
-            # From the beginning of the one before to the end of this one: its row may have been gone in between.
-            if node.loop.time() - said > lease:
-                wary = node.loop.time() + lease
-            said = begun
-            if begun < wary:
-                # Also a while later: who found the row gone may be taking over only now.
-                await _still_mine(node)
+            # If more than a lease has passed since the previous renewal began, the row may have expired in between.
+            if node.loop.time() - announced > lease:
+                check_until = node.loop.time() + lease
+            announced = round_start
+            if round_start < check_until:
+                # Check for one more lease: a node that saw the row expire may take jobs over only now.
+                await _drop_lost_jobs(node)
         except StoreError:
-            _log.warning("the store does not answer")
-        await asyncio.sleep(max(0.0, lease / 3 - (node.loop.time() - begun)))
+            _log.warning("this node could not renew its row: the store failed")
+        await asyncio.sleep(max(0.0, lease / 3 - (node.loop.time() - round_start)))
 
 
 async def maintain(node: Node) -> None:
-    """See to everything else, three times per lease where that does not take longer."""
+    """Do all other periodic work, three times per lease unless a round takes longer."""
     for number in itertools.count():
         try:
             await node.sessions.expire()
             await evict(node)
-            if node.alone:
-                with node.quota.looking() as meanwhile:
+            if node.exclusive:
+                with node.quota.counting() as meanwhile:
                     rows = [row async for _, row in node.ledger.active("")]
-                node.quota.heard(rows, (), meanwhile)
+                node.quota.update(rows, (), meanwhile)
             else:
-                await node.meet()
-                gone = set(node.departed)
-                await recover_orphans(node, None if number % _EVERYTHING == 0 else {node.id, "", *gone})
-                if any(_looks(node, one) for one in gone):
-                    # Nobody else would forget what it has ended.
-                    await inherit(node)
-                node.departed -= gone
+                await node.refresh_peers()
+                gone = set(node.dead_peers)
+                await recover_orphans(node, None if number % _FULL_SCAN == 0 else {node.id, "", *gone})
+                if any(_is_responsible(node, one) for one in gone):
+                    # The dead node would have deleted its ended jobs later.
+                    await take_over_retention(node)
+                node.dead_peers -= gone
             if node.credentials is not None:
-                await node.credentials.settle()
+                await node.credentials.clean_up()
         except StoreError:
-            _log.warning("the store does not answer")
+            _log.warning("a round of maintenance failed: the store failed")
         await asyncio.sleep(node.limits.node_lease / 3)
 
 
-# -- jobs of nodes that are gone
+# -- jobs of dead nodes
 
 
-async def _still_mine(node: Node) -> None:
-    """This node was away for longer than its lease: whatever was taken over in the meantime is let go."""
+async def _drop_lost_jobs(node: Node) -> None:
+    """Drop jobs that another node took over while this node did not renew its row."""
     for job in list(node.jobs.values()):
-        tail = await node.ledger.tail(job.order.job_id)
+        tail = await node.ledger.tail(job.spec.job_id)
         if tail is None or (tail[1].epoch, tail[1].node) != (job.epoch, node.id):
-            job.lost()
+            job.drop()
 
 
 async def recover_orphans(node: Node, owners: set[str] | None = None) -> None:
     """
-    See to jobs nobody works on: of these owners ("" for those that wait), or of all.
+    Take over jobs that no live node works on: of these owners ("" for queued jobs), or of all.
 
-    Looking at all of them costs every node what all nodes together have to do: that is for now and then.
+    With None every node reads the rows of all jobs, so this is done only from time to time.
     """
-    asked = [None] if owners is None else sorted(owners)
-    busy = node.busy
-    with node.quota.looking() as meanwhile:
-        rows = [found for owner in asked async for found in node.ledger.active(owner)]
-        # In this order: a node says that it lives before it takes anything, so whoever has a job and is not heard of
-        # now is dead, and not just born.
-        await node.meet()
+    selected = [None] if owners is None else sorted(owners)
+    peer_jobs = node.peer_jobs
+    with node.quota.counting() as meanwhile:
+        rows = [found for owner in selected async for found in node.ledger.active(owner)]
+        # Read the nodes after the jobs: a node writes its row before it takes its first job, so an owner without a row
+        # is dead and cannot be a node that has just started.
+        await node.refresh_peers()
     alive = {node.id, *node.peers}
     node.waiting = waiting(row for owner, row in rows if not owner)
-    node.quota.heard((row for owner, row in rows if not owner), busy, meanwhile)
+    node.quota.update((row for owner, row in rows if not owner), peer_jobs, meanwhile)
+    now = node.loop.time()
+    node.queued_since = {
+        row.job_id: node.queued_since.get(row.job_id, now) for owner, row in rows if not owner
+    }
     for owner, row in rows:
         if owner == node.id:
-            await _given_up(node, row)
+            await _recover_own(node, row)
         elif owner and owner not in alive:
             with suppress(ConflictError):
                 await _take_over(node, owner, row)
-        elif not owner and time.time() - row.created > node.limits.node_lease and _looks(node, row.job_id):
-            # Where there are no transactions, a crash may have come between the row and the queue.
+        elif not owner and _overdue(node, row) and _is_responsible(node, row.job_id):
+            # Without transactions, a crash may have happened before the job was put into its queue.
             await _take_over(node, owner, row)
 
 
 def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:
-    """How many jobs of each agent, and since when the oldest."""
+    """Return for each agent the number of queued jobs and the creation time of the oldest."""
     found: dict[str, tuple[int, float]] = {}
     for row in rows:
         count, oldest = found.get(row.agent, (0, row.created))
@@ -147,150 +152,165 @@ def waiting(rows: Iterable[Summary]) -> dict[str, tuple[int, float]]:
     return found
 
 
-def _looks(node: Node, job_id: str) -> bool:
-    """Whether this node is the one to look at a job that waits: each of those that live has its share."""
+def _overdue(node: Node, row: Summary) -> bool:
+    """
+    Whether a job has been queued for longer than a lease.
+
+    The row has the time of the submitter's clock, which may be ahead of this node's, so the time for which this node has
+    seen the job in its queue counts too.
+    """
+    lease = node.limits.node_lease
+    seen_for = node.loop.time() - node.queued_since[row.job_id]
+    return time.time() - row.created > lease or seen_for > lease
+
+
+def _is_responsible(node: Node, job_id: str) -> bool:
+    """Whether this node handles a queued job (or dead node): each live node handles a share of them."""
     return node.id == max((node.id, *node.peers), key=lambda one: zlib.crc32(f"{one}/{job_id}".encode()))
 
 
-async def _given_up(node: Node, row: Summary) -> None:
-    """A job this node has, and does not run: the store failed when it was begun, or for longer than a lease."""
-    if row.job_id in node.jobs or row.job_id in node.placing:
+async def _recover_own(node: Node, row: Summary) -> None:
+    """Take over a job of this node that it does not run, because the store failed when the job was started."""
+    if row.job_id in node.jobs or row.job_id in node.being_written:
         return
     tail = await node.ledger.tail(row.job_id)
-    # A younger one may be about to begin.
+    # A younger job may be about to start.
     if tail is None or time.time() - tail[1].at > node.limits.node_lease:
         with suppress(ConflictError):
             await _take_over(node, node.id, row)
 
 
 async def _take_over(node: Node, owner: str, row: Summary) -> None:
-    order, tail = await node.ledger.standing(row.job_id)
+    spec, tail = await node.ledger.spec_and_tail(row.job_id)
     stale = f"{owner or '-'}/{row.job_id}"
-    if order is None or tail is None:
+    if spec is None or tail is None:
         await node.store.table(ACTIVE).delete(stale)
         return
-    mark = tail[1]
-    if mark.ended:
-        await node.ledger.mend(order, tail, status_of(mark.kind, mark.payload), owner)
-        keep(node, Ended(order.job_id, order.principal, order.key, mark.at))
-    elif mark.node != owner:
-        # Whoever changed its owner did not come to say so; under that one's name it is looked at again.
-        await node.ledger.note_owner(order, mark)
-        if not mark.node:
-            await node.ledger.put_in_queue(order)
+    entry = tail[1]
+    if entry.ended:
+        await node.ledger.repair(spec, tail, status_of(entry.kind, entry.payload), owner)
+        schedule_eviction(node, EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
+    elif entry.node != owner:
+        # The node that wrote the newest entry crashed before it wrote the active row. Write that row; the next round
+        # checks the job under its new owner.
+        await node.ledger.write_owner(spec, entry)
+        if not entry.node:
+            await node.ledger.put_in_queue(spec)
         await node.store.table(ACTIVE).delete(stale)
     elif not owner:
         if not node.store.supports_transactions:
-            await node.ledger.put_in_queue(order)
-    elif await node.ledger.cancelled(order.job_id):
-        await end_for(node, order, tail, cancellation(None))
-    elif order.repeatable:
-        _log.warning("job %s of a dead node is put back into its queue", order.job_id)
-        await node.ledger.requeue(order, tail)
+            await node.ledger.put_in_queue(spec)
+    elif await node.ledger.is_cancelled(spec.job_id):
+        await end_orphan(node, spec, tail, cancellation(None))
+    elif spec.repeatable:
+        _log.warning("job %s is put back into its queue: node %s no longer runs it", spec.job_id, owner)
+        await node.ledger.requeue(spec, tail)
         node.taken_over += 1
-        node.backlog.add(order.agent)
-        node.wanted.set()
+        node.backlog.add(spec.agent)
+        node.queue_wakeup.set()
     else:
-        _log.warning("job %s of a dead node is in doubt (trace %s)", order.job_id, order.trace)
-        await end_for(
-            node, order, tail, in_doubt("The node that ran the job is gone; it may have had its effect")
+        _log.warning(
+            "job %s ends in doubt: node %s no longer runs it (trace %s)", spec.job_id, owner, spec.trace
+        )
+        await end_orphan(
+            node, spec, tail, in_doubt("The node that ran the job is gone; the job may have had its effect")
         )
         node.taken_over += 1
         node.counts["INTERNAL_ERROR"] += 1
 
 
-async def end_for(node: Node, order: JobSpec, tail: tuple[int, JobEntry], error: ARCPError) -> None:
-    """End a run whose node cannot."""
+async def end_orphan(node: Node, spec: JobSpec, tail: tuple[int, JobEntry], error: ARCPError) -> None:
+    """End a run on behalf of its dead node."""
     last, before = tail
     payload, status = error_payload(error.fault, before.run, node.limits.event_bytes)
-    mark = JobEntry("error", before.run, before.epoch + 1, node.id, time.time(), msgspec.Raw(payload))
-    await node.ledger.end(order, [mark], last, status, before.node)
-    keep(node, Ended(order.job_id, order.principal, order.key, mark.at))
-    children = [row.job_id async for _, row in node.ledger.active() if row.parent == order.job_id]
+    entry = JobEntry("error", before.run, before.epoch + 1, node.id, time.time(), msgspec.Raw(payload))
+    await node.ledger.end(spec, [entry], last, status, before.node)
+    schedule_eviction(node, EndedJob(spec.job_id, spec.principal, spec.key, entry.at))
+    children = [row.job_id async for _, row in node.ledger.active() if row.parent == spec.job_id]
     await cancel_children(node, children)
     if node.credentials is not None:
-        node.spawn(node.credentials.revoke(order.job_id))
+        node.spawn(node.credentials.revoke(spec.job_id))
 
 
-# -- words from other nodes
+# -- requests of other nodes
 
 
-async def listen(node: Node, every: float) -> None:
-    """Hear what other nodes ask of this one's jobs: when the log's bell rings, and `every` so many seconds."""
+async def follow_control(node: Node, every: float) -> None:
+    """Read cancellations that other nodes request: when the log signals a change, and every `every` seconds."""
     log = node.store.log(CONTROL)
-    async with log.watched() as bell:
-        await _hear(node, log, bell, every)
+    async with log.watched() as signal:
+        await _follow(node, log, signal, every)
 
 
-async def _hear(node: Node, log: Log, bell: Signal, every: float) -> None:
-    place = 0
+async def _follow(node: Node, log: Log, signal: Signal, every: float) -> None:
+    position = 0
     while True:
-        seen = bell.count
+        seen = signal.count
         try:
-            if not place:
-                place = (await log.bounds()).last + 1
-            for entry in await log.read(place):
-                place = entry.seq + 1
-                word = _read_control(entry.value)
-                job = node.jobs.get(word.cancel)
+            if not position:
+                position = (await log.bounds()).last + 1
+            for stored in await log.read(position):
+                position = stored.seq + 1
+                request = _read_control(stored.value)
+                job = node.jobs.get(request.cancel)
                 if job is not None:
-                    job.stop(cancellation(word.reason))
-                if entry.seq % _WORDS_KEPT == 0:
-                    await log.trim(entry.seq - _WORDS_KEPT)
+                    job.stop(cancellation(request.reason))
+                if stored.seq % _CONTROL_KEPT == 0:
+                    await log.trim(stored.seq - _CONTROL_KEPT)
         except TrimmedError as trimmed:
-            place = trimmed.first
+            position = trimmed.first
         except StoreError:
-            _log.warning("other nodes cannot be heard: the store fails")
+            _log.warning("requests of other nodes cannot be read: the store failed")
             await asyncio.sleep(1.0)
-        await bell.wait(seen, every)
-        # A file's bell rings for every commit of every job: a look now and then is soon enough for a cancellation.
-        await asyncio.sleep(_BREATH)
+        await signal.wait(seen, every)
+        # SQLite signals every commit of every job. This pause limits the reads; a cancellation can wait for it.
+        await asyncio.sleep(_CONTROL_PAUSE)
 
 
-# -- forgetting
+# -- retention
 
 
 async def evict(node: Node) -> None:
-    """Forget ended jobs that are too old or too many."""
+    """Delete ended jobs that are older than the limits allow, or too many."""
     limits = node.limits
     if node.evicting:
         return
     node.evicting = True
     try:
         for ended, most, age in (
-            (node.ended, limits.finished, limits.finished_for),
-            (node.keyed, limits.keyed, limits.key_window),
+            (node.ended_jobs, limits.finished, limits.finished_for),
+            (node.ended_keyed_jobs, limits.keyed, limits.key_window),
         ):
             while ended and (len(ended) > most or ended[0].at + age < time.time()):
-                batch = [
+                oldest = [
                     ended.popleft()
                     for _ in range(min(_AT_ONCE, max(1, len(ended) - most)))
                     if len(ended) > most or ended[0].at + age < time.time()
                 ]
-                if node.prompt:
-                    for one in batch:
-                        await _forget(node, one)
+                if node.synchronous:
+                    for one in oldest:
+                        await _delete(node, one)
                 else:
-                    # Together, they share their commits.
-                    await asyncio.gather(*(_forget(node, one) for one in batch))
+                    # Concurrent deletions share their commits.
+                    await asyncio.gather(*(_delete(node, one) for one in oldest))
     finally:
         node.evicting = False
 
 
-async def _forget(node: Node, ended: Ended) -> None:
+async def _delete(node: Node, ended: EndedJob) -> None:
     if ended.key is not None:
-        # It may run again under its key, or have done so: then it is not this end that counts.
+        # The job may have run again under its key. Then a later end decides when it is deleted.
         tail = await node.ledger.tail(ended.job_id)
         if tail is not None and not (tail[1].ended and tail[1].at <= ended.at):
             return
-    await node.ledger.forget(ended.job_id, ended.principal, ended.key)
+    await node.ledger.delete(ended.job_id, ended.principal, ended.key)
 
 
-async def inherit(node: Node) -> None:
-    """Take on what earlier nodes have left to be forgotten: ended jobs, and logs of sessions that are gone."""
+async def take_over_retention(node: Node) -> None:
+    """Schedule the deletion of ended jobs that other nodes left, and delete logs of sessions that no longer exist."""
     rows = [row async for row in node.ledger.ended()]
     for row in sorted(rows, key=lambda row: row.ended):
-        keep(node, Ended(row.job_id, row.principal, row.key, row.ended))
+        schedule_eviction(node, EndedJob(row.job_id, row.principal, row.key, row.ended))
     prefix = session_log("")
     for name in (await node.store.names())["logs"]:
         if (

@@ -1,4 +1,4 @@
-"""One node: what its parts share. Everything that other nodes must see stands in the store, never here."""
+"""The state that the parts of one node share. Everything that other nodes need to see is in the store, not here."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from amends.arcp.runtime.agents import Agents, Offer, merged
-from amends.arcp.runtime.batch import done_at_once
+from amends.arcp.runtime.agents import Agents, Offer, merge_offers
+from amends.arcp.runtime.batch import run_without_waiting
 from amends.arcp.runtime.entries import NODES, NodeRow, encode
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
@@ -23,21 +23,21 @@ from amends.arcp.wire import new_id
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.credential_lifecycle import Issued
+    from amends.arcp.runtime.credential_lifecycle import CredentialLifecycle
     from amends.arcp.runtime.feeds import Feed
     from amends.arcp.runtime.session import Session
 
-__all__ = ["Ended", "Node"]
+__all__ = ["EndedJob", "Node"]
 
 _log = logging.getLogger("amends.arcp")
 _FRESH = 1.0
-_AGAIN = 1.0
-"""Seconds before a duty that failed is taken up again."""
+_RESTART_PAUSE = 1.0
+"""Seconds before a supervised task that failed is restarted."""
 _read_node = msgspec.json.Decoder(NodeRow).decode
 
 
-class Ended(msgspec.Struct, frozen=True, gc=False):
-    """A job that has ended here, and is kept for a while."""
+class EndedJob(msgspec.Struct, frozen=True, gc=False):
+    """An ended job that is stored until its retention time is over."""
 
     job_id: str
     principal: str
@@ -55,24 +55,24 @@ class Node:
         name: str,
         agents: Agents,
         limits: Limits,
-        alone: bool,
+        exclusive: bool,
         authenticate: Callable[[str], Awaitable[str | None]],
         may_observe: Callable[[str, str], bool | Awaitable[bool]] | None,
-        credentials: Issued | None,
+        credentials: CredentialLifecycle | None,
     ) -> None:
         self.store = store
         self.name = name
         self.id = new_id("node")
         self.agents = agents
         self.limits = limits
-        self.alone = alone
-        """Nobody else has this store: nothing needs to be looked for there."""
-        self.prompt = store.url.startswith("memory:")
-        """Writes are done when they are begun."""
-        self.called = store.url.startswith("nats:")
-        """The store says when there is something: nothing has to be looked for now and then."""
-        self.joins = store.supports_transactions and not self.prompt
-        """A transaction costs a wait: what belongs together is written together."""
+        self.exclusive = exclusive
+        """Whether no other node uses this store, so that it need not be polled."""
+        self.synchronous = store.url.startswith("memory:")
+        """Whether writes complete without waiting."""
+        self.notified = store.url.startswith("nats:")
+        """Whether the store notifies this node of changes, so that it need not be polled."""
+        self.combines_writes = store.supports_transactions and not self.synchronous
+        """Whether transactions make callers wait, so that related changes are written in one transaction."""
         self.authenticate = authenticate
         self.may_observe = may_observe
         self.credentials = credentials
@@ -82,130 +82,135 @@ class Node:
         self.sessions = Sessions(self)
         self.jobs: dict[str, Job] = {}
         self.backlog: set[str] = set()
-        """Agents whose queues are known to hold something."""
-        self.wanted = asyncio.Event()
-        """Something can be taken from a queue."""
-        self.ended: deque[Ended] = deque()
-        self.keyed: deque[Ended] = deque()
+        """Agents whose queues are known to have jobs."""
+        self.queue_wakeup = asyncio.Event()
+        """Set when the queues should be read."""
+        self.ended_jobs: deque[EndedJob] = deque()
+        self.ended_keyed_jobs: deque[EndedJob] = deque()
         self.interruptible: set[asyncio.Task[Any]] = set()
-        """Those who wait for something to be taken, and hold nothing."""
-        self.placing: set[str] = set()
-        """Jobs that are being written down."""
+        """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
+        self.being_written: set[str] = set()
+        """Jobs that are being written to the store by this node."""
         self.running = 0
         self.draining = False
-        self.strangers = 0
+        self.handshakes = 0
         self.quota = Quota(self)
-        self.busy: list[dict[str, int]] = []
-        """For whom the other nodes work most."""
+        self.peer_jobs: list[dict[str, int]] = []
+        """The jobs per principal that other nodes reported; see `quota`."""
         self.peers: dict[str, tuple[Offer, ...]] = {}
-        """The other nodes that are alive, and what they can run."""
-        self.departed: set[str] = set()
-        """Those that are no longer, whoever noticed it, and whom the keeper has not seen to yet."""
+        """The other live nodes and the agents they offer."""
+        self.dead_peers: set[str] = set()
+        """Nodes whose rows have disappeared and that `maintain` has not handled yet."""
         self.counts: Counter[str] = Counter()
-        """Jobs that ended here, by code of their error; those that succeeded under ""."""
+        """Jobs that ended on this node, by error code; successful jobs under ""."""
         self.taken_over = 0
-        """Jobs of dead nodes this one has seen to."""
+        """Jobs of dead nodes that this node has taken over."""
         self.waiting: dict[str, tuple[int, float]] = {}
-        """How many jobs of each agent wait in its queue, and since when the oldest; as last looked at."""
+        """For each agent the number of queued jobs and the creation time of the oldest, as of the last round."""
+        self.queued_since: dict[str, float] = {}
+        """By the event loop's clock: when this node first saw each queued job in the store."""
         self.closed = False
         self.evicting = False
         self._peers_at = 0.0
-        self.idle: dict[str, list[Feed]] = {}
-        """Who listens to jobs that wait in the queue of a store nobody else has: they can only begin here."""
+        self.queued_feeds: dict[str, list[Feed]] = {}
+        """Feeds of jobs that wait in the queue of an exclusive store; only this node can start those jobs."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- tasks
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Have something done beside; what it raises is logged."""
+        """Run a coroutine in a task of the node; an exception is logged."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._task_done)
         return task
 
-    def duty(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    def supervise(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
         """
-        Have something done for as long as the node lives.
+        Run something for as long as the node lives, and restart it after an exception.
 
-        A failure nobody thought of must not leave a node that is alive to all others and does only part of its work.
+        Without the restart, the node would renew its row and appear alive while a part of its work is no longer done.
         """
-        return self.spawn(self._kept(work))
+        return self.spawn(self._restart_on_failure(work))
 
-    async def _kept(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _restart_on_failure(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             try:
                 await work()
-            except Exception:  # noqa: BLE001 - whatever it is, the work is still to be done
-                _log.exception("a part of the runtime failed; it is begun anew")
-                await asyncio.sleep(_AGAIN)
+            except Exception:  # noqa: BLE001 - the work has to be restarted after any failure
+                _log.exception(
+                    "the background task %s failed; it is restarted in %s s", _name_of(work), _RESTART_PAUSE
+                )
+                await asyncio.sleep(_RESTART_PAUSE)
             else:
                 return
 
-    def _over(self, task: asyncio.Task[Any]) -> None:
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a part of the runtime failed", exc_info=error)
+            name = getattr(task.get_coro(), "__qualname__", "")
+            _log.error("the background task %s failed", name, exc_info=error)
 
-    def promptly(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have something done now, where the store makes nobody wait; else beside."""
-        if self.prompt:
-            done_at_once(work)
+    def run_or_spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine at once if the store never waits; otherwise spawn it."""
+        if self.synchronous:
+            run_without_waiting(work)
         else:
             self.spawn(work)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn_bare(self, work: Coroutine[Any, Any, None]) -> None:
         """
-        The same as `spawn`, for work that keeps its failures to itself; cheaper by a callback.
+        Run a coroutine that handles its own exceptions in a task. Unlike `spawn` it needs no callback.
 
-        It has to call `finished` as its last act.
+        The coroutine has to call `discard_current_task` at its end.
         """
         self._tasks.add(self.loop.create_task(work))
 
-    def finished(self) -> None:
-        """The last act of what was begun."""
+    def discard_current_task(self) -> None:
+        """End a coroutine that was started by `spawn_bare`."""
         task = asyncio.current_task()
         if task is not None:
             self._tasks.discard(task)
 
     @property
     def tasks(self) -> set[asyncio.Task[Any]]:
-        """What is under way."""
+        """The tasks that are running."""
         return self._tasks
 
     # -- agents
 
     def offers(self) -> dict[str, tuple[str, ...]]:
-        """What all nodes together can run, as far as this one has heard."""
-        return merged([self.agents.offers(), *self.peers.values()])
+        """Return the agents of all nodes with their versions, as of the last `refresh_peers`."""
+        return merge_offers([self.agents.offers(), *self.peers.values()])
 
-    async def known(self, reference: str | None = None) -> dict[str, tuple[str, ...]]:
-        """The same, heard anew where it may be out of date; of one agent, where nobody is known to have it."""
-        if self.alone:
+    async def known_agents(self, reference: str | None = None) -> dict[str, tuple[str, ...]]:
+        """Return `offers`, refreshed if it is older than a second or does not include the referenced agent."""
+        if self.exclusive:
             return self.offers()
         offers = self.offers()
         name, _, version = (reference or "").partition("@")
         here = name in offers and (not version or version in offers[name])
         if not here or self.loop.time() - self._peers_at > _FRESH:
-            await self.meet()
+            await self.refresh_peers()
             offers = self.offers()
         return offers
 
-    async def meet(self) -> None:
-        """Hear which other nodes are alive."""
+    async def refresh_peers(self) -> None:
+        """Read from the store which other nodes are alive."""
         found: dict[str, tuple[Offer, ...]] = {}
-        busy: list[dict[str, int]] = []
+        peer_jobs: list[dict[str, int]] = []
         async for row in self.store.table(NODES).scan():
             if row.key != self.id:
                 peer = _read_node(row.value)
                 found[row.key] = peer.agents
                 if peer.busy:
-                    busy.append(peer.busy)
-        self.departed |= self.peers.keys() - found.keys()
-        self.peers, self.busy = found, busy
+                    peer_jobs.append(peer.busy)
+        self.dead_peers |= self.peers.keys() - found.keys()
+        self.peers, self.peer_jobs = found, peer_jobs
         self._peers_at = self.loop.time()
 
     async def announce(self) -> None:
-        """Say that this node is alive, and what it can run."""
+        """Write this node's row: that it is alive, its agents and its counters."""
         row = NodeRow(
             name=self.name,
             started=self.started,
@@ -215,12 +220,12 @@ class Node:
             sessions=len(self.sessions.attached),
             draining=self.draining,
             ended=dict(self.counts),
-            busy=self.quota.said(),
+            busy=self.quota.reported(),
         )
         await self.store.table(NODES).put(self.id, encode(row), expires_in=self.limits.node_lease)
 
     async def repeatable(self, name: str, version: str) -> bool:
-        """Whether an agent may be run again after a crash, as whoever has it says."""
+        """Whether every node that has this version of an agent registered it as repeatable."""
         agent = self.agents.get(name, version)
         if agent is not None:
             return agent.repeatable
@@ -231,43 +236,48 @@ class Node:
     # -- jobs
 
     def has_room(self, agent: str) -> bool:
-        """Whether a job can begin here at once, past nobody who waits longer."""
+        """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""
         return self.running < self.limits.running and not self.draining and agent not in self.backlog
 
     def reserve(self) -> None:
-        """Take one of the places for running jobs."""
+        """Reserve a place for a running job."""
         self.running += 1
 
     def release(self) -> None:
-        """Give it back."""
+        """Free the place of a job."""
         self.running -= 1
         if self.backlog:
-            self.wanted.set()
+            self.queue_wakeup.set()
 
-    def begun(self, job: Job) -> None:
-        """A job that has its place runs here from now on."""
-        self.jobs[job.order.job_id] = job
-        self.bring(job.order.job_id)
+    def add_job(self, job: Job) -> None:
+        """Add a job that has reserved its place."""
+        old = self.jobs.get(job.spec.job_id)
+        if old is not None:
+            # Another node had taken the job over, and this node has started it again before it noticed.
+            old.drop()
+        self.jobs[job.spec.job_id] = job
+        self.start_queued_feeds(job.spec.job_id)
 
-    def gone(self, job: Job) -> None:
-        """It does so no more."""
-        if self.jobs.get(job.order.job_id) is job:
-            del self.jobs[job.order.job_id]
+    def remove_job(self, job: Job) -> None:
+        """Remove a job that has ended or belongs to another node, and free its place."""
+        if self.jobs.get(job.spec.job_id) is job:
+            del self.jobs[job.spec.job_id]
+            self.quota.job_ended(job.spec.principal)
             self.release()
             feeds, job.feeds = job.feeds, []
             for feed in feeds:
-                # It goes on elsewhere, and so does whoever listens.
+                # The job continues on another node, so the feed reads its log.
                 feed.live = False
                 feed.begin(self)
 
-    def bring(self, job_id: str) -> None:
-        """Something has happened to a job that waited: whoever listens is told."""
-        for feed in self.idle.pop(job_id, ()):
+    def start_queued_feeds(self, job_id: str) -> None:
+        """Start the feeds that waited for a queued job, because the job has started or ended."""
+        for feed in self.queued_feeds.pop(job_id, ()):
             if feed.session.feeds.get(job_id) is feed:
                 feed.begin(self)
 
     def abandon(self, job: Job) -> None:
-        """An agent that was told to stop has not: its job ends without it."""
+        """End a job whose agent did not stop within the grace period."""
         if job.phase is RUNNING:
             from amends.arcp.runtime.runner import conclude
 
@@ -276,14 +286,18 @@ class Node:
     # -- sessions
 
     async def drop(self, session: Session) -> None:
-        """Part a session from its connection; it can be resumed."""
+        """Detach a session from its connection and close that; the session can be resumed."""
         if session.closing:
             return
         session.stop()
         try:
-            await self.sessions.leave(session)
+            await self.sessions.detach(session)
         except StoreError:
-            _log.warning("session %s could not be written down as left", session.id)
+            _log.warning("session %s could not be stored as detached: the store failed", session.id)
         if session.writer is not None and session.writer is not asyncio.current_task():
             session.writer.cancel()
         await session.connection.close(1001, "")
+
+
+def _name_of(work: Callable[..., Any]) -> str:
+    return str(getattr(getattr(work, "func", work), "__qualname__", work))

@@ -1,11 +1,11 @@
 """
-How many jobs one principal may have that have not ended, on all nodes together.
+The limit of unfinished jobs per principal, counted over all nodes.
 
-Asked at every submission, so it costs a look into two tables of this node: what runs here, and what is known of the
-rest. That is what waits in the queues and what other nodes say they run for principals who have a tenth of their limit
-or more there, both heard with every round of the keeper. So it may be older than it should: while it is, each node may
-let a principal in up to the limit. Nobody is refused for what was: who seems to have too many is counted anew, in the
-store.
+Every submission checks it, so the check only adds two numbers in this node's memory: jobs that run here, and jobs known
+elsewhere. The latter are queued jobs, and jobs that other nodes report for principals with at least a tenth of the limit
+there. Each round of `maintain` refreshes both. The numbers can be out of date, and meanwhile each node may admit a
+principal up to the limit. A submission is never rejected because of an outdated number: before that, the jobs of the
+principal are counted in the store.
 """
 
 from __future__ import annotations
@@ -23,107 +23,107 @@ if TYPE_CHECKING:
 
 __all__ = ["Quota"]
 
-_WORTH_SAYING = 10
-"""Part of the limit from which on other nodes are told."""
+_REPORTED_SHARE = 10
+"""A node reports a principal's jobs to others from one tenth of the limit on."""
 _FRESH = 0.25
-"""Seconds for which a count is believed: who is refused asks again and again."""
+"""Seconds for which a count is reused, because clients that are rejected often repeat the submission."""
 _REMEMBERED = 1_000
 
 
 class Quota:
-    """What is known of the principals' jobs on one node."""
+    """The numbers of unfinished jobs per principal, as one node knows them."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.here: dict[str, int] = {}
-        """Jobs of each principal that run here."""
+        """Jobs of each principal that run on this node."""
         self.elsewhere: Counter[str] = Counter()
-        """Those that wait, or run on other nodes, as far as they were heard of."""
-        self._counted: dict[str, tuple[float, int]] = {}
-        self._looks: dict[object, Counter[str]] = {}
+        """Jobs of each principal that are queued or run on other nodes, as far as known."""
+        self._recent: dict[str, tuple[float, int]] = {}
+        self._scans: dict[object, Counter[str]] = {}
 
     @contextmanager
-    def looking(self) -> Generator[Counter[str]]:
-        """For as long as somebody reads what waits: what is queued here meanwhile, and may be missing there."""
-        look = object()
-        self._looks[look] = Counter()
+    def counting(self) -> Generator[Counter[str]]:
+        """Collect the jobs that this node queues while the caller reads the store, since the read may miss them."""
+        scan = object()
+        self._scans[scan] = Counter()
         try:
-            yield self._looks[look]
+            yield self._scans[scan]
         finally:
-            del self._looks[look]
+            del self._scans[scan]
 
     async def admit(self, principal: str) -> None:
         """
-        Count a principal whose limit seems to be reached.
+        Count the jobs of a principal that seems to have reached its limit.
 
         Raises:
-            InternalError: it is.
+            InternalError: the principal has reached its limit.
 
         """
         limit = self._node.limits.jobs_per_principal
-        if await self._exactly(principal) >= limit:
+        if await self._count(principal) >= limit:
             raise InternalError(
-                "Too many jobs of this principal have not ended",
+                "The principal has too many unfinished jobs",
                 retryable=False,
                 details={"limit": "jobs_per_principal", "value": limit},
             )
 
-    async def _exactly(self, principal: str) -> int:
+    async def _count(self, principal: str) -> int:
         here = self.here.get(principal, 0)
         now = self._node.loop.time()
-        at, elsewhere = self._counted.get(principal, (0.0, 0))
+        at, elsewhere = self._recent.get(principal, (0.0, 0))
         if now - at > _FRESH or not at:
-            # What runs here is counted, and not all of it is written down.
+            # Jobs of this node are in `here`; some of them may not be in the store yet.
             elsewhere = 0
-            with self.looking() as meanwhile:
-                async for owner, row in self._node.ledger.active("" if self._node.alone else None):
+            with self.counting() as meanwhile:
+                async for owner, row in self._node.ledger.active("" if self._node.exclusive else None):
                     elsewhere += owner != self._node.id and row.principal == principal
-            if len(self._counted) >= _REMEMBERED:
-                self._counted.clear()
-            self._counted[principal] = (now, elsewhere)
+            if len(self._recent) >= _REMEMBERED:
+                self._recent.clear()
+            self._recent[principal] = (now, elsewhere)
             self.elsewhere[principal] = elsewhere + meanwhile[principal]
         return here + elsewhere
 
-    def began(self, principal: str) -> None:
-        """A job runs here."""
+    def job_started(self, principal: str) -> None:
+        """Count a job that starts on this node."""
         self.here[principal] = self.here.get(principal, 0) + 1
 
-    def ended(self, principal: str) -> None:
-        """It does no more."""
+    def job_ended(self, principal: str) -> None:
+        """Count a job that has ended on this node or left it."""
         left = self.here.get(principal, 0) - 1
         if left > 0:
             self.here[principal] = left
         else:
             self.here.pop(principal, None)
 
-    def queued(self, principal: str) -> None:
-        """A job waits."""
+    def job_queued(self, principal: str) -> None:
+        """Count a job that was put into a queue."""
         self.elsewhere[principal] += 1
-        for look in self._looks.values():
-            look[principal] += 1
+        for scan in self._scans.values():
+            scan[principal] += 1
 
-    def taken(self, principal: str) -> None:
-        """One that waited runs here."""
+    def job_dequeued(self, principal: str) -> None:
+        """Count a job that was taken from a queue."""
         if self.elsewhere[principal] > 1:
             self.elsewhere[principal] -= 1
         else:
             del self.elsewhere[principal]
 
-    def said(self) -> dict[str, int]:
-        """What other nodes are told."""
-        least = self._node.limits.jobs_per_principal / _WORTH_SAYING
+    def reported(self) -> dict[str, int]:
+        """Return the numbers of jobs that this node reports to the others."""
+        least = self._node.limits.jobs_per_principal / _REPORTED_SHARE
         return {principal: count for principal, count in self.here.items() if count >= least}
 
-    def heard(
+    def update(
         self, waiting: Iterable[Summary], peers: Iterable[dict[str, int]], meanwhile: Mapping[str, int]
     ) -> None:
         """
-        What waits, what other nodes said before that was looked at, and what was queued here since.
+        Replace `elsewhere` by the queued jobs, the reports of other nodes, and the jobs queued here during the read.
 
-        The last may be counted twice: who seems to have too many is counted anew. Forgotten, it would let one more in.
+        Jobs in `meanwhile` may be counted twice, which `admit` corrects. Omitting them could admit one job too many.
         """
         elsewhere = Counter(row.principal for row in waiting)
         elsewhere.update(meanwhile)
-        for said in peers:
-            elsewhere.update(said)
+        for reported in peers:
+            elsewhere.update(reported)
         self.elsewhere = elsewhere

@@ -1,4 +1,4 @@
-"""An error of the runtime's own, as it is told: of a session, of a request, or of a job that is not there."""
+"""The wire form of the runtime's own errors: for a session, for a request, or for a job that no longer exists."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["refusal"]
 
 
 def refusal(error: FaultError, request_id: str | None = None, *, of_job: bool = False) -> Error:
-    """An error on the wire (R2). One that answers a request, or stands for the end of a job, has a final status."""
-    told: dict[str, Any] = dialect.encode(error.fault)
+    """Encode an error (R2). An error that answers a request or ends a job has a final status."""
+    encoded: dict[str, Any] = dialect.encode(error.fault)
     final = of_job or request_id is not None
     return Error(
-        told["code"],
-        told["message"],
-        told["retryable"],
-        told.get("details"),
+        encoded["code"],
+        encoded["message"],
+        encoded["retryable"],
+        encoded.get("details"),
         final_status="error" if final else None,
         completed_at=now_text() if final else None,
         request_id=request_id,

@@ -1,8 +1,8 @@
 """
-Where a session goes on: folded from its log, fenced against whoever had it before, and told again to its client.
+Resuming a session: read its state from its log, fence the node that had it before, and replay events.
 
-From the entry on that the fence writes, the node that had the session cannot number anything, and what it numbered
-until then is replayed as it was.
+The fence is an entry in the session's log. The previous node can no longer append to the log behind it, so it cannot
+number further events; the events that it numbered before are replayed under the same numbers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.arcp.runtime.credentials import discreet
+from amends.arcp.runtime.credentials import without_secret
 from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
-from amends.arcp.runtime.ledger import read_mark
-from amends.arcp.runtime.result_assembly import whole
+from amends.arcp.runtime.ledger import read_entry
+from amends.arcp.runtime.result_assembly import with_whole_result
 from amends.arcp.runtime.session import Session
 from amends.errors.arcp import InternalError, InvalidRequestError, ResumeWindowExpiredError
 from amends.stores import ConflictError, TrimmedError
@@ -22,125 +22,130 @@ from amends.stores import ConflictError, TrimmedError
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
 
-__all__ = ["Place", "check", "fence", "find", "known", "replay"]
+__all__ = ["SessionState", "check_replayable", "fence", "read_state", "replay", "trace_and_owner"]
 
-_read_batch = msgspec.json.Decoder(SessionEntry).decode
+_read_session_entry = msgspec.json.Decoder(SessionEntry).decode
 _PAGE = 256
 _TRIES = 64
 
 
-class Place:
-    """Where a session stands."""
+class SessionState:
+    """The state of a session, computed from its log."""
 
     def __init__(self) -> None:
         self.next_event = 1
         self.first_kept = 1
         self.log_end = 0
         self.events: list[tuple[int, str, int]] = []
-        """Number, job, number in the job's log."""
+        """Event number, job id, and entry number in the job's log."""
         self.feeds: dict[str, tuple[int, int]] = {}
 
-    def add(self, number: int, batch: SessionEntry) -> None:
-        """The next entry of its log."""
+    def add(self, number: int, session_entry: SessionEntry) -> None:
+        """Apply the next entry of the session's log."""
         if self.log_end == 0:
-            # The oldest entry kept: the very first, or a snapshot.
-            self.first_kept = self.next_event = batch.first
-        if batch.feeds is not None:
-            self.feeds = {job_id: (start, mode) for job_id, start, mode in batch.feeds}
-        for job_id in batch.detached:
+            # The oldest entry in the log is either its first or a snapshot.
+            self.first_kept = self.next_event = session_entry.first
+        if session_entry.feeds is not None:
+            self.feeds = {job_id: (start, mode) for job_id, start, mode in session_entry.feeds}
+        for job_id in session_entry.detached:
             self.feeds.pop(job_id, None)
-        for job_id, start, mode in batch.attached:
-            # A negative start leaves it where it is: only who may do what has changed.
+        for job_id, start, mode in session_entry.attached:
+            # A negative start keeps the position; only the mode changes.
             self.feeds[job_id] = (start if start >= 0 else self.feeds.get(job_id, (1, 0))[0], mode)
-        for job_id, entry, last in batch.events:
-            self.events.append((self.next_event, job_id, entry))
+        for job_id, position, last in session_entry.events:
+            self.events.append((self.next_event, job_id, position))
             self.next_event += 1
             if last:
                 self.feeds.pop(job_id, None)
             elif job_id in self.feeds:
-                self.feeds[job_id] = (entry + 1, self.feeds[job_id][1])
+                self.feeds[job_id] = (position + 1, self.feeds[job_id][1])
         self.log_end = number
 
 
-async def find(node: Node, session_id: str) -> Place:
-    """Where a session stands now."""
-    place = Place()
-    await _read_on(node, session_id, place)
-    return place
+async def read_state(node: Node, session_id: str) -> SessionState:
+    """Read the current state of a session."""
+    state = SessionState()
+    await _read_further(node, session_id, state)
+    return state
 
 
-async def _read_on(node: Node, session_id: str, place: Place) -> None:
+async def _read_further(node: Node, session_id: str, state: SessionState) -> None:
     log = node.store.log(session_log(session_id))
     try:
-        while page := await log.read(place.log_end + 1 if place.log_end else None, limit=_PAGE):
-            for entry in page:
-                place.add(entry.seq, _read_batch(entry.value))
+        while page := await log.read(state.log_end + 1 if state.log_end else None, limit=_PAGE):
+            for stored in page:
+                state.add(stored.seq, _read_session_entry(stored.value))
     except TrimmedError:
         raise ResumeWindowExpiredError from None
 
 
-async def check(node: Node, place: Place, seen: int) -> None:
-    """Whether everything after `seen` can still be told."""
-    if seen >= place.next_event:
-        raise InvalidRequestError(
-            "No event of that number was ever sent", details={"field": "last_event_seq"}
-        )
-    if seen < place.first_kept - 1 or seen < 0:
+async def check_replayable(node: Node, state: SessionState, seen: int) -> None:
+    """
+    Check that all events after `seen` can be replayed.
+
+    Raises:
+        InvalidRequestError: no event with the number `seen` was sent.
+        ResumeWindowExpiredError: events after `seen` are no longer stored.
+
+    """
+    if seen >= state.next_event:
+        raise InvalidRequestError("No event with that number was sent", details={"field": "last_event_seq"})
+    if seen < state.first_kept - 1 or seen < 0:
         raise ResumeWindowExpiredError
-    needed = {job_id: entry for number, job_id, entry in place.events if number > seen}
-    needed.update({job_id: start - 1 for job_id, (start, _) in place.feeds.items()})
-    for job_id, entry in needed.items():
+    needed = {job_id: position for number, job_id, position in state.events if number > seen}
+    needed.update({job_id: start - 1 for job_id, (start, _) in state.feeds.items()})
+    for job_id, position in needed.items():
         bounds = await node.store.log(job_log(job_id)).bounds()
-        if bounds.last < entry or not bounds.last:
+        if bounds.last < position or not bounds.last:
             raise ResumeWindowExpiredError
 
 
-async def fence(node: Node, session_id: str, place: Place) -> Place:
-    """Write a snapshot behind everything the node before has numbered; from then on it cannot."""
+async def fence(node: Node, session_id: str, state: SessionState) -> SessionState:
+    """Append a snapshot to the session's log, so that the previous node can no longer append to it."""
     log = node.store.log(session_log(session_id))
     for _ in range(_TRIES):
-        feeds = tuple((job_id, start, mode) for job_id, (start, mode) in place.feeds.items())
-        entry = SessionEntry(place.next_event, feeds=feeds)
+        feeds = tuple((job_id, start, mode) for job_id, (start, mode) in state.feeds.items())
+        session_entry = SessionEntry(state.next_event, feeds=feeds)
         try:
-            place.log_end = await log.append(encode(entry), last=place.log_end)
+            state.log_end = await log.append(encode(session_entry), last=state.log_end)
         except ConflictError:
-            await _read_on(node, session_id, place)
+            await _read_further(node, session_id, state)
         else:
-            return place
-    raise InternalError("The session is held by a busy connection: try again")
+            return state
+    raise InternalError("Another connection keeps writing to the session: try again")
 
 
-async def known(node: Node, job_id: str) -> tuple[str, str]:
-    """The trace a job belongs to, and whose it is."""
+async def trace_and_owner(node: Node, job_id: str) -> tuple[str, str]:
+    """Return a job's trace id and its principal; empty strings if the job does not exist."""
     job = node.jobs.get(job_id)
-    order = await node.ledger.order(job_id) if job is None else job.order
-    return ("", "") if order is None else (order.trace, order.principal)
+    spec = await node.ledger.spec(job_id) if job is None else job.spec
+    return ("", "") if spec is None else (spec.trace, spec.principal)
 
 
 async def replay(session: Session, events: list[tuple[int, str, int]]) -> None:
-    """Send events under the numbers they had, reading each job's log in stretches."""
+    """Send events under their original numbers, reading each job's log page by page."""
     node = session.node
     jobs: dict[str, tuple[str, str]] = {}
     for begin in range(0, len(events), _PAGE):
         window = events[begin : begin + _PAGE]
         frames = []
-        stretch: dict[tuple[str, int], bytes] = {}
-        for number, job_id, entry in window:
-            if (job_id, entry) not in stretch:
-                # Events of one job stand close together: what is read ahead is mostly what comes next.
-                stretch = {key: value for key, value in stretch.items() if key[0] != job_id}
-                page = await node.ledger.entries(job_id, entry)
-                stretch.update({(job_id, found.seq): found.value for found in page})
-            value = stretch.get((job_id, entry))
+        read_ahead: dict[tuple[str, int], bytes] = {}
+        for number, job_id, position in window:
+            if (job_id, position) not in read_ahead:
+                # The next events are mostly of the same job, so a page contains several of them.
+                read_ahead = {key: value for key, value in read_ahead.items() if key[0] != job_id}
+                page = await node.ledger.entries(job_id, position)
+                read_ahead.update({(job_id, found.seq): found.value for found in page})
+            value = read_ahead.get((job_id, position))
             if value is None:
                 raise ResumeWindowExpiredError
             if job_id not in jobs:
-                jobs[job_id] = await known(node, job_id)
+                jobs[job_id] = await trace_and_owner(node, job_id)
             trace, principal = jobs[job_id]
-            mark = read_mark(value)
+            entry = read_entry(value)
             if principal != session.principal:
-                mark = discreet(mark)
-            if session.parted(mark):
-                mark = await whole(node, job_id, mark)
-            frames.append(session.framed(job_id, trace, mark, number))
+                entry = without_secret(entry)
+            if session.must_assemble(entry):
+                entry = await with_whole_result(node, job_id, entry)
+            frames.append(session.encode_entry(job_id, trace, entry, number))
         await session.send(frames)

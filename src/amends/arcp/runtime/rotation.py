@@ -1,9 +1,9 @@
 """
-Giving a credential another value while its job runs (section 9.8.2).
+Rotation: replacing the value of a credential while its job runs (section 9.8.2).
 
-The new value is written down with the one it replaces, told as a `status` event, and then the old one is retired: by
-us until that has worked, by whoever takes the job over, and at the latest with the job's end, when the credential is
-revoked with every value it ever had.
+The new value is stored together with the one it replaces, and announced in a `status` event; then the old value is
+retired. This node repeats that until it succeeds, and a node that takes the job over continues it. At the end of the
+job the credential is revoked with every value it ever had.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from amends.arcp.runtime.credentials import (
     CredentialProvider,
     Outstanding,
     grant_of,
-    on_wire,
+    to_wire,
 )
 from amends.arcp.runtime.entries import CREDENTIALS, encode
 from amends.arcp.runtime.job import RUNNING
@@ -39,30 +39,30 @@ __all__ = ["Rotation"]
 _log = logging.getLogger("amends.arcp")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _TRIES = 8
-_PATIENCE = 60.0
-"""Seconds a provider may take to mint."""
+_MINT_TIMEOUT = 60.0
+"""Seconds that a provider may take to issue a new value."""
 _read = msgspec.json.Decoder(Outstanding).decode
 
 
 class Rotation:
-    """The rotations of one node."""
+    """Rotates the credentials of the jobs that run on one node."""
 
     def __init__(self, provider: CredentialProvider) -> None:
         self._provider: Any = provider
         self._node: Node
-        self._under_way: dict[tuple[str, str], asyncio.Task[dict[str, Any] | InternalError]] = {}
+        self._in_progress: dict[tuple[str, str], asyncio.Task[dict[str, Any] | InternalError]] = {}
         self._retiring: set[tuple[str, str]] = set()
 
-    def use(self, node: Node) -> None:
-        """The node it works for."""
+    def bind(self, node: Node) -> None:
+        """Set the node that this object works for."""
         self._node = node
 
     def due(self, minted: Iterable[Credential]) -> dict[str, float]:
         """
-        When each is to be rotated, by id.
+        Return when each credential is to be rotated, by id.
 
         Raises:
-            TypeError: the provider asks for what it cannot do.
+            TypeError: a credential has `rotate_after`, but the provider cannot rotate.
 
         """
         due = {
@@ -71,97 +71,101 @@ class Rotation:
             if credential.rotate_after is not None
         }
         if due and not hasattr(self._provider, "rotate"):
-            raise TypeError("rotate_after needs a provider with rotate and retire")
+            raise TypeError("a credential with rotate_after needs a provider with rotate() and retire()")
         return due
 
-    def attend(self, job: Job, outstanding: Outstanding) -> None:
-        """See to a job's credentials from now on."""
+    def schedule(self, job: Job, outstanding: Outstanding) -> None:
+        """Schedule the rotations of a job's credentials, and retire values that were already replaced."""
         for id, due in outstanding.due.items():
-            self._later(job, id, due)
-        self.retire_left(job.order.job_id, outstanding)
+            self._schedule_one(job, id, due)
+        self.retire_replaced(job.spec.job_id, outstanding)
 
-    def retire_left(self, job_id: str, outstanding: Outstanding) -> None:
-        """Retire what was replaced and is not worthless yet."""
+    def retire_replaced(self, job_id: str, outstanding: Outstanding) -> None:
+        """Retire values that were replaced and are still valid."""
         for credential in outstanding.replaced:
             self._node.spawn(self._retire(job_id, credential))
 
     async def rotate(self, job: Job, id: str) -> dict[str, Any]:
         """
-        Rotate one, now. Whoever asks for one that is being rotated gets what comes of that.
+        Rotate a credential now. A call during a rotation of the same credential waits for that one.
 
         Raises:
-            InternalError: that could not be; the value before is what there is.
+            InternalError: the rotation failed; the old value stays in use.
 
         """
-        key = (job.order.job_id, id)
-        task = self._under_way.get(key)
+        key = (job.spec.job_id, id)
+        task = self._in_progress.get(key)
         if task is None:
-            task = self._under_way[key] = self._node.spawn(self._rotated(job, id))
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        # Whoever asked may be stopped; what was minted is written down all the same.
-        found = await asyncio.shield(task)
-        if isinstance(found, InternalError):
-            raise found
-        return found
+            task = self._in_progress[key] = self._node.spawn(self._rotate(job, id))
+            task.add_done_callback(lambda _: self._in_progress.pop(key, None))
+        # If the caller is cancelled, the new value must still be stored.
+        rotated = await asyncio.shield(task)
+        if isinstance(rotated, InternalError):
+            raise rotated
+        return rotated
 
-    async def quiet(self, job_id: str) -> None:
+    async def wait_until_idle(self, job_id: str) -> None:
         """Wait until no credential of a job is being rotated."""
-        tasks = [task for (owner, _), task in self._under_way.items() if owner == job_id]
+        tasks = [task for (owner, _), task in self._in_progress.items() if owner == job_id]
         if tasks:
             await asyncio.wait(tasks)
 
     # -- one rotation
 
-    async def _rotated(self, job: Job, id: str) -> dict[str, Any] | InternalError:
-        job_id = job.order.job_id
+    async def _rotate(self, job: Job, id: str) -> dict[str, Any] | InternalError:
+        job_id = job.spec.job_id
         old: Credential | None = None
         fresh: Credential | None = None
         outstanding: Outstanding | None = None
         try:
             row = await self._node.store.table(CREDENTIALS).get(job_id)
-            old = None if row is None else _named(_read(row.value), id)
+            old = None if row is None else _by_id(_read(row.value), id)
             if old is None:
                 return InternalError("The job has no such credential", retryable=False)
-            fresh = await self._minted(job, old)
-            outstanding = await self._replaced(job_id, old, fresh)
-        except Exception:  # noqa: BLE001 - a provider's failure is nobody else's, and says nothing to anybody
+            fresh = await self._mint(job, old)
+            outstanding = await self._store_new_value(job_id, old, fresh)
+        except Exception:  # noqa: BLE001 - providers may raise anything; the caller gets no details of it
             _log.exception("credential %s of job %s could not be rotated", id, job_id)
         if old is None or fresh is None:
             return InternalError("The credential could not be rotated")
         if outstanding is None:
-            # Minted, but in nobody's hands.
+            # The new value was issued but not stored, so it must not stay valid.
             self._node.spawn(self._retire(job_id, fresh))
             return InternalError("The credential could not be rotated")
         job.credentials = outstanding.wire()
         try:
             job.emit("status", {"phase": ROTATED, "id": id, "value": fresh.value})
         except ARCPError:
-            _log.warning("job %s has said too much to be told of its new credential", job_id)
+            _log.warning(
+                "job %s has reached its limit of events: the new value of credential %s is not announced",
+                job_id,
+                id,
+            )
         if id in outstanding.due:
-            self._later(job, id, outstanding.due[id])
+            self._schedule_one(job, id, outstanding.due[id])
         self._node.spawn(self._retire(job_id, old))
-        return on_wire(fresh)
+        return to_wire(fresh)
 
-    async def _minted(self, job: Job, old: Credential) -> Credential:
-        async with asyncio.timeout(_PATIENCE):
-            fresh: Credential = await self._provider.rotate(grant_of(job.order), old)
+    async def _mint(self, job: Job, old: Credential) -> Credential:
+        async with asyncio.timeout(_MINT_TIMEOUT):
+            fresh: Credential = await self._provider.rotate(grant_of(job.spec), old)
         if fresh.id != old.id:
-            self._node.spawn(self._retire(job.order.job_id, fresh))
-            raise TypeError("a rotated credential keeps its id")
+            self._node.spawn(self._retire(job.spec.job_id, fresh))
+            raise TypeError("the provider returned a rotated credential with another id")
         return fresh
 
-    async def _replaced(self, job_id: str, old: Credential, fresh: Credential) -> Outstanding | None:
-        """Write a new value down in place of the old; None when the job has ended, or somebody else was faster."""
+    async def _store_new_value(self, job_id: str, old: Credential, fresh: Credential) -> Outstanding | None:
+        """Store a new value in place of the old one. Returns None if the job has ended or the value was replaced."""
         table = self._node.store.table(CREDENTIALS)
         while (row := await table.get(job_id)) is not None:
-            found = _read(row.value)
-            if _named(found, old.id) != old:
+            outstanding = _read(row.value)
+            if _by_id(outstanding, old.id) != old:
                 break
-            due = {id: at for id, at in found.due.items() if id != old.id} | self.due([fresh])
+            due = {id: at for id, at in outstanding.due.items() if id != old.id} | self.due([fresh])
             changed = replace(
-                found,
-                credentials=tuple(fresh if one.id == old.id else one for one in found.credentials),
-                replaced=(*found.replaced, old),
+                outstanding,
+                credentials=tuple(fresh if one.id == old.id else one for one in outstanding.credentials),
+                replaced=(*outstanding.replaced, old),
                 due=due,
             )
             try:
@@ -171,13 +175,13 @@ class Rotation:
             return changed
         return None
 
-    # -- when it is due
+    # -- scheduled rotation
 
-    def _later(self, job: Job, id: str, due: float) -> None:
-        job.after(max(0.0, due - time.time()), lambda: self._node.spawn(self._renewed(job, id)))
+    def _schedule_one(self, job: Job, id: str, due: float) -> None:
+        job.after(max(0.0, due - time.time()), lambda: self._node.spawn(self._rotate_until_done(job, id)))
 
-    async def _renewed(self, job: Job, id: str) -> None:
-        """Rotate one that is due, however often it takes while its job runs."""
+    async def _rotate_until_done(self, job: Job, id: str) -> None:
+        """Rotate a credential that is due, repeating until it succeeds or the job ends."""
         pause = _FIRST_PAUSE
         while job.phase is RUNNING:
             try:
@@ -190,10 +194,10 @@ class Rotation:
             else:
                 return
 
-    # -- the value before
+    # -- old values
 
     async def _retire(self, job_id: str, credential: Credential) -> None:
-        """Make a value worthless, and strike it off; tried again for a while here, and by the keeper."""
+        """Retire a value and remove it from the row, with several tries; `clean_up` repeats it if they all fail."""
         key = (job_id, credential.value)
         if key in self._retiring:
             return
@@ -203,32 +207,44 @@ class Rotation:
             for _ in range(_TRIES):
                 try:
                     await self._provider.retire(job_id, credential)
-                except Exception:  # noqa: BLE001 - a provider's failure is nobody else's
-                    _log.exception("an old value of credential %s could not be retired", credential.id)
+                except Exception:  # noqa: BLE001 - providers may raise anything
+                    _log.exception(
+                        "an old value of credential %s of job %s could not be retired; trying again",
+                        credential.id,
+                        job_id,
+                    )
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
                 else:
-                    await self._struck_off(job_id, credential)
+                    await self._remove_replaced(job_id, credential)
                     return
-            _log.error("an old value of credential %s of job %s still works", credential.id, job_id)
+            _log.error(
+                "an old value of credential %s of job %s could not be retired and is still valid",
+                credential.id,
+                job_id,
+            )
         except StoreError:
-            _log.exception("that credential %s was retired could not be written down", credential.id)
+            _log.exception(
+                "an old value of credential %s of job %s was retired, but the store failed to record that",
+                credential.id,
+                job_id,
+            )
         finally:
             self._retiring.discard(key)
 
-    async def _struck_off(self, job_id: str, credential: Credential) -> None:
+    async def _remove_replaced(self, job_id: str, credential: Credential) -> None:
         table = self._node.store.table(CREDENTIALS)
         while (row := await table.get(job_id)) is not None:
-            found = _read(row.value)
-            if credential not in found.replaced:
+            outstanding = _read(row.value)
+            if credential not in outstanding.replaced:
                 return
-            left = tuple(one for one in found.replaced if one != credential)
+            left = tuple(one for one in outstanding.replaced if one != credential)
             try:
-                await table.put(job_id, encode(replace(found, replaced=left)), revision=row.revision)
+                await table.put(job_id, encode(replace(outstanding, replaced=left)), revision=row.revision)
             except ConflictError:
                 continue
             return
 
 
-def _named(outstanding: Outstanding, id: str) -> Credential | None:
+def _by_id(outstanding: Outstanding, id: str) -> Credential | None:
     return next((credential for credential in outstanding.credentials if credential.id == id), None)

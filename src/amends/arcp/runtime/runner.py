@@ -1,8 +1,8 @@
 """
-Running an agent, and making of what it does exactly one end.
+Run an agent, and write exactly one end for its run.
 
-Agent and runner share one task. Whatever the agent does (returns, raises, is told to stop, does not stop) the run ends
-once, and the first reason to stop wins over whatever the agent says afterwards.
+The agent runs in the runner's task. The run ends once, whether the agent returns, raises, or is cancelled and does or
+does not stop. The first reason to stop takes precedence over anything that the agent returns or raises later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from amends.arcp.runtime.context import Context
 from amends.arcp.runtime.entries import encode
 from amends.arcp.runtime.job import RUNNING, Job
-from amends.arcp.runtime.node import Ended, Node
+from amends.arcp.runtime.node import EndedJob, Node
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Result
 from amends.core.fault import Fault
@@ -31,31 +31,31 @@ __all__ = ["conclude", "error_payload", "run", "status_of"]
 _log = logging.getLogger("amends.arcp")
 
 _SLACK = 128
-"""Ended jobs beyond their number before somebody goes to forget them."""
+"""How far the number of ended jobs may exceed its limit before `evict` is started."""
 
 _FINAL = {"CANCELLED": "cancelled", "TIMEOUT": "timed_out"}
-"""Final statuses that say more than "error" (7.3)."""
+"""Final statuses that are more specific than "error" (7.3)."""
 
 
 async def run(job: Job) -> None:
-    """Run a job that was begun, to its end."""
+    """Run a started job to its end."""
     node = job.node
     job.task = asyncio.current_task()
-    limit = _shorter(job.order.max_runtime, node.limits.max_runtime)
+    limit = _shorter(job.spec.max_runtime, node.limits.max_runtime)
     context = Context(job, None if limit is None else node.loop.time() + limit)
     if limit is not None:
         job.after(
             limit,
             job.stop,
-            errors.TimeoutError("The job ran longer than it may", details={"max_runtime_sec": limit}),
+            errors.TimeoutError("The job exceeded its maximum runtime", details={"max_runtime_sec": limit}),
         )
     value: Any = None
     error: FaultError | None = None
     try:
         if job.agent.streams:
-            await context.stream_from(job.agent.function(job.order.input, context))
+            await context.stream_from(job.agent.function(job.spec.input, context))
         else:
-            value = await job.agent.function(job.order.input, context)
+            value = await job.agent.function(job.spec.input, context)
         if context.streamed is not None:
             await context.close()
     except FaultError as raised:
@@ -63,25 +63,32 @@ async def run(job: Job) -> None:
     except asyncio.CancelledError:
         if job.phase is RUNNING and job.stopping is None:
             if node.closed or (job.task is not None and job.task.cancelling()):
-                # The event loop is being ended under us: what the agent has done by now nobody knows, and whoever
-                # finds the job says so.
+                # The event loop is shutting down. The effect of the agent so far is unknown; the node that takes the
+                # job over ends it in doubt.
                 raise
-            # The agent's own doing: a task of its own was cancelled, and it waited for that.
-            _log.warning("job %s: its agent cancelled itself (trace %s)", job.order.job_id, job.order.trace)
+            # The agent awaited a task of its own that was cancelled.
+            _log.warning(
+                "job %s failed because its agent cancelled itself (trace %s)", job.spec.job_id, job.spec.trace
+            )
             error = errors.InternalError()
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever an agent raises ends its job, not the runtime
-        _log.error("job %s failed (trace %s)", job.order.job_id, job.order.trace, exc_info=raised)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - an agent's failure ends its job, not the runtime
+        _log.error(
+            "job %s failed because its agent raised an exception (trace %s)",
+            job.spec.job_id,
+            job.spec.trace,
+            exc_info=raised,
+        )
         error = errors.InternalError()
     if job.phase is RUNNING:
         await conclude(job, job.stopping or job.expired or error, value, context.streamed)
-    # From here on the task may serve others.
+    # The task may serve other jobs after this one.
     job.task = None
 
 
 async def conclude(
     job: Job, error: FaultError | None, value: Any = None, streamed: tuple[str, int] | None = None
 ) -> None:
-    """End a job: write it down, tell everybody, and let go of what it held."""
+    """End a job: write its terminal entry, send it to subscribers, and release the job's resources."""
     node = job.node
     if error is None:
         try:
@@ -89,41 +96,45 @@ async def conclude(
         except _TooLarge:
             limit = node.limits.result_bytes
             error = errors.InternalError(
-                "The result is too large to be sent whole",
+                "The result is too large to be sent in one message",
                 retryable=False,
                 details={"limit": "result_bytes", "value": limit},
             )
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as raised:
             _log.error(
-                "job %s returned no JSON value (trace %s)", job.order.job_id, job.order.trace, exc_info=raised
+                "job %s failed because its result cannot be encoded as JSON (trace %s)",
+                job.spec.job_id,
+                job.spec.trace,
+                exc_info=raised,
             )
             error = errors.InternalError()
     if error is not None:
         kind, (payload, status) = "error", error_payload(error.fault, job.run, node.limits.event_bytes)
     if await job.end(kind, payload, status):
         node.counts["" if error is None else error.code] += 1
-        after(node, job)
-    else:
-        node.quota.ended(job.order.principal)
+        _clean_up(node, job)
 
 
-def after(node: Node, job: Job) -> None:
-    """What follows from a job's end."""
-    order = job.order
-    node.gone(job)
-    node.quota.ended(order.principal)
-    keep(node, Ended(order.job_id, order.principal, order.key, time.time()))
+def _clean_up(node: Node, job: Job) -> None:
+    """Remove an ended job from the node, cancel its children and revoke its credentials."""
+    spec = job.spec
+    node.remove_job(job)
+    schedule_eviction(node, EndedJob(spec.job_id, spec.principal, spec.key, time.time()))
     if job.children:
         from amends.arcp.runtime.cancel import cancel_children
 
         node.spawn(cancel_children(node, list(job.children)))
     if node.credentials is not None:
-        node.spawn(node.credentials.revoke(order.job_id))
+        node.spawn(node.credentials.revoke(spec.job_id))
 
 
-def keep(node: Node, ended: Ended) -> None:
-    """Remember when an ended job is to be forgotten."""
-    kept, most = (node.ended, node.limits.finished) if ended.key is None else (node.keyed, node.limits.keyed)
+def schedule_eviction(node: Node, ended: EndedJob) -> None:
+    """Add an ended job to the list of jobs that `evict` deletes when they are too old or too many."""
+    kept, most = (
+        (node.ended_jobs, node.limits.finished)
+        if ended.key is None
+        else (node.ended_keyed_jobs, node.limits.keyed)
+    )
     kept.append(ended)
     if len(kept) > most + _SLACK and not node.evicting:
         from amends.arcp.runtime.maintenance import evict
@@ -142,7 +153,7 @@ def _result(job: Job, value: Any, streamed: tuple[str, int] | None) -> bytes:
         if len(payload) > job.node.limits.result_bytes:
             raise _TooLarge
         return payload
-    # 8.4: a streamed result is not mixed with another one; what a function returns beside it can only describe it.
+    # 8.4: a streamed result has no other value. A string that the agent returns becomes its summary.
     summary = value if isinstance(value, str) else None
     return encode(
         Result(
@@ -157,7 +168,7 @@ def _result(job: Job, value: Any, streamed: tuple[str, int] | None) -> bytes:
 
 
 def error_payload(fault: Fault, run: int, limit: int) -> tuple[bytes, str]:
-    """The payload of a terminal `job.error` (R2, R4), and the job's final status."""
+    """Return the payload of a terminal `job.error` (R2, R4) and the job's final status."""
     if fault.vocabulary != "arcp":
         fault, _ = translate(fault, to="arcp")
     error = dialect.encode(fault)
@@ -170,14 +181,18 @@ def error_payload(fault: Fault, run: int, limit: int) -> tuple[bytes, str]:
         if len(payload) <= limit:
             return payload, status
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as raised:
-        _log.warning("the details of %s are no JSON value", fault.code, exc_info=raised)
+        _log.warning(
+            "the details of an error %s cannot be encoded as JSON and are omitted",
+            fault.code,
+            exc_info=raised,
+        )
     error.pop("details", None)
     error["message"] = fault.message[:1000]
     return encode(error), status
 
 
 def status_of(kind: str, payload: bytes) -> str:
-    """The final status in a terminal entry."""
+    """Return the final status of a terminal entry."""
     status = msgspec.json.decode(payload).get("final_status")
     return status if isinstance(status, str) else ("success" if kind == "result" else "error")
 

@@ -1,4 +1,4 @@
-"""The runtime: agents on one side, connections on the other, a store underneath."""
+"""`Runtime`: serves connections, runs agents, and keeps its state in a store."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from amends import stores
 from amends.arcp.runtime import connection as connections
 from amends.arcp.runtime.agents import Agents
 from amends.arcp.runtime.auth import Authenticate, authenticator
-from amends.arcp.runtime.credential_lifecycle import Issued
+from amends.arcp.runtime.credential_lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials import CredentialProvider
-from amends.arcp.runtime.dispatch import dispatch, rest
+from amends.arcp.runtime.dispatch import dispatch, stop_dispatch
 from amends.arcp.runtime.entries import NODES
-from amends.arcp.runtime.heartbeat import beat
+from amends.arcp.runtime.heartbeat import ping_sessions
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.maintenance import heartbeat, in_doubt, inherit, listen, maintain
+from amends.arcp.runtime.maintenance import follow_control, heartbeat, in_doubt, maintain, take_over_retention
 from amends.arcp.runtime.node import Node
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
@@ -33,9 +33,9 @@ _log = logging.getLogger("amends.arcp")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_LOOK = {"memory": 0.02, "sqlite": 0.05}
-"""How often a store that others share, and that cannot call, is looked at."""
-_LOOK_ELSEWHERE = 5.0
+_POLL = {"memory": 0.02, "sqlite": 0.05}
+"""Seconds between reads of a shared store that does not notify, by the scheme of its URL."""
+_POLL_OTHER = 5.0
 _DISPATCH = 0
 
 
@@ -50,14 +50,15 @@ class Runtime:
             ...
 
     Args:
-        store: where everything is kept: a URL (`sqlite:///jobs.db`, `nats://…`), an open store (which stays open), or
-            None for memory.
-        tokens: from bearer token to principal, or tokens alone.
-        authenticate: a function from bearer token to principal or None, instead of a table.
-        name: what the runtime calls itself.
-        limits: every bound there is.
-        may_observe: whether one principal may see another's jobs: `(observer, owner) -> bool`. Nobody may, without it.
-        credentials: mints credentials for jobs. Without one the feature is not offered.
+        store: where sessions and jobs are stored: a URL (`sqlite:///jobs.db`, `nats://…`), an open store, which the
+            runtime does not close, or None for memory.
+        tokens: a mapping from bearer token to principal, or tokens alone.
+        authenticate: a function from bearer token to principal or None, instead of `tokens`.
+        name: the runtime's name, which clients see in the welcome.
+        limits: the limits of this runtime.
+        may_observe: whether one principal may see another's jobs: `(observer, owner) -> bool`. Without it, principals
+            see only their own jobs.
+        credentials: issues credentials for jobs. Without it, the feature is not offered.
 
     """
 
@@ -74,14 +75,14 @@ class Runtime:
     ) -> None:
         self.name = name
         self.limits = limits or Limits()
-        self._where = store
+        self._store = store
         self._authenticate = authenticator(tokens, authenticate)
         self._may_observe = may_observe
         self._provider = credentials
         self._agents = Agents()
         self._node: Node | None = None
-        self._own: Store | None = None
-        self._duties: list[asyncio.Task[None]] = []
+        self._opened: Store | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     @overload
     def register_agent(
@@ -115,15 +116,15 @@ class Runtime:
         repeatable: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """
-        Offer a function to clients; without one, a decorator.
+        Register a function as an agent. Without `function`, return a decorator.
 
         Args:
-            name: what clients ask for.
-            function: `async def (input, ctx)` whose return value is the result, or an async generator of chunks of it.
-            version: clients may pin it: `name@version`.
-            default: what a bare name means; the first version registered, unless said otherwise.
-            repeatable: running it twice does no harm: a job whose node died is run again. Otherwise such a job fails,
-                in doubt.
+            name: the name that clients submit jobs to.
+            function: `async def (input, ctx)` that returns the result, or an async generator that yields its chunks.
+            version: the agent's version; clients can request it as `name@version`.
+            default: whether a name without a version means this version; by default, the first registered one.
+            repeatable: whether the function may run twice for one job. If so, a job runs again after its node died.
+                Otherwise such a job fails in doubt.
 
         """
 
@@ -135,71 +136,71 @@ class Runtime:
 
         return add if function is None else add(function)
 
-    # -- life
+    # -- lifecycle
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """Whether the runtime was started and not stopped since."""
         return self._node is not None
 
     async def start(self) -> None:
-        """Open the store and begin to work."""
+        """Open the store, register this node in it, and start the background tasks."""
         if self._node is not None:
-            raise RuntimeError("the runtime has been started")
-        if self._where is None or isinstance(self._where, str):
-            store = self._own = await stores.open(self._where or "memory:")
+            raise RuntimeError("the runtime is already started")
+        if self._store is None or isinstance(self._store, str):
+            store = self._opened = await stores.open(self._store or "memory:")
         else:
-            store = self._where
-        alone = self._own is not None and self._where in {None, "memory:"}
-        issued = None if self._provider is None else Issued(self._provider)
+            store = self._store
+        exclusive = self._opened is not None and self._store in {None, "memory:"}
+        lifecycle = None if self._provider is None else CredentialLifecycle(self._provider)
         node = Node(
             store,
             name=self.name,
             agents=self._agents,
             limits=self.limits,
-            alone=alone,
+            exclusive=exclusive,
             authenticate=self._authenticate,
             may_observe=self._may_observe,
-            credentials=issued,
+            credentials=lifecycle,
         )
-        if issued is not None:
-            issued.use(node)
+        if lifecycle is not None:
+            lifecycle.bind(node)
         try:
             await node.announce()
-            if not alone:
-                await inherit(node)
+            if not exclusive:
+                await take_over_retention(node)
         except BaseException:
             await self._close()
             raise
         self._node = node
-        every = None if alone else _LOOK.get(store.url.partition(":")[0], _LOOK_ELSEWHERE)
-        duties = [
+        every = None if exclusive else _POLL.get(store.url.partition(":")[0], _POLL_OTHER)
+        background = [
             partial(dispatch, node, every),
-            partial(beat, node),
+            partial(ping_sessions, node),
             partial(heartbeat, node),
             partial(maintain, node),
         ]
         if every is not None:
-            duties.append(partial(listen, node, every))
-        self._duties = [node.duty(duty) for duty in duties]
+            background.append(partial(follow_control, node, every))
+        self._background = [node.supervise(work) for work in background]
 
     async def stop(self, drain: float | None = None) -> None:
         """
-        End: take nothing more, let running jobs finish for a while (`limits.drain`), then stop them.
+        Stop the runtime: take no more jobs, wait for running jobs up to `drain` seconds, then stop the rest.
 
-        A job that has to be stopped goes back into its queue where its agent is repeatable and others can take it;
-        else it ends in doubt.
+        `drain` is `Limits.drain` by default. A job that is stopped goes back into its queue if its agent is repeatable
+        and the store is shared; otherwise it ends in doubt.
         """
         node = self._node
         if node is None:
             return
-        await rest(node, self._duties[_DISPATCH])
+        await stop_dispatch(node, self._background[_DISPATCH])
         deadline = node.loop.time() + (self.limits.drain if drain is None else drain)
-        await _until(node, deadline)
+        await _wait_for_jobs(node, deadline)
         await self._stop_jobs(node)
         for session in list(node.sessions.attached.values()):
-            session.say("session.bye", Bye("the runtime stops"))
-            await session.flushed(1.0)
+            session.send_message("session.bye", Bye("the runtime stops"))
+            await session.wait_until_flushed(1.0)
             await node.drop(session)
         await self._halt(node)
         with suppress(StoreError):
@@ -207,31 +208,31 @@ class Runtime:
         await self._close()
 
     async def _stop_jobs(self, node: Node) -> None:
-        # One that is just ending has nothing left to do but to be written.
+        # Jobs that are ending only have to write their end.
         jobs = [job for job in node.jobs.values() if job.phase is RUNNING]
-        back = [job for job in jobs if job.order.repeatable and not node.alone]
+        requeued = [job for job in jobs if job.spec.repeatable and not node.exclusive]
         for job in jobs:
-            if job not in back:
+            if job not in requeued:
                 job.stop(in_doubt("The runtime was stopped; the job may have had its effect"))
-        await self._give_back(node, back)
-        await _until(node, node.loop.time() + self.limits.cancel_grace + 5.0)
+        await self._requeue(node, requeued)
+        await _wait_for_jobs(node, node.loop.time() + self.limits.cancel_grace + 5.0)
 
-    async def _give_back(self, node: Node, jobs: list[Job]) -> None:
-        """Put jobs back into their queues: their agents stop first, so that nobody begins beside them."""
+    async def _requeue(self, node: Node, jobs: list[Job]) -> None:
+        """Put jobs back into their queues, after their agents have stopped, so that no job runs twice at a time."""
         tasks = [job.task for job in jobs if job.task is not None and not job.task.done()]
         for job in jobs:
-            job.lost()
+            job.drop()
         if tasks:
             await asyncio.wait(tasks, timeout=self.limits.cancel_grace)
         for job in jobs:
-            # What cannot be put back now is taken over when this node is gone.
+            # If this fails, another node takes the job over after this node's row is deleted.
             with suppress(StoreError, ConflictError):
-                tail = await node.ledger.tail(job.order.job_id)
+                tail = await node.ledger.tail(job.spec.job_id)
                 if tail is not None and (tail[1].epoch, tail[1].node) == (job.epoch, node.id):
-                    await node.ledger.requeue(job.order, tail)
+                    await node.ledger.requeue(job.spec, tail)
 
     async def abandon(self) -> None:
-        """Stop at once and write nothing: to others it looks like a crash. For tests of what comes after one."""
+        """Stop at once and write nothing, as if the process had crashed; for tests."""
         if self._node is not None:
             await self._halt(self._node)
             await self._close()
@@ -247,40 +248,40 @@ class Runtime:
             await session.connection.close(1001, "")
 
     async def _close(self) -> None:
-        if self._own is not None:
-            await self._own.close()
-            self._own = None
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
 
     async def __aenter__(self) -> Self:
-        """Start."""
+        """Start the runtime."""
         await self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop; what is left of the jobs gets its grace."""
+        """Stop the runtime; see `stop`."""
         await self.stop()
 
     @property
     def agents(self) -> list[str]:
-        """What it offers: `name@version`."""
+        """The registered agents, as `name@version`."""
         return [agent.ref for agent in self._agents.all()]
 
     @property
     def shared(self) -> bool:
-        """Whether others can have its store too."""
-        return self._where not in {None, "memory:"} if isinstance(self._where, str | None) else True
+        """Whether other processes can use the same store."""
+        return self._store not in {None, "memory:"} if isinstance(self._store, str | None) else True
 
     @property
     def node(self) -> Node | None:
-        """What its parts share while it runs; for those who look on."""
+        """The shared state of the running runtime, for monitoring; None while it is stopped."""
         return self._node
 
     # -- connections
 
     async def serve(self, connection: Connection) -> None:
-        """Run one connection to its end. Transports call it."""
+        """Serve one connection until it ends. Transports call this."""
         if self._node is None:
             await connection.close(1013, "")
             raise RuntimeError("start the runtime first: `async with runtime:`")
@@ -295,9 +296,9 @@ class Runtime:
         return websocket.serve(self, host, port, **options)
 
 
-async def _until(node: Node, deadline: float) -> None:
-    """Wait for the jobs that run here to end, but not beyond a time."""
+async def _wait_for_jobs(node: Node, deadline: float) -> None:
+    """Wait until no job runs on this node or the deadline has passed."""
     while node.jobs and (left := deadline - node.loop.time()) > 0:
         tasks = [job.task for job in node.jobs.values() if job.task is not None and not job.task.done()]
-        # One whose agent was given up has no task to wait for; it ends within a write.
+        # A job whose agent did not stop has no task to wait for; it ends after one write.
         await (asyncio.wait(tasks, timeout=min(left, 0.1)) if tasks else asyncio.sleep(min(left, 0.01)))

@@ -1,4 +1,4 @@
-"""A session with a connection: whose it is, what it can, and which jobs it listens to."""
+"""A session that has a connection on this node: its principal, its features and its subscriptions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from amends.arcp.runtime.credentials import discreet
-from amends.arcp.runtime.delivery import Outgoing
+from amends.arcp.runtime.credentials import without_secret
+from amends.arcp.runtime.delivery import Delivery
 from amends.arcp.runtime.entries import JobEntry
 from amends.arcp.runtime.feeds import SUBMITTED, Feed
 from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.result_assembly import streamed
+from amends.arcp.runtime.result_assembly import is_streamed
 from amends.arcp.runtime.session_log import Attached
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _DROPPED_KINDS = {"progress": b'{"kind":"progress"', "result_chunk": b'{"kind":"result_chunk"'}
-"""Events nobody may be sent who did not name their feature (6.2)."""
+"""Events that are sent only to sessions that negotiated the feature of the same name (6.2)."""
 
 
-class Session(Outgoing):
+class Session(Delivery):
     """One session while it has a connection on this node."""
 
     __slots__ = (
-        "_refused_kinds",
-        "_whole",
+        "_assembles",
+        "_excluded_prefixes",
         "acked",
         "features",
         "feeds",
-        "heard",
-        "pinged",
+        "last_ping",
+        "last_received",
         "principal",
         "revision",
         "row",
@@ -62,112 +62,116 @@ class Session(Outgoing):
         self.feeds: dict[str, Feed] = {}
         self.acked = 0
         self.unconfirmed = False
-        """The client has not shown yet that it has its new token."""
+        """Whether the client has not sent a message since it got its new resume token."""
         self.row: Any = None
         self.revision = 0
-        self.heard = self.pinged = self.sent
+        self.last_received = self.last_ping = self.last_sent
         self.writer: asyncio.Task[None] | None = None
-        self._refused_kinds = tuple(
+        self._excluded_prefixes = tuple(
             start for feature, start in _DROPPED_KINDS.items() if feature not in features
         )
-        self._whole = "result_chunk" not in features
+        self._assembles = "result_chunk" not in features
 
-    # -- listening to jobs
+    # -- subscriptions
 
-    def event(self, feed: Feed, number: int, mark: JobEntry) -> None:
-        """Send an entry of a job's log, under the session's next number."""
-        if self.refuses(mark):
+    def enqueue_event(self, feed: Feed, number: int, entry: JobEntry) -> None:
+        """Queue an entry of a job's log, to be sent under the session's next event number."""
+        if self.excludes(entry):
             return
-        if feed.guarded:
-            mark = discreet(mark)
-        if mark.kind != "event":
-            self.ended(feed)
-            if self.parted(mark):
-                self._parted += 1
-        self._queue.append((feed, number, mark))
-        self._bytes += len(mark.payload)
-        self._ring()
+        if feed.hides_credentials:
+            entry = without_secret(entry)
+        if entry.kind != "event":
+            self.remove_feed(feed)
+            if self.must_assemble(entry):
+                self._unassembled += 1
+        self._queue.append((feed, number, entry))
+        self._bytes += len(entry.payload)
+        self._schedule_flush()
 
-    def refuses(self, mark: JobEntry) -> bool:
-        """Whether an event belongs to a feature this session did not name."""
+    def excludes(self, entry: JobEntry) -> bool:
+        """Whether an event belongs to a feature that this session did not negotiate."""
         return (
-            bool(self._refused_kinds)
-            and mark.kind == "event"
-            and bytes(mark.payload).startswith(self._refused_kinds)
+            bool(self._excluded_prefixes)
+            and entry.kind == "event"
+            and bytes(entry.payload).startswith(self._excluded_prefixes)
         )
 
-    def parted(self, mark: JobEntry) -> bool:
-        """Whether it is the end of a streamed result that this session has to be sent whole."""
-        return self._whole and streamed(mark)
+    def must_assemble(self, entry: JobEntry) -> bool:
+        """Whether this entry ends a streamed result that this session gets as a whole."""
+        return self._assembles and is_streamed(entry)
 
-    def ended(self, feed: Feed) -> None:
-        """The job has: there is nothing more to listen to."""
+    def remove_feed(self, feed: Feed) -> None:
+        """Remove the feed of a job that has ended."""
         self.feeds.pop(feed.job_id, None)
         feed.stop(self.node)
 
-    def attach(self, feed: Feed, *, noted: bool = False) -> None:
-        """Listen to a job from now on; `noted`: that was written down already."""
+    def subscribe(self, feed: Feed, *, recorded: bool = False) -> None:
+        """Subscribe to a job. `recorded`: the subscription is already in the session's log."""
         if self.closing:
             return
         old = self.feeds.get(feed.job_id)
         if old is not None:
             old.stop(self.node)
         self.feeds[feed.job_id] = feed
-        if not noted:
+        if not recorded:
             self._queue.append(Attached(feed.job_id, feed.numbered, feed.mode))
-            self._ring()
+            self._schedule_flush()
 
-    def entitle(self, feed: Feed) -> None:
-        """A session that listens to a job has now asked for it, too."""
+    def mark_submitted(self, feed: Feed) -> None:
+        """Record that a session that is subscribed to a job has also submitted it."""
         feed.mode |= SUBMITTED
         self._queue.append(Attached(feed.job_id, -1, feed.mode))
-        self._ring()
+        self._schedule_flush()
 
-    def adopt(self, accepted: bytes) -> None:
-        """A job this session asked for has delegated: the session listens to the other one too (10.1)."""
+    def follow_child(self, accepted: bytes) -> None:
+        """Subscribe to a job that was delegated by a job of this session (10.1)."""
         child = msgspec.json.decode(accepted, type=Accepted)
         if not self.closing and child.job_id not in self.feeds:
             feed = Feed(self, child.job_id, child.trace_id or "", 2, SUBMITTED)
-            self.attach(feed)
-            self.say("job.accepted", msgspec.Raw(accepted), job_id=child.job_id, trace=child.trace_id)
+            self.subscribe(feed)
+            self.send_message(
+                "job.accepted", msgspec.Raw(accepted), job_id=child.job_id, trace=child.trace_id
+            )
             feed.begin(self.node)
 
-    def detach(self, job_id: str) -> None:
-        """There is nothing left to listen to: the job is no longer kept. Whoever waits for its end is told."""
+    def report_deleted(self, job_id: str) -> None:
+        """End the subscription to a job that is no longer stored, with an error for clients that wait for its end."""
         feed = self.feeds.get(job_id)
         if feed is not None:
-            self.leave(job_id)
-            self.say("job.error", refusal(JobNotFoundError(), of_job=True), job_id=job_id, trace=feed.trace)
+            self.unsubscribe(job_id)
+            self.send_message(
+                "job.error", refusal(JobNotFoundError(), of_job=True), job_id=job_id, trace=feed.trace
+            )
 
-    def leave(self, job_id: str) -> None:
-        """Listen to it no more."""
+    def unsubscribe(self, job_id: str) -> None:
+        """End the subscription to a job."""
         feed = self.feeds.pop(job_id, None)
         if feed is not None:
             feed.stop(self.node)
             self._queue.append(job_id)
-            self._ring()
+            self._schedule_flush()
 
-    # -- what its client has
+    # -- acknowledged events
 
     def acknowledge(self, number: int) -> None:
-        """The client has processed everything up to this number."""
+        """Record that the client has processed all events up to this number."""
         if self.acked < number < self.next_event:
             self.acked = number
 
     async def trim(self) -> None:
-        """Write down where everything stands, and forget what was acknowledged or is too old to be replayed."""
-        # What waits to be numbered counts as not sent, also of jobs whose end is among it.
+        """Write a snapshot to the session's log, and remove events that were acknowledged or exceed `events_kept`."""
+        # Events in the queue have no number yet, so the snapshot needs their feeds, also of jobs that have ended.
         waiting = [item[0] for item in self._queue if item.__class__ is tuple]
         needed = max(self.acked + 1, self.next_event - self.node.limits.events_kept)
-        await self._numbering.trim(self.next_event, [*self.feeds.values(), *waiting], needed)
+        await self._session_log.trim(self.next_event, [*self.feeds.values(), *waiting], needed)
 
     async def drop(self) -> None:
-        """Part from the connection; the session can be resumed."""
+        """Detach the session from its connection; it can be resumed."""
         await self.node.drop(self)
 
     def stop(self) -> None:
-        """The connection is over: listen to nothing, and hold nobody up."""
+        """End all subscriptions and drop all queued messages, because the connection has ended."""
         for feed in self.feeds.values():
             feed.stop(self.node)
         self.feeds.clear()
-        self.silence()
+        self.stop_sending()

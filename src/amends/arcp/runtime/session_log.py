@@ -1,8 +1,8 @@
 """
-The log of what a session was sent: its events in the order of their numbers, each pointing into its job's log.
+The log of a session: its events in the order of their numbers, each a reference into a job's log.
 
-From it any node can tell the session again what it was told, under the same numbers. Now and then an entry says where
-everything stands, so that what lies before it, and was seen, can be forgotten.
+Any node can replay the session's events from it under the same numbers. From time to time a snapshot is appended, so
+that older entries whose events were acknowledged can be removed.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from amends.arcp.runtime.entries import SessionEntry, encode
 from amends.arcp.runtime.feeds import Feed
 from amends.stores import Log
 
-__all__ = ["SNAPSHOT_EVERY", "Attached", "Numbering", "batches"]
+__all__ = ["SNAPSHOT_EVERY", "Attached", "SessionLog", "session_entries"]
 
 SNAPSHOT_EVERY = 128
-"""Entries between two that the log can be trimmed to."""
+"""Number of entries between two snapshots."""
 
 
 class Attached(NamedTuple):
-    """In the order of things to be sent: from here on the job is listened to."""
+    """An item in a session's queue: the session subscribes to a job, or changes its mode."""
 
     job_id: str
     start: int
     mode: int
 
 
-class Numbering:
-    """One session's log, as the connection knows it that numbers."""
+class SessionLog:
+    """The writing side of one session's log."""
 
     __slots__ = ("_end", "_kept_from", "_log", "_snapshots", "since_snapshot")
 
@@ -41,31 +41,31 @@ class Numbering:
         self._snapshots: list[tuple[int, int]] = [(next_event, end)] if end else []
         self._kept_from = 0
         self.since_snapshot = 0
-        """Entries behind the newest snapshot."""
+        """Number of entries after the newest snapshot."""
 
-    async def append(self, entry: SessionEntry) -> None:
+    async def append(self, session_entry: SessionEntry) -> None:
         """
-        Write down what is about to be sent.
+        Write an entry before its events are sent.
 
         Raises:
-            ConflictError: the session goes on elsewhere.
+            ConflictError: the session was resumed on another connection.
 
         """
-        self._end = await self._log.append(encode(entry), last=self._end)
+        self._end = await self._log.append(encode(session_entry), last=self._end)
         self.since_snapshot += 1
 
-    def note(self, steps: Steps, entry: SessionEntry) -> None:
-        """Write it in somebody else's transaction; `noted` when that is done."""
-        steps.append(self._log.name, encode(entry), last=self._end)
+    def add_to(self, steps: Steps, session_entry: SessionEntry) -> None:
+        """Add an entry to a transaction of another component; call `committed` after that has succeeded."""
+        steps.append(self._log.name, encode(session_entry), last=self._end)
 
-    def noted(self) -> None:
-        """The transaction was."""
+    def committed(self) -> None:
+        """Count the entry of a transaction that has succeeded."""
         self._end += 1
         self.since_snapshot += 1
 
     async def trim(self, next_event: int, feeds: Iterable[Feed], needed: int) -> None:
-        """Write a snapshot, and forget what lies before the newest one from which event `needed` can be replayed."""
-        await self.append(SessionEntry(next_event, feeds=_places(feeds)))
+        """Write a snapshot, and remove the entries before the newest snapshot that still covers event `needed`."""
+        await self.append(SessionEntry(next_event, feeds=_positions(feeds)))
         self._snapshots.append((next_event, self._end))
         self.since_snapshot = 0
         found = bisect_right(self._snapshots, (needed, 1 << 62)) - 1
@@ -75,30 +75,30 @@ class Numbering:
             await self._log.trim(self._kept_from)
 
 
-def batches(items: list[Any], number: int) -> list[SessionEntry]:
+def session_entries(items: list[Any], number: int) -> list[SessionEntry]:
     """
-    What is about to be sent, the first of its events under `number`, as it is written down.
+    Return the log entries for queued items; the first event gets the number `number`.
 
-    An item is an event (feed, entry, mark), an `Attached`, the id of a job that is listened to no more, or a frame,
-    which has no number.
+    An item is an event (feed, entry number, entry), an `Attached`, the id of a job whose subscription ended, or an
+    encoded message without a number.
     """
     found: list[SessionEntry] = []
     events: list[tuple[str, int, bool]] = []
     attached: list[tuple[str, int, int]] = []
     detached: list[str] = []
     for item in items:
-        kind: type = item.__class__
-        if kind is tuple:
-            feed, entry, mark = item
-            events.append((feed.job_id, entry, mark.kind != "event"))
-            feed.numbered = entry + 1
-        elif kind is Attached or kind is str:
-            if events or (kind is str and attached):
-                # An entry is read in this order: who no longer listens, who does, what was said.
+        item_type: type = item.__class__
+        if item_type is tuple:
+            feed, position, entry = item
+            events.append((feed.job_id, position, entry.kind != "event"))
+            feed.numbered = position + 1
+        elif item_type is Attached or item_type is str:
+            if events or (item_type is str and attached):
+                # An entry is applied in this order: ended subscriptions, new subscriptions, events.
                 found.append(SessionEntry(number, tuple(events), tuple(attached), tuple(detached)))
                 number += len(events)
                 events, attached, detached = [], [], []
-            if kind is str:
+            if item_type is str:
                 detached.append(item)
             else:
                 attached.append(item)
@@ -107,6 +107,6 @@ def batches(items: list[Any], number: int) -> list[SessionEntry]:
     return found
 
 
-def _places(feeds: Iterable[Feed]) -> tuple[tuple[str, int, int], ...]:
-    """Where each job goes on."""
+def _positions(feeds: Iterable[Feed]) -> tuple[tuple[str, int, int], ...]:
+    """Return the position and mode of each feed for a snapshot."""
     return tuple({feed.job_id: (feed.job_id, feed.numbered, feed.mode) for feed in feeds}.values())

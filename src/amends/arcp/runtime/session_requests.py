@@ -1,4 +1,4 @@
-"""What can be asked in a session beside a job, one function each."""
+"""The handlers of all requests in a session except `job.submit`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amends.arcp.runtime.cancel import cancel
 from amends.arcp.runtime.feeds import SUBMITTED
-from amends.arcp.runtime.job_listing import listed, may_observe, subscribe, unsubscribe
+from amends.arcp.runtime.job_listing import list_jobs, may_observe, subscribe, unsubscribe
 from amends.arcp.wire import Envelope, Malformed, now_text, read_payload
 from amends.arcp.wire.messages import Bye, Cancelled, Pong
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
@@ -22,7 +22,7 @@ Handler = Callable[["Session", Envelope], Awaitable[None]]
 Serves one request.
 
 Raises:
-    ARCPError: what whoever asked is told, under the request's name.
+    ARCPError: sent to the client as the answer to the request.
 
 """
 
@@ -30,7 +30,7 @@ Raises:
 async def _ping(session: Session, message: Envelope) -> None:
     ping = read_payload(message)
     nonce = None if isinstance(ping, Malformed) else ping.nonce
-    session.say("session.pong", Pong(nonce, now_text()))
+    session.send_message("session.pong", Pong(nonce, now_text()))
 
 
 async def _ack(session: Session, message: Envelope) -> None:
@@ -40,10 +40,10 @@ async def _ack(session: Session, message: Envelope) -> None:
 
 
 async def _close(session: Session, message: Envelope) -> None:
-    """Goodbye: jobs go on, and so can the session within its window (6.7)."""
+    """End the connection. Jobs continue, and the session can be resumed within its window (6.7)."""
     if message.type == "session.close":
-        session.say("session.closed", Bye("client asked"))
-        await session.flushed()
+        session.send_message("session.closed", Bye("client asked"))
+        await session.wait_until_flushed()
     await session.node.drop(session)
 
 
@@ -53,36 +53,38 @@ async def _cancel(session: Session, message: Envelope) -> None:
         raise InvalidRequestError(request.reason)
     job_id = message.job_id or request.job_id
     node = session.node
-    order = None if job_id is None else await node.ledger.order(job_id)
-    if order is None or not await may_observe(node, session.principal, order.principal):
+    spec = None if job_id is None else await node.ledger.spec(job_id)
+    if spec is None or not await may_observe(node, session.principal, spec.principal):
         raise JobNotFoundError
-    feed = session.feeds.get(order.job_id)
-    asked_for_it = order.session == session.id or (feed is not None and feed.mode & SUBMITTED)
-    if order.principal != session.principal or not asked_for_it:
+    feed = session.feeds.get(spec.job_id)
+    submitted = spec.session == session.id or (feed is not None and feed.mode & SUBMITTED)
+    if spec.principal != session.principal or not submitted:
         raise PermissionDeniedError(
             "Only the session that submitted a job may cancel it", details={"job_id": job_id}
         )
-    await cancel(node, order, request.reason)
-    session.say("job.cancelled", Cancelled(order.job_id, message.id), job_id=order.job_id, trace=order.trace)
+    await cancel(node, spec, request.reason)
+    session.send_message(
+        "job.cancelled", Cancelled(spec.job_id, message.id), job_id=spec.job_id, trace=spec.trace
+    )
 
 
-def _needs(feature: str, handler: Handler) -> Handler:
-    async def served(session: Session, message: Envelope) -> None:
+def _requires(feature: str, handler: Handler) -> Handler:
+    async def checked(session: Session, message: Envelope) -> None:
         if feature not in session.features:
             raise InvalidRequestError("The feature was not negotiated", details={"feature": feature})
         await handler(session, message)
 
-    return served
+    return checked
 
 
 HANDLERS: dict[str, Handler] = {
     "session.ping": _ping,
     "session.ack": _ack,
-    "session.list_jobs": _needs("list_jobs", listed),
+    "session.list_jobs": _requires("list_jobs", list_jobs),
     "session.close": _close,
     "session.bye": _close,
     "job.cancel": _cancel,
-    "job.subscribe": _needs("subscribe", subscribe),
-    "job.unsubscribe": _needs("subscribe", unsubscribe),
+    "job.subscribe": _requires("subscribe", subscribe),
+    "job.unsubscribe": _requires("subscribe", unsubscribe),
 }
-"""What is asked beside `job.submit`. Types that are not here, now or of later versions, are ignored (section 5)."""
+"""The handlers by message type. Unknown types, also of later protocol versions, are ignored (section 5)."""

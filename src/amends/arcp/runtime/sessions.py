@@ -1,11 +1,11 @@
 """
-Opening and resuming sessions: who may, with which token, and how many.
+Opening, resuming and expiring sessions, their resume tokens, and the limit of sessions per principal.
 
-A resume token has 256 random bits and is kept as a digest. Every welcome carries a new one. The one before works until
-the client has sent anything on the new connection: a welcome that was lost on the way must not lock its client out.
-After that the old one is worth nothing.
+A resume token has 256 random bits; the store has only its digest. Every welcome contains a new token. The previous one
+stays valid until the client has sent a message on the new connection, so that a lost welcome does not lock the client
+out. After that the previous token is invalid.
 
-Resuming is one compare-and-set on the session's row (who), then an entry in its log (where): see `resumption`.
+To resume a session, a node replaces the session's row with a compare-and-set, then appends to its log: see `resumption`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import SESSIONS, SessionRow, encode, session_log
 from amends.arcp.runtime.feeds import Feed
-from amends.arcp.runtime.resumption import check, fence, find
+from amends.arcp.runtime.resumption import check_replayable, fence, read_state
 from amends.arcp.runtime.session import Session
 from amends.arcp.transports import Connection
 from amends.arcp.wire import new_id
@@ -49,20 +49,20 @@ class Sessions:
         self._node = node
         self._rows = node.store.table(SESSIONS)
         self.attached: dict[str, Session] = {}
-        self._left: dict[str, tuple[str, float]] = {}
-        """Sessions without a connection: their principal, and until when they are kept."""
+        self._detached: dict[str, tuple[str, float]] = {}
+        """Sessions without a connection: their principal, and the time at which they expire."""
         self._counts: dict[str, int] = {}
 
-    # -- beginning
+    # -- opening
 
     async def open(
         self, principal: str, features: frozenset[str], connection: Connection
     ) -> tuple[Session, str]:
         """
-        A new session, and its resume token.
+        Open a session. Returns it with its resume token.
 
         Raises:
-            InternalError: the principal has too many.
+            InternalError: the principal has reached `Limits.sessions_per_principal`.
 
         """
         await self._admit(principal)
@@ -82,12 +82,13 @@ class Sessions:
         self, principal: str, wanted: Resume, features: frozenset[str] | None, connection: Connection
     ) -> tuple[Session, str, list[tuple[int, str, int]]]:
         """
-        The session as it goes on, its new token, and the events to be replayed: number, job, number in its log.
+        Return the resumed session, its new token, and the events to replay (event number, job, entry number).
 
         Raises:
-            ResumeWindowExpiredError: it is gone, or what is asked for is; also for another principal's session.
-            UnauthenticatedError: the token is not its token.
-            InvalidRequestError: it claims to have seen what was never sent.
+            ResumeWindowExpiredError: the session or the requested events no longer exist, or the session belongs to
+                another principal.
+            UnauthenticatedError: the token is not valid for the session.
+            InvalidRequestError: the client claims to have seen an event that was never sent.
 
         """
         for _ in range(_TRIES):
@@ -95,10 +96,10 @@ class Sessions:
             row = None if found is None else _read_row(found.value)
             if found is None or row is None or row.principal != principal:
                 raise ResumeWindowExpiredError
-            shown = _shown(row, wanted.resume_token)
+            used = _check_token(row, wanted.resume_token)
             here = self.attached.get(wanted.session_id)
             if here is not None:
-                # The client gave its old connection up before we did.
+                # The client has already given up its old connection, which is still attached here.
                 await self._node.drop(here)
             token = secrets.token_urlsafe(32)
             if features is None:
@@ -106,13 +107,13 @@ class Sessions:
             rotated = replace(
                 row,
                 token=_digest(token),
-                previous=shown,
+                previous=used,
                 epoch=row.epoch + 1,
                 node=self._node.id,
                 features=tuple(sorted(features)),
             )
-            place = await find(self._node, wanted.session_id)
-            await check(self._node, place, wanted.last_event_seq)
+            state = await read_state(self._node, wanted.session_id)
+            await check_replayable(self._node, state, wanted.last_event_seq)
             try:
                 revision = await self._rows.put(
                     wanted.session_id,
@@ -122,35 +123,35 @@ class Sessions:
                 )
             except ConflictError:
                 continue
-            place = await fence(self._node, wanted.session_id, place)
+            state = await fence(self._node, wanted.session_id, state)
             session = Session(
                 self._node,
                 wanted.session_id,
                 principal,
                 features,
                 connection,
-                next_event=place.next_event,
-                log_end=place.log_end,
+                next_event=state.next_event,
+                log_end=state.log_end,
             )
             session.row, session.revision = rotated, revision
             session.unconfirmed = True
             session.acked = wanted.last_event_seq
-            for job_id, (start, mode) in place.feeds.items():
+            for job_id, (start, mode) in state.feeds.items():
                 session.feeds[job_id] = Feed(session, job_id, "", start, mode)
             self._attach(session)
-            return session, token, [event for event in place.events if event[0] > wanted.last_event_seq]
+            return session, token, [event for event in state.events if event[0] > wanted.last_event_seq]
         raise ResumeWindowExpiredError
 
-    # -- going on
+    # -- renewing
 
-    async def confirmed(self, session: Session) -> None:
-        """The client has the new token: the one before is worth nothing from now on."""
+    async def confirm_token(self, session: Session) -> None:
+        """Invalidate the previous token, because the client has received the new one."""
         if session.row.previous is not None:
             session.row = replace(session.row, previous=None)
             await self.renew(session)
 
     async def renew(self, session: Session) -> None:
-        """Keep the session for one more window."""
+        """Extend the session by another resume window."""
         try:
             session.revision = await self._rows.put(
                 session.id,
@@ -159,16 +160,16 @@ class Sessions:
                 expires_in=self._node.limits.resume_window,
             )
         except ConflictError:
-            # It goes on elsewhere; its writer notices at the next event, and idle ones here.
+            # The session was resumed elsewhere. An active session notices that in its writer, an idle one here.
             await self._node.drop(session)
 
-    # -- ending
+    # -- expiring
 
-    async def leave(self, session: Session) -> None:
-        """The connection is gone; the session can be resumed for a while."""
+    async def detach(self, session: Session) -> None:
+        """Record that the session has no connection; it can be resumed within its window."""
         if self.attached.get(session.id) is session:
             del self.attached[session.id]
-            self._left[session.id] = (
+            self._detached[session.id] = (
                 session.principal,
                 self._node.loop.time() + self._node.limits.resume_window,
             )
@@ -182,56 +183,56 @@ class Sessions:
             except ConflictError:
                 found = await self._rows.get(session.id)
                 if found is not None and _read_row(found.value).node == self._node.id:
-                    return  # renewed just now, which is as good
+                    return  # It was renewed at the same moment, with the same effect.
                 if found is None:
-                    # Not taken by another node: its time ran out while nobody could renew it.
-                    await self._erase(session.id)
-                self._forget(session.id)
+                    # No other node has it: it expired while the store could not be reached.
+                    await self._delete(session.id)
+                self._remove_detached(session.id)
 
     async def expire(self) -> None:
-        """Erase what nobody came back for."""
+        """Delete detached sessions whose resume window is over."""
         now = self._node.loop.time()
-        for session_id, (principal, until) in list(self._left.items()):
+        for session_id, (principal, until) in list(self._detached.items()):
             if until <= now:
                 found = await self._rows.get(session_id)
                 if found is not None and _read_row(found.value).node == self._node.id:
-                    # By the store's clock there is some time left: look again then.
-                    if session_id in self._left:
-                        self._left[session_id] = (principal, now + (found.expires_in or 0.0))
+                    # By the store's clock the session has not expired: check again when it should have.
+                    if session_id in self._detached:
+                        self._detached[session_id] = (principal, now + (found.expires_in or 0.0))
                     continue
-                # Another node may have it by now; then the row is not ours to judge.
+                # If another node has resumed the session, its row must stay.
                 if found is None:
-                    await self._erase(session_id)
-                # Last: what the store did not erase is looked at again.
-                self._forget(session_id)
+                    await self._delete(session_id)
+                # After the deletion: if that fails, the next round repeats it.
+                self._remove_detached(session_id)
 
-    async def _erase(self, session_id: str) -> None:
+    async def _delete(self, session_id: str) -> None:
         await self._rows.delete(session_id)
         await self._node.store.log(session_log(session_id)).drop()
 
-    def _forget(self, session_id: str) -> None:
-        left = self._left.pop(session_id, None)
+    def _remove_detached(self, session_id: str) -> None:
+        left = self._detached.pop(session_id, None)
         if left is not None:
-            self._counted(left[0], -1)
+            self._change_count(left[0], -1)
 
     def _attach(self, session: Session) -> None:
-        self._forget(session.id)
-        self._counted(session.principal, 1)
+        self._remove_detached(session.id)
+        self._change_count(session.principal, 1)
         self.attached[session.id] = session
 
     async def _admit(self, principal: str) -> None:
         limit = self._node.limits.sessions_per_principal
         while self._counts.get(principal, 0) >= limit:
-            oldest = next((id for id, (owner, _) in self._left.items() if owner == principal), None)
+            oldest = next((id for id, (owner, _) in self._detached.items() if owner == principal), None)
             if oldest is None:
                 raise _too_many(limit)
-            self._forget(oldest)
+            self._remove_detached(oldest)
             found = await self._rows.get(oldest)
-            # Resumed on another node, it is that node's to count.
+            # If another node has resumed it, that node counts it.
             if found is None or _read_row(found.value).node == self._node.id:
-                await self._erase(oldest)
+                await self._delete(oldest)
 
-    def _counted(self, principal: str, change: int) -> None:
+    def _change_count(self, principal: str, change: int) -> None:
         count = self._counts.get(principal, 0) + change
         if count > 0:
             self._counts[principal] = count
@@ -239,13 +240,13 @@ class Sessions:
             self._counts.pop(principal, None)
 
 
-def _shown(row: SessionRow, token: str) -> bytes:
-    """The digest of the token that was shown, if it is one of the row's; both are compared, in constant time."""
+def _check_token(row: SessionRow, token: str) -> bytes:
+    """Return the token's digest if it is the current or the previous one; both are compared in constant time."""
     given = _digest(token)
     current = compare_digest(row.token, given)
     previous = compare_digest(row.previous if row.previous is not None else bytes(32), given)
     if not (current or previous):
-        raise UnauthenticatedError("The resume token is not this session's")
+        raise UnauthenticatedError("The resume token is not valid for this session")
     return given
 
 
@@ -255,5 +256,7 @@ def _digest(token: str) -> bytes:
 
 def _too_many(limit: int) -> ARCPError:
     return InternalError(
-        "Too many sessions", retryable=False, details={"limit": "sessions_per_principal", "value": limit}
+        "The principal has too many sessions",
+        retryable=False,
+        details={"limit": "sessions_per_principal", "value": limit},
     )

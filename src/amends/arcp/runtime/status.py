@@ -1,4 +1,4 @@
-"""How a cluster stands, as its store tells: nodes, agents, queues, leases, and what jobs ended with."""
+"""The state of a cluster as its store shows it: nodes, agents, queues and outcomes of jobs."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections import Counter
 
 import msgspec
 
-from amends.arcp.runtime.agents import merged
+from amends.arcp.runtime.agents import merge_offers
 from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
 from amends.arcp.runtime.maintenance import waiting
 from amends.stores import Store
 
-__all__ = ["NodeStatus", "QueueStatus", "Status", "look"]
+__all__ = ["NodeStatus", "QueueStatus", "Status", "read_status"]
 
 _read_node = msgspec.json.Decoder(NodeRow).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that is alive, as it last said; one that is dead and has left jobs is here without a name."""
+    """A node: live as of its last heartbeat, or dead with jobs that were not taken over yet (then without a name)."""
 
     id: str
     name: str | None
     started_at: float | None
     lease_left: float
-    """Seconds until it is dead unless it says something; 0 for a dead one whose jobs nobody has taken over yet."""
+    """Seconds until the node is considered dead unless it renews its row; 0 if it is dead."""
     agents: tuple[str, ...]
     running: int
     room: int
     sessions: int
     draining: bool
     holds: int
-    """Jobs that have not ended and are its own, by the store."""
+    """Unfinished jobs that belong to the node according to the store."""
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,17 +40,17 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     nodes: int
-    """How many nodes can run it."""
+    """How many live nodes can run the agent."""
     waiting: int
     lag: float
-    """Seconds since the oldest job that waits was submitted."""
+    """Seconds since the oldest queued job was submitted."""
     leased: int
-    """Handed to a node that has not said yet that it has begun."""
+    """Jobs handed to a node that has not started them yet."""
     dead: int
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to see. Errors and successes are counted by the nodes that live, each since its start."""
+    """A cluster's state. Errors and successes are counted by the live nodes, each since its start."""
 
     nodes: tuple[NodeStatus, ...]
     queues: tuple[QueueStatus, ...]
@@ -60,12 +60,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int]
 
 
-async def look(store: Store) -> Status:
+async def read_status(store: Store) -> Status:
     """
-    The state of the runtimes that share a store.
+    Return the state of the runtimes that share a store.
 
     Raises:
-        StoreError: the store does not tell.
+        StoreError: the store failed.
 
     """
     alive = {
@@ -82,12 +82,12 @@ async def look(store: Store) -> Status:
         else:
             holds[owner] += 1
     ended: Counter[str] = Counter()
-    for said, _ in alive.values():
-        ended.update(said.ended)
+    for node_row, _ in alive.values():
+        ended.update(node_row.ended)
     succeeded = ended.pop("", 0)
     return Status(
         nodes=tuple(_node(id, alive.get(id), holds[id]) for id in sorted({*alive, *holds})),
-        queues=await _queues(store, [said for said, _ in alive.values()], queued),
+        queues=await _queues(store, [node_row for node_row, _ in alive.values()], queued),
         running=holds.total(),
         waiting=len(queued),
         succeeded=succeeded,
@@ -95,8 +95,8 @@ async def look(store: Store) -> Status:
     )
 
 
-def _node(id: str, said: tuple[NodeRow, float] | None, holds: int) -> NodeStatus:
-    row, left = said or (NodeRow(name="", started=0.0), 0.0)
+def _node(id: str, alive: tuple[NodeRow, float] | None, holds: int) -> NodeStatus:
+    row, left = alive or (NodeRow(name="", started=0.0), 0.0)
     return NodeStatus(
         id=id,
         name=row.name or None,
@@ -113,7 +113,7 @@ def _node(id: str, said: tuple[NodeRow, float] | None, holds: int) -> NodeStatus
 
 def _references(row: NodeRow) -> tuple[str, ...]:
     return tuple(
-        f"{name}@{version}" for name, versions in merged([row.agents]).items() for version in versions
+        f"{name}@{version}" for name, versions in merge_offers([row.agents]).items() for version in versions
     )
 
 

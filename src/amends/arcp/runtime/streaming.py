@@ -1,4 +1,4 @@
-"""A result in chunks (section 8.4): numbered, bounded, and the last one says so."""
+"""Streamed results (section 8.4): numbered chunks of limited size, the last one marked as such."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ResultStream"]
 
 class ResultStream:
     """
-    The job's result as it comes into being: text, or bytes.
+    Writes the job's result in chunks of text or bytes.
 
         async with ctx.result_chunks() as result:
             await result.write("first, ")
@@ -31,38 +31,38 @@ class ResultStream:
         self._closed = False
         self.result_id = new_id("res")
         self.size = 0
-        """Bytes so far."""
+        """Number of bytes written so far."""
 
     async def write(self, data: str | bytes) -> None:
         """
-        Add a piece; one larger than a chunk may be is cut.
+        Add data to the result; data larger than `Limits.chunk_bytes` is split.
 
         Raises:
-            InternalError: the result is larger than this runtime allows.
+            InternalError: the result exceeds `Limits.streamed_bytes`.
 
         """
         if self._closed:
-            raise ValueError("the result has all its pieces")
+            raise ValueError("the result stream is closed")
         if not isinstance(data, str | bytes):
-            raise TypeError(f"a result is streamed as text or bytes, not as {type(data).__name__}")
+            raise TypeError(f"a streamed result must be str or bytes, not {type(data).__name__}")
         limits = self._job.node.limits
         self.size += len(data.encode()) if isinstance(data, str) else len(data)
         if self.size > limits.streamed_bytes:
             raise InternalError(
-                "The result is larger than this runtime allows",
+                "The result exceeds the largest size that this runtime allows",
                 retryable=False,
                 details={"limit": "streamed_bytes", "value": limits.streamed_bytes},
             )
-        # Of text, a quarter as many characters: none has more than four bytes.
+        # A character has at most four bytes in UTF-8.
         step = limits.chunk_bytes // 4 if isinstance(data, str) else limits.chunk_bytes
         for begin in range(0, len(data), step):
             if self._held is not None:
                 await self._chunk(self._held, more=True)
-            # The newest piece is held back: only when there is another one is it known not to be the last.
+            # Send a piece only when the next one exists, because the last chunk is marked with more=False.
             self._held = data[begin : begin + step]
 
     async def close(self) -> None:
-        """There is no more."""
+        """Send the last chunk and end the result."""
         if not self._closed:
             self._closed = True
             await self._chunk("" if self._held is None else self._held, more=False)
@@ -78,15 +78,15 @@ class ResultStream:
         }
         self._count += 1
         self._job.emit("result_chunk", body)
-        await self._job.room()
+        await self._job.wait_for_room()
 
     async def __aenter__(self) -> Self:
-        """The stream itself."""
+        """Return the stream itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Complete the result; one that was interrupted stays incomplete, and its job fails."""
+        """Close the stream; after an exception the result stays incomplete and the job fails."""
         if kind is None:
             await self.close()

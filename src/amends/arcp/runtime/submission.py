@@ -1,4 +1,4 @@
-"""What a submission asks for: checked, with the agent resolved, as it is written down; and what is accepted of it."""
+"""Validation of submissions: the `JobSpec` that a `job.submit` results in, and the payload of `job.accepted`."""
 
 from __future__ import annotations
 
@@ -21,33 +21,37 @@ if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
     from amends.arcp.runtime.session import Session
 
-__all__ = ["accepted_payload", "must_begin", "ordered", "trace_of"]
+__all__ = ["accepted_payload", "check_lease_not_expired", "spec_from_request", "trace_id_from"]
 
 _LONGEST_KEY = 256
 _NO_LEASE = Lease()
-_sorted = msgspec.json.Encoder(order="sorted").encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-async def ordered(node: Node, session: Session, message: Envelope, request: Submit) -> JobSpec:
+async def spec_from_request(node: Node, session: Session, message: Envelope, request: Submit) -> JobSpec:
     """
-    The order a submission means.
+    Validate a submission, resolve its agent, and return the job's spec.
 
     Raises:
-        ARCPError: it means none.
+        ARCPError: the submission is invalid, or its agent is not available.
 
     """
-    agent = node.agents.meant(request.agent)
+    agent = node.agents.lookup(request.agent)
     if agent is not None:
         reference, can_repeat = agent.ref, agent.repeatable
     else:
-        name, version = resolve(request.agent, await node.known(request.agent))
+        name, version = resolve(request.agent, await node.known_agents(request.agent))
         reference, can_repeat = f"{name}@{version}", await node.repeatable(name, version)
     key = request.idempotency_key
     if key is not None and not 0 < len(key) <= _LONGEST_KEY:
-        raise InvalidRequestError("A key has 1 to 256 characters", details={"field": "idempotency_key"})
+        raise InvalidRequestError(
+            "The idempotency key must have 1 to 256 characters", details={"field": "idempotency_key"}
+        )
     limit = request.max_runtime_sec
     if limit is not None and not 0 < limit < float("inf"):
-        raise InvalidRequestError("max_runtime_sec is more than 0", details={"field": "max_runtime_sec"})
+        raise InvalidRequestError(
+            "max_runtime_sec must be greater than 0", details={"field": "max_runtime_sec"}
+        )
     now = time.time()
     lease = _lease(request, now, keyed=key is not None)
     return JobSpec(
@@ -56,7 +60,7 @@ async def ordered(node: Node, session: Session, message: Envelope, request: Subm
         session=session.id,
         agent=reference,
         created=now,
-        trace=trace_of(message.trace_id),
+        trace=trace_id_from(message.trace_id),
         input=request.input,
         grants=lease.grants,
         expires_at=lease.expires_at,
@@ -70,28 +74,28 @@ async def ordered(node: Node, session: Session, message: Envelope, request: Subm
 def _lease(request: Submit, now: float, *, keyed: bool) -> Lease:
     if not request.lease_request and not request.lease_constraints:
         return _NO_LEASE
-    # With a key it may be a repetition of what was accepted long ago: whether the end has passed is asked when a job
-    # would begin.
+    # With a key, this may repeat a submission whose lease has expired since. `check_lease_not_expired` checks the
+    # lease if a job is about to start.
     return read_lease(request.lease_request, request.lease_constraints, now=0.0 if keyed else now)
 
 
 def _fingerprint(request: Submit) -> str:
-    """What makes two submissions the same: everything that is asked for, nothing about who asks when."""
-    asked = (
+    """Return a digest of everything that two submissions with the same key must have in common."""
+    identity = (
         request.agent,
         request.input,
         request.lease_request or {},
         request.lease_constraints or {},
         request.max_runtime_sec,
     )
-    return sha256(_sorted(asked)).hexdigest()
+    return sha256(_encode_sorted(identity)).hexdigest()
 
 
-def trace_of(given: str | None) -> str:
+def trace_id_from(given: str | None) -> str:
     """
-    The 32 digits of a trace id, from a trace id or a `traceparent`; a new one where there is none.
+    Return the 32 digits of a trace id, from a trace id or a `traceparent`; a new id if there is none.
 
-    >>> trace_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    >>> trace_id_from("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
     '4bf92f3577b34da6a3ce929d0e0e4736'
     """
     if given:
@@ -99,7 +103,7 @@ def trace_of(given: str | None) -> str:
         found = parts[1] if len(parts) >= 4 else given
         if len(found) == 32 and _hexadecimal(found) and found != "0" * 32:
             return found
-    # Unique is enough: a trace id is shown to everybody.
+    # A trace id needs no secure random source: it is not a secret.
     return f"{getrandbits(128) or 1:032x}"
 
 
@@ -107,36 +111,36 @@ def _hexadecimal(text: str) -> bool:
     return all(digit in "0123456789abcdef" for digit in text)
 
 
-def must_begin(order: JobSpec) -> None:
+def check_lease_not_expired(spec: JobSpec) -> None:
     """
-    Whether an order can begin now; one that only repeats what was accepted need not.
+    Check that a new job's lease has not expired; a submission that repeats an accepted one is not checked.
 
     Raises:
-        InvalidRequestError: its lease has come to its end.
+        InvalidRequestError: the lease has expired.
 
     """
-    if order.expires_at is not None and order.expires_at <= order.created:
+    if spec.expires_at is not None and spec.expires_at <= spec.created:
         raise InvalidRequestError(
-            "A lease ends at a time to come", details={"field": "lease_constraints.expires_at"}
+            "The lease must expire in the future", details={"field": "lease_constraints.expires_at"}
         )
 
 
 def accepted_payload(
-    order: JobSpec, request_id: str | None, credentials: list[dict[str, Any]] | None = None
+    spec: JobSpec, request_id: str | None, credentials: list[dict[str, Any]] | None = None
 ) -> Accepted:
-    """`job.accepted`; the same for every submission that leads to this job, but for the request it answers."""
-    plain = not order.grants and order.expires_at is None
-    lease = _NO_LEASE if plain else Lease(order.grants, order.expires_at)
+    """Return the payload of `job.accepted`; apart from the request id it is the same for all submissions of a job."""
+    plain = not spec.grants and spec.expires_at is None
+    lease = _NO_LEASE if plain else Lease(spec.grants, spec.expires_at)
     return Accepted(
-        order.job_id,
-        order.agent,
+        spec.job_id,
+        spec.agent,
         lease.wire(),
         lease.constraints(),
         None if plain else lease.budget.counters() or None,
         credentials,
-        text_of(order.created),
-        order.trace,
-        order.parent,
-        order.delegate,
+        text_of(spec.created),
+        spec.trace,
+        spec.parent,
+        spec.delegate,
         request_id,
     )

@@ -28,12 +28,12 @@ def options(parser: argparse.ArgumentParser) -> None:
 async def work(args: argparse.Namespace) -> int:
     """Print the current status."""
     from amends import stores
-    from amends.arcp.runtime.status import look
+    from amends.arcp.runtime.status import read_status
     from amends.commands.store import store_failures
 
     with store_failures("--store"):
         async with await stores.open(args.store) as store:
-            status = await look(store)
+            status = await read_status(store)
     if wants_json(args):
         print_json_line(msgspec.to_builtins(status))
     else:

@@ -1,4 +1,4 @@
-"""Keys that others are after at the same moment: one job, credentials of one run, and an end to the trying."""
+"""Concurrent submissions with the same key: one job, credentials of one run, and a bounded number of tries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from amends.stores import ConflictError
 from tests.arcp.raw import connected
-from tests.arcp.test_credentials import Gateway, gone, using
+from tests.arcp.test_credentials import Gateway, using, wait_until_revoked
 
 
-async def test_somebody_is_faster_while_credentials_are_minted(store_url, begin):
-    """Who comes too late with a key joins the other's job, and what was minted for its own is revoked."""
+async def test_another_submission_wins_while_credentials_are_issued(store_url, begin):
+    """The later submission joins the other's job, and the credentials issued for its own are revoked."""
 
     class Slow(Gateway):
         async def issue(self, grant):
@@ -35,16 +35,16 @@ async def test_somebody_is_faster_while_credentials_are_minted(store_url, begin)
     assert "credentials" not in (await plain.submit("using", "wait", idempotency_key="k"))["payload"]
     await raw.send("job.cancel", {}, job_id=joined["job_id"])
     await raw.end(joined["job_id"])
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     await asyncio.gather(raw.close(), other.close(), plain.close())
 
 
-@pytest.mark.parametrize("step", ["accept", "again"])
-async def test_nobody_tries_for_ever(store_url, begin, monkeypatch, step):
-    """A key that others always get hold of first: whoever asks is told to ask again, and holds no place."""
+@pytest.mark.parametrize("step", ["accept", "rerun"])
+async def test_tries_are_bounded(store_url, begin, monkeypatch, step):
+    """If other submissions always win, the client is asked to submit again, and no capacity stays reserved."""
     runtime = await begin(store_url)
     raw = await connected(runtime)
-    if step == "again":
+    if step == "rerun":
         await raw.run("flaky", {"fails": 5}, idempotency_key="k")
     tries = 0
 

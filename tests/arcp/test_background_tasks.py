@@ -1,4 +1,4 @@
-"""What a node does for as long as it lives goes on, also after a failure that nobody thought of."""
+"""The background tasks of a node are restarted after unexpected failures."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def echo(input, ctx):
 @pytest.fixture
 def failing(monkeypatch):
     """Makes a function fail the first few times."""
-    monkeypatch.setattr("amends.arcp.runtime.node._AGAIN", 0.01)
+    monkeypatch.setattr("amends.arcp.runtime.node._RESTART_PAUSE", 0.01)
     return lambda owner, name, times=1: first_failing(monkeypatch, owner, name, times)
 
 
@@ -28,8 +28,19 @@ async def until(happened):
             await asyncio.sleep(0.01)
 
 
-async def test_a_worker_takes_jobs_after_its_wait_at_a_queue_failed(failing, nats_server, caplog):
-    """One exception at the wrong place must not leave a node that is alive, offers its agent and takes nothing."""
+async def renewed(node, times=1):
+    """Wait until a node has renewed its row."""
+    revisions = set()
+    async with asyncio.timeout(30):
+        while len(revisions) <= times:
+            row = await node.store.table("arcp.nodes").get(node.id)
+            if row is not None:
+                revisions.add(row.revision)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_takes_jobs_after_a_failed_take(failing, nats_server, caplog):
+    """After one exception the node still takes jobs of the agent that it offers."""
     url = f"{nats_server.url}/duties"
     failed = failing(NatsQueue, "take", times=3)
     worker, front = Runtime(url, tokens=["t"]), Runtime(url, tokens=["t"])
@@ -38,31 +49,36 @@ async def test_a_worker_takes_jobs_after_its_wait_at_a_queue_failed(failing, nat
         await until(failed)
         async with asyncio.timeout(30), connect(front, token="t") as client:
             assert await client.submit_with_recovery("echo", "hello") == "hello"
-    assert "begun anew" in caplog.text
+    assert "it is restarted" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(maintenance, "evict"), (dispatch, "_round"), (runtime.Node, "announce"), (maintenance, "_hear")],
-    ids=["maintain", "dispatch", "heartbeat", "listen"],
+    [
+        (maintenance, "evict"),
+        (dispatch, "_take_one_of_each"),
+        (runtime.Node, "announce"),
+        (maintenance, "_follow"),
+    ],
+    ids=["maintain", "dispatch", "heartbeat", "control"],
 )
-async def test_every_duty_is_taken_up_again(failing, tmp_path, owner, name):
-    """Whatever failed in it, the node goes on tending, vouching, listening and taking."""
+async def test_every_background_task_is_restarted(failing, tmp_path, owner, name):
+    """After a failure in any of them, the node still renews its row, maintains, reads requests and takes jobs."""
     url = f"sqlite:///{tmp_path}/jobs.db"
-    limits = Limits(node_lease=2.0)
+    limits = Limits(node_lease=6.0)
     other, front = (Runtime(url, tokens=["t"], limits=limits) for _ in range(2))
     other.register_agent("echo", echo)
     async with other, front:
         failed = failing(owner, name, times=4)
         async with asyncio.timeout(60), connect(front, token="t") as client:
             await until(failed)
-            await asyncio.sleep(limits.node_lease)
+            await renewed(other.node)
             assert await client.submit_with_recovery("echo", "hello") == "hello"
             await until(lambda: other.node.id in front.node.peers)
 
 
-async def test_whoever_waits_for_a_job_that_cannot_be_followed_comes_again(failing, tmp_path, caplog):
-    """The session goes on over another connection, and nobody waits for ever."""
+async def test_a_session_reconnects_when_a_feed_fails(failing, tmp_path, caplog):
+    """The session is resumed on another connection, and the client gets the job's end."""
     url = f"sqlite:///{tmp_path}/jobs.db"
     other, front = Runtime(url, tokens=["t"]), Runtime(url, tokens=["t"])
     other.register_agent("echo", echo)
@@ -72,4 +88,4 @@ async def test_whoever_waits_for_a_job_that_cannot_be_followed_comes_again(faili
             handle = await client.submit("echo", "hello")
             assert await handle.done == "hello"
     assert failed()
-    assert "cannot be followed" in caplog.text
+    assert "could not be followed" in caplog.text

@@ -1,4 +1,4 @@
-"""Between writing that a job begins and beginning it a store may fail: the job comes to an end all the same."""
+"""The store fails after the start of a job was written and before its agent runs: the job still ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BUDGET = {"cost.budget": ["USD:5.00"]}
 
 
 async def left_over(input, ctx):
-    """Says what is left of its budget."""
+    """Returns the rest of its budget."""
     return ctx.budget
 
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Makes the next readings of a job's history fail."""
+    """Makes the next reads of a job's history fail."""
 
     def fail(node, times=1):
         history, left = node.ledger.history, times
@@ -41,8 +41,8 @@ def failing(monkeypatch):
     return fail
 
 
-async def test_taken_from_a_queue(store_url, begin, failing):
-    """It is put back by whoever could not begin it, and done; nothing is counted that does not run."""
+async def test_store_fails_while_a_queued_job_starts(store_url, begin, failing):
+    """The job is requeued and runs; the node counts no job that does not run."""
     runtime = await begin(store_url, limits={"node_lease": 0.3})
     runtime.register_agent("again", left_over, repeatable=True)
     node = runtime.node
@@ -59,7 +59,7 @@ async def test_taken_from_a_queue(store_url, begin, failing):
     left = failing(node)
     await node.ledger.accept(given, here=True)
     await node.ledger.requeue(given, await node.ledger.tail(given.job_id))
-    node.wanted.set()
+    node.queue_wakeup.set()
     async with asyncio.timeout(100):
         while not (tail := await node.ledger.tail(given.job_id))[1].ended:
             await asyncio.sleep(0.01)
@@ -70,8 +70,8 @@ async def test_taken_from_a_queue(store_url, begin, failing):
     assert not node.quota.here
 
 
-async def test_run_again_under_its_key(store_url, begin, failing):
-    """Whoever asked is told that the runtime failed; the run is not left hanging, and its key says that it is in doubt."""
+async def test_store_fails_while_a_job_is_rerun(store_url, begin, failing):
+    """The submission fails with INTERNAL_ERROR; the run ends in doubt, and its key returns that."""
     runtime = await begin(store_url, limits={"node_lease": 0.3})
     raw = await connected(runtime)
     asked = {"lease_request": BUDGET, "idempotency_key": "k"}

@@ -1,4 +1,4 @@
-"""Jobs that are no longer kept: to whoever asks for one there is none, and nobody waits for its end."""
+"""Jobs that are no longer stored: requests get JOB_NOT_FOUND, and no client waits for their end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tests.arcp.raw import connected
 SOON = {"finished": 0, "node_lease": 0.1}
 
 
-async def forgotten(runtime, job_id):
+async def wait_until_deleted(runtime, job_id):
     async with asyncio.timeout(100):
-        while not await runtime.node.ledger.forgotten(job_id):
+        while not await runtime.node.ledger.is_deleted(job_id):
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
-async def test_there_is_no_such_job_any_more(store_url, begin):
-    """Subscribing and cancelling answer JOB_NOT_FOUND as for a job that never was, and no listing shows it."""
+async def test_requests_for_a_deleted_job(store_url, begin):
+    """Subscribing and cancelling return JOB_NOT_FOUND, as for a job that never existed, and no listing shows it."""
     runtime = await begin(store_url, limits=SOON)
     raw = await connected(runtime)
     job_id = (await raw.run("echo", 1))["job_id"]
-    await forgotten(runtime, job_id)
+    await wait_until_deleted(runtime, job_id)
     answers = []
     for missing in (job_id, "job_that_never_was"):
         for payload in ({"job_id": missing}, {"job_id": missing, "history": True, "from_event_seq": 0}):
@@ -44,22 +44,22 @@ async def test_there_is_no_such_job_any_more(store_url, begin):
     await raw.close()
 
 
-async def test_a_client_is_told_over_websocket(begin):
-    """`subscribe` raises, and leaves nothing behind that would keep the next one from asking."""
+async def test_a_client_waiting_for_a_deleted_job(begin):
+    """`subscribe` raises, and a later `subscribe` to the same job can be made."""
     runtime = await begin(limits=SOON)
     async with runtime.listen("127.0.0.1", 0) as server, connect(server.url, token="alice-token") as client:
         handle = await client.submit("echo", 1)
         assert await handle.done == 1
-        await forgotten(runtime, handle.job_id)
+        await wait_until_deleted(runtime, handle.job_id)
         for _ in range(2):
             with pytest.raises(JobNotFoundError):
                 await client.subscribe(handle.job_id)
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
-async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkeypatch):
-    """A node that could not read a job's log until it was dropped: its watchers get an end, not silence."""
-    # No short lease: on a busy machine the second would take the first for dead, and the job would end before its time.
+async def test_subscribers_get_an_error_when_the_job_is_deleted(store_url, begin, monkeypatch):
+    """If a node cannot read a job's log until the job is deleted, its subscribers get an error as the job's end."""
+    # A long lease: on a busy machine the second node could consider the first dead and end the job too early.
     first = await begin(store_url, limits={"finished": 0})
     second = await begin(store_url, limits={"finished": 0})
     raw, watcher = await connected(first), await connected(second)
@@ -73,32 +73,32 @@ async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkey
             return await entries(job_id, start) if reading.is_set() else []
 
         monkeypatch.setattr(second.node.ledger, "entries", blind)
-        # Nor is it brought anything, as when its connection to the server is down.
+        # The node gets no notifications either, as when its connection to the server is down.
         monkeypatch.setattr(notifications._Bell, "brought", lambda *_: [])
         await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)
         await raw.end(job_id)
         await evict(first.node)
-        await forgotten(first, job_id)
+        await wait_until_deleted(first, job_id)
         reading.set()
-        told = await watcher.until("job.error")
-        assert (told["job_id"], told["payload"]["code"], told["payload"]["final_status"]) == (
+        error = await watcher.until("job.error")
+        assert (error["job_id"], error["payload"]["code"], error["payload"]["final_status"]) == (
             job_id,
             "JOB_NOT_FOUND",
             "error",
         )
-        assert "event_seq" not in told
+        assert "event_seq" not in error
         with pytest.raises(JobNotFoundError):
             await handle.done
     await asyncio.gather(raw.close(), watcher.close())
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
-async def test_who_watches_stays_while_the_store_does_not_answer(store_url, begin, monkeypatch):
-    """A job of another node of which nothing can be read for a while: its watchers get its end when it is there."""
+async def test_subscriptions_survive_a_store_outage(store_url, begin, monkeypatch):
+    """If a job of another node cannot be read for a while, its subscribers get its end afterwards."""
     monkeypatch.setattr(feeds, "_SLOWEST", feeds._FASTEST)
-    monkeypatch.setattr(feeds, "_UNCALLED", feeds._FASTEST)
+    monkeypatch.setattr(feeds, "_MISSED_SIGNAL", feeds._FASTEST)
     first, second = await begin(store_url), await begin(store_url)
     raw, watcher = await connected(first), await connected(second)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -111,7 +111,7 @@ async def test_who_watches_stays_while_the_store_does_not_answer(store_url, begi
         raise StoreUnavailableError("away", executed="no")
 
     with monkeypatch.context() as patch:
-        for reading in ("entries", "forgotten"):
+        for reading in ("entries", "is_deleted"):
             patch.setattr(second.node.ledger, reading, away)
         await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
         async with asyncio.timeout(100):

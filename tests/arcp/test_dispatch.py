@@ -1,4 +1,4 @@
-"""Taking jobs from queues, and taking them back: by several at once, on stores that fail, up to the last place."""
+"""Taking jobs from queues: several nodes at once, failing stores, the limit of running jobs, and cancellation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amends.arcp.runtime import cancel as cancelling
 from amends.arcp.runtime import maintenance
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
-from tests.arcp.test_credentials import Gateway, gone
+from tests.arcp.test_credentials import Gateway, wait_until_revoked
 
 EVERYWHERE = pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
 
@@ -20,7 +20,7 @@ def away(*_given, **_more):
 
 
 class Crowd:
-    """Agents that count themselves."""
+    """An agent that counts how many instances run at the same time."""
 
     def __init__(self):
         self.now = self.most = 0
@@ -29,7 +29,7 @@ class Crowd:
     async def agent(self, input, ctx):
         self.now += 1
         self.most = max(self.most, self.now)
-        await ctx.status("begun")
+        await ctx.status("started")
         await self.release.wait()
         self.now -= 1
         return input
@@ -37,20 +37,20 @@ class Crowd:
 
 @EVERYWHERE
 async def test_the_last_place_is_taken_once(store_url, begin, monkeypatch):
-    """However many queues there are, and however slow the store: a node runs as many as it may, the rest waits."""
+    """With many queues and a slow store, a node runs as many jobs as it may, and the rest waits."""
     crowd = Crowd()
     front = await begin(store_url, agents=False)
     back = await begin(store_url, agents=False, limits={"running": 2})
     for number in range(5):
         back.register_agent(f"agent{number}", crowd.agent)
     await back.node.announce()
-    standing = back.node.ledger.standing
+    spec_and_tail = back.node.ledger.spec_and_tail
 
     async def slow(job_id):
         await asyncio.sleep(0.2)
-        return await standing(job_id)
+        return await spec_and_tail(job_id)
 
-    monkeypatch.setattr(back.node.ledger, "standing", slow)
+    monkeypatch.setattr(back.node.ledger, "spec_and_tail", slow)
     raw = await connected(front)
     for number in range(5):
         await raw.send("job.submit", {"agent": f"agent{number}", "input": number})
@@ -70,7 +70,7 @@ async def test_the_last_place_is_taken_once(store_url, begin, monkeypatch):
 
 @EVERYWHERE
 async def test_a_queue_that_cannot_be_read_for_a_while(store_url, begin, monkeypatch, caplog):
-    """It is asked again; what waits there is done."""
+    """The queue is read again, and its jobs run."""
     runtime = await begin(store_url, limits={"running": 0})
     raw = await connected(runtime)
     job_id = (await raw.submit("echo", 5))["payload"]["job_id"]
@@ -92,15 +92,15 @@ async def test_a_queue_that_cannot_be_read_for_a_while(store_url, begin, monkeyp
     monkeypatch.setattr(runtime.node.store, "queue", failing)
     able = await begin(runtime.node.store)
     assert (await raw.end(job_id))["payload"]["result"] == 5
-    assert "nothing can be taken" in caplog.text
+    assert "can be taken from" in caplog.text
     async with asyncio.timeout(100):
         while able.node.running:
             await asyncio.sleep(0.01)
     await raw.close()
 
 
-async def test_somebody_else_takes_it_first(store_url, begin, monkeypatch):
-    """Two who found the same job: one begins it, the other gives its place back."""
+async def test_another_node_takes_the_job_first(store_url, begin, monkeypatch):
+    """Of two nodes that read the same job, one starts it and the other frees its place."""
     runtime = await begin(store_url, limits={"running": 1})
     raw = await connected(runtime)
     busy = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -109,12 +109,12 @@ async def test_somebody_else_takes_it_first(store_url, begin, monkeypatch):
     other = await begin(store_url, agents=False)
     lost = asyncio.Event()
 
-    async def beaten(order, tail):
+    async def beaten(spec, tail):
         monkeypatch.setattr(node.ledger, "start", start)
-        mark = await other.node.ledger.start(order, tail)
-        await other.node.ledger.requeue(order, (tail[0] + 1, mark))
+        entry = await other.node.ledger.start(spec, tail)
+        await other.node.ledger.requeue(spec, (tail[0] + 1, entry))
         lost.set()
-        return await start(order, tail)
+        return await start(spec, tail)
 
     monkeypatch.setattr(node.ledger, "start", beaten)
     await raw.send("job.cancel", {}, job_id=busy)
@@ -126,25 +126,50 @@ async def test_somebody_else_takes_it_first(store_url, begin, monkeypatch):
     await raw.close()
 
 
-async def test_cancelled_at_the_moment_it_is_taken(store_url, begin, monkeypatch):
-    """Whoever cancels a job that waits and comes too late tells whoever has it."""
+async def test_a_node_takes_a_job_that_it_still_runs(store_url, begin):
+    """Another node has requeued it: the earlier run is dropped, and the job occupies one place."""
+    runtime = await begin(store_url)
+    crowd, node = Crowd(), runtime.node
+    runtime.register_agent("agent", crowd.agent, repeatable=True)
+    raw = await connected(runtime)
+    job_id = (await raw.submit("agent", 5))["payload"]["job_id"]
+    await raw.until("job.event")
+    other = await begin(store_url, agents=False)
+    old, ledger = node.jobs[job_id], other.node.ledger
+    await ledger.requeue(await ledger.spec(job_id), await ledger.tail(job_id))
+    node.queue_wakeup.set()
+    async with asyncio.timeout(100):
+        while node.jobs.get(job_id) in {old, None}:
+            await asyncio.sleep(0.01)
+    assert (old.phase, node.running, node.quota.here) == ("ended", 1, {"alice": 1})
+    crowd.release.set()
+    assert (await raw.end(job_id))["payload"]["result"] == 5
+    async with asyncio.timeout(100):
+        while node.running:
+            await asyncio.sleep(0.01)
+    assert not node.quota.here
+    await raw.close()
+
+
+async def test_cancelled_while_it_is_taken(store_url, begin, monkeypatch):
+    """If a node starts a queued job before its cancellation is written, that node gets the request."""
     front = await begin(store_url, agents=False)
     back = await begin(store_url, limits={"running": 0})
     raw = await connected(front)
-    await front.node.meet()
+    await front.node.refresh_peers()
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
-    end_waiting = cancelling.end_waiting
+    end_queued = cancelling.end_queued
     too_late = []
 
-    async def late(node, order, *given):
+    async def late(node, spec, *given):
         able = await begin(store_url)
         async with asyncio.timeout(100):
             while job_id not in able.node.jobs:
                 await asyncio.sleep(0.01)
-        too_late.append(not await end_waiting(node, order, *given))
+        too_late.append(not await end_queued(node, spec, *given))
         return not too_late[-1]
 
-    monkeypatch.setattr(cancelling, "end_waiting", late)
+    monkeypatch.setattr(cancelling, "end_queued", late)
     request = await raw.send("job.cancel", {"reason": "enough"}, job_id=job_id)
     end = await raw.end(job_id)
     assert (end["payload"]["code"], end["payload"]["details"]) == ("CANCELLED", {"reason": "enough"})
@@ -155,7 +180,7 @@ async def test_cancelled_at_the_moment_it_is_taken(store_url, begin, monkeypatch
 
 
 async def test_cancelled_while_its_end_is_written(begin, monkeypatch):
-    """It has ended, whoever knows it by now."""
+    """The request is refused because the job has ended, also before the end is in the store."""
     runtime = await begin()
     raw = await connected(runtime)
     ledger, writing, go_on = runtime.node.ledger, asyncio.Event(), asyncio.Event()
@@ -167,7 +192,7 @@ async def test_cancelled_while_its_end_is_written(begin, monkeypatch):
         await end(*given)
 
     async def working(input, ctx):
-        await ctx.status("begun")
+        await ctx.status("started")
         await go.wait()
         return "done"
 
@@ -184,8 +209,8 @@ async def test_cancelled_while_its_end_is_written(begin, monkeypatch):
     await raw.close()
 
 
-async def test_what_waits_has_its_credentials_revoked(store_url, begin):
-    """Cancelled before it was begun."""
+async def test_credentials_of_a_cancelled_queued_job_are_revoked(store_url, begin):
+    """The job is cancelled before it starts."""
     gateway = Gateway()
     runtime = await begin(store_url, credentials=gateway, limits={"running": 0})
     raw = await connected(runtime)
@@ -193,12 +218,12 @@ async def test_what_waits_has_its_credentials_revoked(store_url, begin):
     assert accepted["credentials"]
     await raw.send("job.cancel", {}, job_id=accepted["job_id"])
     assert (await raw.end(accepted["job_id"]))["payload"]["code"] == "CANCELLED"
-    await gone(gateway, runtime)
+    await wait_until_revoked(gateway, runtime)
     await raw.close()
 
 
-async def test_a_store_that_fails_the_keeper(store_url, begin, monkeypatch, caplog):
-    """It says so and goes on: the node is heard of again, and its jobs are its own."""
+async def test_maintenance_survives_a_failing_store(store_url, begin, monkeypatch, caplog):
+    """It logs the failure and continues: the node's row is written again, and it keeps its jobs."""
     runtime = await begin(store_url, limits={"node_lease": 0.3})
     raw = await connected(runtime)
     job_id = (await raw.submit("waiting"))["payload"]["job_id"]
@@ -221,15 +246,16 @@ async def test_a_store_that_fails_the_keeper(store_url, begin, monkeypatch, capl
     async with asyncio.timeout(100):
         while len(failed) < 2 or not [row async for row in node.store.table("arcp.nodes").scan()]:
             await asyncio.sleep(0.01)
-    assert "the store does not answer" in caplog.text
+    assert "this node could not renew its row" in caplog.text
+    assert "a round of maintenance failed" in caplog.text
     await raw.send("job.cancel", {}, job_id=job_id)
     assert (await raw.end(job_id))["payload"]["code"] == "CANCELLED"
     await raw.close()
 
 
-async def test_words_between_nodes_are_not_kept_for_ever(store_url, begin, monkeypatch):
-    """Cancellations from another node, more than are kept of them: all are heard, and the log stays short."""
-    monkeypatch.setattr(maintenance, "_WORDS_KEPT", 2)
+async def test_the_control_log_is_trimmed(store_url, begin, monkeypatch):
+    """All cancellations from another node are read, though the log keeps only a few of them."""
+    monkeypatch.setattr(maintenance, "_CONTROL_KEPT", 2)
     back = await begin(store_url)
     front = await begin(store_url, agents=False)
     raw = await connected(front)
@@ -245,15 +271,15 @@ async def test_words_between_nodes_are_not_kept_for_ever(store_url, begin, monke
     await raw.close()
 
 
-async def test_a_key_that_runs_again_is_not_forgotten(store_url, begin):
-    """That its run before has ended long ago is no reason, while the next one is under way."""
+async def test_a_rerun_job_is_not_deleted(store_url, begin):
+    """The end of its earlier run does not delete a job that is running again."""
     runtime = await begin(store_url, limits={"keyed": 0})
     go = asyncio.Event()
 
     async def twice(input, ctx):
         if ctx.run == 1:
             raise RuntimeError("again")
-        await ctx.status("begun")
+        await ctx.status("started")
         await go.wait()
         return ctx.run
 

@@ -1,8 +1,8 @@
 """
-A client under load that notices everything: numbers that are missing or come twice, a second end, a key with two jobs.
+A client under load that checks what it receives: missing or repeated event numbers, a second end, a key with two jobs.
 
-It speaks raw frames over whichever node answers, resumes wherever it is let in, and submits again under the same key what
-was not answered.
+It sends raw frames to any node that answers, resumes its session on any node, and repeats submissions that were not
+answered with the same key.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from amends.arcp.wire import FEATURES
 from tests.arcp.raw import Raw
 
 _QUIET = tuple(feature for feature in FEATURES if feature != "heartbeat")
-_AGAIN = 0.2
+_RETRY_PAUSE = 0.2
 
 
-class Customer:
+class LoadClient:
     """One session and its jobs."""
 
     def __init__(self, connect, name, *, at_once=4, steps=3, pause=0.05):
@@ -37,13 +37,13 @@ class Customer:
         self.waiting = set()
         """Keys that were submitted and not answered yet."""
         self.jobs = {}
-        """Key → job, for what was accepted."""
-        self.heard = defaultdict(list)
-        """Job → what was said of it, as it was written down."""
+        """Job ids of accepted submissions, by key."""
+        self.received = defaultdict(list)
+        """Payloads of the received events, by job id."""
         self.ends = {}
         self.resumed = 0
         self.restarted = 0
-        """How often a job was begun anew after its node was gone."""
+        """How often a job was restarted after its node was gone."""
         self.wrong = []
         self.more = True
 
@@ -52,7 +52,7 @@ class Customer:
         return [job for job in self.jobs.values() if job not in self.ends]
 
     async def go(self):
-        """Until nothing more is wanted and everything has its end."""
+        """Run until `more` is False and all jobs have ended."""
         while self.more or self.waiting or self.open:
             try:
                 async with asyncio.timeout(15):
@@ -114,14 +114,14 @@ class Customer:
             if self.jobs.setdefault(key, payload["job_id"]) != payload["job_id"]:
                 self.wrong.append(f"{key} was {self.jobs[key]} and is {payload['job_id']}")
         elif number is None and key is not None and key in self.waiting:
-            # Not accepted, and it may be tried again.
+            # The submission was not accepted, and may be repeated.
             if payload.get("retryable") is not True and payload.get("code") != "INTERNAL_ERROR":
                 self.wrong.append(f"{key} was refused: {payload}")
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(_RETRY_PAUSE)
             await self._submit(key)
         elif number is not None:
             job = message["job_id"]
-            self.heard[job].append(payload)
+            self.received[job].append(payload)
             self.restarted += (payload.get("body") or {}).get("phase") == "restarted"
             if message["type"] in {"job.result", "job.error"}:
                 if job in self.ends:
@@ -129,23 +129,25 @@ class Customer:
                 self.ends[job] = message
 
     async def compare(self, ledger):
-        """Hold what was heard against what was written: nothing left out in between, nothing made up, one end."""
+        """Compare the received events with the jobs' logs: no gap, nothing else, and one end."""
         for key, job in self.jobs.items():
-            marks = [mark async for _, mark in ledger.history(job)]
-            said = [
-                msgspec.json.decode(mark.payload)
-                for mark in marks
-                if mark.kind in {"event", "result", "error"}
+            entries = [entry async for _, entry in ledger.history(job)]
+            written = [
+                msgspec.json.decode(entry.payload)
+                for entry in entries
+                if entry.kind in {"event", "result", "error"}
             ]
-            ends = [mark for mark in marks if mark.ended]
-            turns = [turn for turn, _ in itertools.groupby((mark.epoch, mark.node) for mark in marks)]
+            ends = [entry for entry in entries if entry.ended]
+            turns = [turn for turn, _ in itertools.groupby((entry.epoch, entry.node) for entry in entries)]
             if [epoch for epoch, _ in turns] != sorted({epoch for epoch, _ in turns}):
                 self.wrong.append(f"{key} ({job}) was written by a node that no longer had it: {turns}")
-            runs = [mark.run for mark in ends]
+            runs = [entry.run for entry in ends]
             if len(runs) != len(set(runs)) or len(runs) != 1:
                 self.wrong.append(f"{key} ({job}) has ends of runs {runs}")
             elif ends[0].kind != "result":
-                self.wrong.append(f"{key} ({job}) failed: {said[-1]}")
-            heard = self.heard[job]
-            if not heard or said[-len(heard) :] != heard:
-                self.wrong.append(f"{key} ({job}): heard {len(heard)} of {len(said)}, not the last of them")
+                self.wrong.append(f"{key} ({job}) failed: {written[-1]}")
+            received = self.received[job]
+            if not received or written[-len(received) :] != received:
+                self.wrong.append(
+                    f"{key} ({job}): the {len(received)} received events are not the last of {len(written)}"
+                )
