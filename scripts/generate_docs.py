@@ -214,7 +214,7 @@ def decisions() -> str:
         return f"`{decision.action}` ({decision.reason})"
 
     return table(
-        ("recovery", "executed", "a repeat is safe", "nothing says so"),
+        ("recovery", "executed", "a repeat is safe", "not declared safe"),
         (
             (
                 f"`{recovery}`",
@@ -230,7 +230,7 @@ def decisions() -> str:
 
 def reasons() -> str:
     """Every reason a decision can have."""
-    return table(("reason", "in words"), ((f"`{key}`", words) for key, words in REASONS.items()))
+    return table(("reason", "meaning"), ((f"`{key}`", words) for key, words in REASONS.items()))
 
 
 def exits() -> str:
