@@ -93,7 +93,10 @@ async def compared(
 
 def main(rounds: int = ROUNDS, jobs: int = JOBS) -> list[str]:
     logging.disable(logging.CRITICAL)
-    lines = ["Durable echo jobs per second over WebSocket, compared with pairs of plain SQLite transactions per second.", ""]
+    lines = [
+        "Durable echo jobs per second over WebSocket, compared with pairs of plain SQLite transactions per second.",
+        "",
+    ]
     lines += ["| | jobs/s | pairs/s | ratio (middle half) | want |", "|---|---|---|---|---|"]
     for synchronous, want in (("full", "≥ 0.25"), ("normal", "")):
         for at_once in (1, 50):
