@@ -158,7 +158,9 @@ def _member(pointer: str) -> str:
 def losses(name: str) -> str:
     """What a dialect does not carry, or carries coarser."""
     return (
-        "Not carried, or carried with less detail: " + ", ".join(f"`{field}`" for field in sorted(dialect(name).LOSSES)) + "."
+        "Not carried, or carried with less detail: "
+        + ", ".join(f"`{field}`" for field in sorted(dialect(name).LOSSES))
+        + "."
     )
 
 
