@@ -16,10 +16,10 @@ from pathlib import Path
 
 SECTIONS = {
     "extraction": "Extraction",
-    "imports": "Importing",
+    "imports": "Import time",
     "jsonl": "A stream of failures through `amends decode --jsonl`",
     "overhead": "A successful call under recovery",
-    "hints": "The first wait after odd hints, ours and the peers'",
+    "hints": "The first wait after unusual hints, compared with other libraries",
     "stores": "Stores",
     "http": "HTTP",
     "mcp_calls": "MCP tool calls, guarded and with recovery",
@@ -67,8 +67,8 @@ def written(measured: dict[str, list[str]]) -> str:
     parts = [
         "# Benchmarks",
         "",
-        f"Each section is one run on: {machine()}. CPU time, interleaved, medians, unless it says otherwise; ratios are",
-        "what counts.",
+        f"Each section is one run on: {machine()}. Unless stated otherwise, figures are medians of CPU time from interleaved",
+        "runs. Compare the ratios; absolute figures depend on the machine.",
         "",
     ]
     parts += [f"## {title}\n\n{kept[title].rstrip()}\n" for title in SECTIONS.values() if title in kept]

@@ -157,7 +157,10 @@ async def compared(at_once: int, rounds: int, jobs: int) -> list[str]:
 
 def main(rounds: int = ROUNDS, jobs: int = JOBS) -> list[str]:
     logging.disable(logging.CRITICAL)
-    lines = ["An echo job over WebSocket, client and runtime together, the in-memory store.", ""]
+    lines = [
+        "CPU time of an echo job over WebSocket, client and runtime together, with the in-memory store.",
+        "",
+    ]
     lines += ["| against | ours µs | other µs | ratio (middle half) | want |", "|---|---|---|---|---|"]
     for at_once in (1, 50):
         lines += asyncio.run(compared(at_once, rounds, jobs))

@@ -63,7 +63,7 @@ def main(rounds: int = 41) -> list[str]:
         over = [ours - plain for ours, plain in zip(costs, seen[FLOOR], strict=True)]
         low, _, high = quantiles(over, n=4)
         rows.append(f"| {name} | {median(costs):.1f} | {median(over):+.1f} ({low:+.1f} to {high:+.1f}) |")
-    return [*rows, "", "Want: a success at most 25 ms over plain Click."]
+    return [*rows, "", "Target: a success takes at most 25 ms more than plain Click."]
 
 
 def _cpu(argv: list[str]) -> float:

@@ -289,9 +289,9 @@ async def measured(rounds: int) -> list[str]:
     middle = {name: median(times[name] for times in taken) for name in sides}
     sent = ", ".join(f"{count:.1f} {kind}" for kind, count in counts.items())
     lines = [
-        f"A job sends {sent}; {AT_ONCE} jobs at once for every client. CPU per job in µs: "
+        f"A job sends {sent}; each client runs {AT_ONCE} jobs at once. CPU per job in µs: "
         + ", ".join(f"{words} {middle[name]:.0f}" for name, words in WORDS.items())
-        + f". A node without work uses {idle:.1f} ms of CPU in a second.",
+        + f". An idle node uses {idle:.1f} ms of CPU per second.",
         "",
         "| what | ratio (middle half) | least and most | want |",
         "|---|---|---|---|",
@@ -326,7 +326,7 @@ RATIOS: list[tuple[str, str, Callable[[dict[str, float]], float]]] = [
         lambda t: t["four at once"] / t["one at once"],
     ),
     ("four nodes over one, the same clients, 16 jobs at once each", "≤ 1.10", lambda t: t["four"] / t["one"]),
-    ("four processes of bare nats-py over one, likewise", "", lambda t: t["spread"] / t["alone"]),
+    ("four processes of bare nats-py over one, the same load", "", lambda t: t["spread"] / t["alone"]),
     (
         "one node over memory plus twice bare nats-py",
         "≤ 1.00",

@@ -48,7 +48,7 @@ def ours(header: str) -> str:
         try:
             recover(get, operation=READ, examine=True)
         except FaultError as error:
-            return f"none: handed back, come again in {error.decision.resume_in:g} s"
+            return f"none: raises, try again in {error.decision.resume_in:g} s"
     return f"{clock.waits[0]:.4g}" if clock.waits else "0"
 
 

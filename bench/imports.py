@@ -43,7 +43,7 @@ def main(rounds: int = 25) -> list[str]:
         rows.append(
             f"| `{name}` | {cpu:.1f} | {cpu / base:.2f} | {runs[0][1]} | {median(run[2] for run in runs) / 1024:.1f} |"
         )
-    return [*rows, "", "Want: `import amends` at most 2 times `import json, dataclasses`."]
+    return [*rows, "", "Target: `import amends` takes at most 2 times `import json, dataclasses`."]
 
 
 def _probe(statement: str) -> tuple[float, int, int]:

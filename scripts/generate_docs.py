@@ -129,7 +129,7 @@ def members(name: str) -> str:
         back = decode(document, name)
         same = back is not None and _told(back, field) == _told(fault, field)
         rows.append((f"`{field}`", ", ".join(f"`{place}`" for place in places), "yes" if same else "no"))
-    return table(("field of the Fault", "written as", "comes back"), rows)
+    return table(("field of the Fault", "written as", "read back"), rows)
 
 
 def _told(fault: Fault, field: str) -> Any:
@@ -158,7 +158,9 @@ def _member(pointer: str) -> str:
 def losses(name: str) -> str:
     """What a dialect does not carry, or carries coarser."""
     return (
-        "Not carried, or coarser: " + ", ".join(f"`{field}`" for field in sorted(dialect(name).LOSSES)) + "."
+        "Not carried, or carried with less detail: "
+        + ", ".join(f"`{field}`" for field in sorted(dialect(name).LOSSES))
+        + "."
     )
 
 
@@ -214,7 +216,7 @@ def decisions() -> str:
         return f"`{decision.action}` ({decision.reason})"
 
     return table(
-        ("recovery", "executed", "a repeat is safe", "nothing says so"),
+        ("recovery", "executed", "a repeat is safe", "not declared safe"),
         (
             (
                 f"`{recovery}`",
@@ -230,7 +232,7 @@ def decisions() -> str:
 
 def reasons() -> str:
     """Every reason a decision can have."""
-    return table(("reason", "in words"), ((f"`{key}`", words) for key, words in REASONS.items()))
+    return table(("reason", "meaning"), ((f"`{key}`", words) for key, words in REASONS.items()))
 
 
 def exits() -> str:

@@ -84,12 +84,12 @@ REASONS = {
     (
         "e",
         "success",
-    ): "the token expires after 20 of 60 s, so 33.3 % are expected; 36 fits a single draw of the arrivals",
+    ): "20 of the 60 s of load are before the token expires, so 33.3 % is expected; 36 is plausible for a single draw of the arrivals",
     (
         "f",
         "duplicates",
-    ): "0.12 (three attempts) or 0.143 (unbounded) per operation are expected, of 500; published with 491",
-    ("b", "calls/success"): "depends on how many operations one draw puts into the outage",
+    ): "0.12 (three attempts) or 0.143 (unbounded) per operation expected, of 500; published with 491",
+    ("b", "calls/success"): "depends on how many operations a draw of the arrivals puts into the outage",
 }
 
 
