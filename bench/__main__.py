@@ -59,7 +59,7 @@ def section(name: str) -> list[str]:
 
 
 def written(measured: dict[str, list[str]]) -> str:
-    """The page with these sections made anew, and the others as they are."""
+    """Return the page with these sections replaced and the others unchanged."""
     page = PAGE.read_text() if PAGE.exists() else ""
     kept = dict(re.findall(r"^## (.*)\n\n((?:(?!^## ).*\n)*)", page, re.MULTILINE))
     for name, lines in measured.items():

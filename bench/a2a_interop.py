@@ -57,7 +57,7 @@ def served(build):
 
 
 class Raising(AgentExecutor):
-    """Raises what it is told to."""
+    """Raises the error that the message names."""
 
     error = None
 

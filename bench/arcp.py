@@ -2,7 +2,7 @@
 An echo job over WebSocket, client and runtime in one process: ours, the published SDK, and a bare loop.
 
 The bare loop is the floor: the same library, the same three frames per job (submit, accepted, result), `json`, and
-nothing else: no session, no ids to speak of, no store. None of the three compresses its frames. CPU of both sides
+nothing else: no session, no ids, no store. None of the three compresses its frames. CPU of both sides
 together; the three take turns, and a round's ratios are taken within the round.
 """
 

@@ -1,8 +1,8 @@
 """
 Durable jobs on SQLite, client and runtime over WebSocket, against plain SQLite transactions of the same number.
 
-A job takes two commits: what was asked for before it is accepted, its end (with what its session is told) before
-anybody hears of it. The floor is two INSERTs, each in a transaction of its own with the same durability, in a blocking
+A job takes two commits: the submission before it is accepted, and the outcome (with the session's entry) before it is
+sent. The floor is two INSERTs, each in a transaction of its own with the same durability, in a blocking
 loop on one connection: no event loop, no thread, no socket. Rates are wall-clock, because with `synchronous=full`, the
 default, most of it is waiting for the disk; with `normal` nothing waits, and it is Python against C. Both take turns.
 
@@ -73,7 +73,7 @@ def plain(path: Path, synchronous: str):
 async def compared(
     name: str, synchronous: str, at_once: int, rounds: int, jobs: int, *, want: str = "", **options
 ) -> str:
-    """A row: jobs on a file (or as `options` say) against pairs of transactions."""
+    """Return a row: jobs on a file (or with the given `options`) against pairs of transactions."""
     with tempfile.TemporaryDirectory() as directory:
         floor = plain(Path(directory) / "plain.db", synchronous)
         options = options or {"store": f"sqlite:///{directory}/ours.db?synchronous={synchronous}"}

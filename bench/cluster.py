@@ -20,9 +20,9 @@ the agent, three workers with it) is measured beside.
 
 **Memory and bare nats-py.** One node with its client in this process, on NATS and on memory, and a client of nats-py that sends what
 one of our jobs sends, counted while jobs ran: as many acknowledged publications (`js.publish`, with a header and a payload of
-the usual size), as many other requests (`nc.request`, a message read back) and as many words nobody answers (`nc.publish`).
+the usual size), as many other requests (`nc.request`, a message read back) and as many messages without a reply (`nc.publish`).
 
-The sides take turns, and a round's ratios are taken within the round. So few jobs are run that no node comes to forget its oldest
+The sides take turns, and a round's ratios are taken within the round. So few jobs are run that no node has to delete its oldest
 (`Limits.finished`): one node would have to sooner than each of four.
 
     python -m bench.cluster [ROUNDS]
@@ -155,7 +155,7 @@ async def alone(url, counts, stack, count) -> Alone:
 
 
 async def being_alone(url: str, counts: str) -> None:
-    """One of them: so many at once as every line says."""
+    """Run one such process: each input line gives the number of concurrent jobs."""
     loop = asyncio.get_running_loop()
     async with bare(url, json.loads(counts)) as job:
         print("ready", flush=True)

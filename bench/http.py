@@ -35,7 +35,7 @@ async def raised():
 
 
 def application(endpoint, *, with_problems):
-    """One route each, so that nobody pays for looking further."""
+    """One route each, so that routing costs the same."""
     app = FastAPI()
     app.get("/orders/1")(endpoint)
     if with_problems:

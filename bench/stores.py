@@ -1,8 +1,8 @@
 """
 Each primitive against the raw library doing the same work with the same durability, in one run, interleaved.
 
-Raw SQLite is the `sqlite3` module called three ways: in a blocking loop, which nobody in an event loop may do and which pays
-for no thread; in a worker thread, awaited; and by 32 threads taking turns on one connection. Raw NATS is nats-py's own publish,
+Raw SQLite is the `sqlite3` module called three ways: in a blocking loop, which code in an event loop must not do and which needs
+no thread; in a worker thread, awaited; and by 32 threads taking turns on one connection. Raw NATS is nats-py's own publish,
 key-value bucket and pull subscription, awaited. Rates are wall-clock, because most of it is waiting for a disk or a server; the
 last column compares processor time, which a busy machine disturbs less.
 """
@@ -46,7 +46,7 @@ def blocking(count, step, calls=None):
 
 
 async def spread(writers, count, step):
-    """`count` steps by so many concurrent writers; none means one, that waits for nobody else."""
+    """Run `count` steps with `writers` concurrent writers; 0 means one writer."""
     wall, cpu = time.perf_counter(), time.process_time()
     if writers <= 1:
         for i in range(count):

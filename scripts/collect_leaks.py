@@ -1,8 +1,8 @@
 """
-Reproduce tests/data/leaks.jsonl's "run" part: make real libraries fail and write down what they say (A19).
+Reproduce tests/data/leaks.jsonl's "run" part: make real libraries fail and record their messages (A19).
 
 Every case is one line of Python that must raise (or one command that must fail); the message, not the case, goes
-into the corpus, with the substrings that must never leave. Lines marked "run" are what the library itself said; lines
+into the corpus, with the substrings that must never leave. Lines marked "run" are the library's own message; lines
 marked "shape" repeat a message known from its documentation, where provoking it needs a server or another platform. Libraries that are not installed are skipped, so the
 script needs no particular environment: the corpus itself was made in one that had them all.
 
@@ -325,7 +325,7 @@ def scrub(text: str, tmp: str) -> str:
 
 
 async def run_case(code: str, tmp: str) -> str:
-    """What the library said when the code was run."""
+    """Return the message of the library when the code is run."""
     if code.startswith("TRACE:"):
         place = Path(tmp) / "charge.py"
         place.write_text(code.removeprefix("TRACE:"))

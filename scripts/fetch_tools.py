@@ -1,5 +1,5 @@
 """
-Bring the tools together that the live audit looks at: wheels where there are some, Debian's packages otherwise.
+Install the tools that the live audit runs: wheels where they exist, Debian packages otherwise.
 
     python scripts/fetch_tools.py .venv/tools
 
@@ -31,7 +31,7 @@ def main(place: Path) -> None:
         run(*as_root, "apt-get", "install", "-q", "-y", "--no-install-recommends", *missing)
     for tool in PACKAGES:
         if shutil.which(tool) is None:
-            sys.exit(f"{tool} is not on PATH, and apt-get did not bring it")
+            sys.exit(f"{tool} is not on PATH, and apt-get did not install it")
 
 
 def run(*command: str) -> None:

@@ -27,16 +27,16 @@ from amends.errors.classes import class_name
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-# One value of every field a producer may fill, so that it can be seen where a dialect puts it.
+# One value of every field a producer may fill, to show where a format puts it.
 SAMPLES: dict[str, Any] = {
-    "message": "Words of the producer",
+    "message": "Chosen by the producer",
     "retry_after": 7,
     "strategy": "fixed",
     "max_retries": 2,
     "field": "/a/b",
     "suggestions": ("Do it otherwise",),
     "details": {"kept": "as raised"},
-    "errors": (),  # one child, of the dialect's own words: see `members`
+    "errors": (),  # one child, in the format's own vocabulary: see `members`
     "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
     "doc_uri": "https://errors.example/a",
     "type": "https://errors.example/type",
@@ -101,7 +101,7 @@ def classes(name: str) -> str:
 
 
 def catalogue(name: str) -> str:
-    """A section for every code, the words of `amends explain`."""
+    """Return a section for every code, with the text of `amends explain`."""
     return "\n".join(_section(name, row) for row in vocabulary(name).rows.values())
 
 
@@ -148,7 +148,7 @@ def _leaves(document: Any, pointer: str = "") -> dict[str, Any]:
 
 
 def _member(pointer: str) -> str:
-    """`/error/details/kept` is told as `error.details`: the samples' own keys say nothing."""
+    """`/error/details/kept` is shown as `error.details`: the samples' own keys are left out."""
     parts = pointer[1:].split("/")
     while len(parts) > 1 and parts[-1] in {"kept", "state"}:
         parts.pop()
@@ -165,7 +165,7 @@ def losses(name: str) -> str:
 
 
 def recoveries() -> str:
-    """How each dialect says the recovery class."""
+    """How each format writes the recovery class."""
     said = {
         "problem": "is_retriable",
         "envelope": "retryable",
@@ -281,7 +281,7 @@ MAKERS: dict[str, Callable[..., str]] = {
 
 
 def rendered(page: str) -> str:
-    """A page with its tables made anew."""
+    """Return a page with its tables regenerated."""
 
     def make(match: re.Match[str]) -> str:
         maker, *arguments = match[2].split()
@@ -291,7 +291,7 @@ def rendered(page: str) -> str:
 
 
 def main(folder: Path, check: bool) -> int:
-    """Write, or say what would be written."""
+    """Write the files, or list what would change."""
     drifted = 0
     for path in sorted(folder.glob("*.md")):
         page = path.read_text()

@@ -33,7 +33,7 @@ def docstring(row: Row) -> str:
 
 
 def everyday_module() -> str:
-    """The front module: the everyday set, and the root it stands on."""
+    """The package's module: the everyday set and the base class."""
     rows = vocabulary(EVERYDAY).rows.values()
     names = sorted([*(class_name(row.code) for row in rows), "FaultError"])
     lines = [

@@ -1,5 +1,5 @@
 """
-Record how adcp's own SDK reads what a guarded server says, and what its server helpers say.
+Record how the adcp SDK reads a guarded server's errors, and what its server helpers write.
 
     python scripts/record_adcp.py     # needs the bench extra: importing adcp takes 13 s, and it pins another a2a-sdk
 

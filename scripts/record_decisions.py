@@ -1,10 +1,10 @@
 """
-Record what `decide` says over a grid of failures, states and policies, one JSON object per line.
+Record the decisions of `decide` over a grid of failures, states and policies, one JSON object per line.
 
     python scripts/record_decisions.py          writes tests/data/decisions.jsonl
 
-The test replays the file, so that a changed decision is always a choice: run this after making it, look at the
-difference, and say in the commit why it is better.
+A test replays the file, so that a decision changes only on purpose: run this after the change, review the
+difference, and explain in the commit why it is better.
 """
 
 from __future__ import annotations

@@ -5,18 +5,18 @@ import signal
 import pytest
 from hypothesis import settings
 
-# How long an example takes on a busy machine is nobody's property.
+# On a busy machine the duration of an example proves nothing.
 settings.register_profile("calm", deadline=None)
 settings.load_profile("calm")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Whoever is started in the background of a shell inherits deafness, and all its children do.
+    # A process that a shell starts in the background ignores SIGINT, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable(report):
-    """Failures quote hostile text; what UTF-8 cannot say is shown escaped, or the worker would end with its report."""
+    """Failures quote hostile text; characters outside UTF-8 are escaped, because they would crash the xdist worker."""
     return sayable((yield))
 
 

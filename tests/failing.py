@@ -1,10 +1,10 @@
-"""A function that fails the first few times, as only a mistake of ours can: with an exception nobody thought of."""
+"""A function that fails the first few times with an exception that the code does not expect."""
 
 from __future__ import annotations
 
 
 def first_failing(monkeypatch, owner, name, times):
-    """Make it so; what is given says whether it has failed as often as it should."""
+    """Patch the coroutine function; return a function that reports whether all failures have happened."""
     good, left = getattr(owner, name), [times]
 
     async def bad(*given, **options):

@@ -20,7 +20,7 @@ VECTORS = "tests/test_vectors.py::test_every_vector_holds"
 
 @dataclass(frozen=True)
 class Requirement:
-    """One clause, in our own words, and what became of it."""
+    """One clause, in short, with the tests that prove it."""
 
     id: str
     clause: str

@@ -1,5 +1,5 @@
 """
-What feeds the property tests: faults with everything in them, JSON values, and what nobody should ever send.
+Strategies of the property tests: faults with every field, JSON values, and invalid input.
 
 `faults` makes faults as if they had been received in the dialect they are about to be written in, so that nothing is
 redacted on the way out and a round trip can be compared to the letter.
@@ -57,7 +57,7 @@ calm_texts = st.text("abcdefg éßλж漢🙂\u200b", max_size=20)
 
 
 def json_values(strings: st.SearchStrategy[str] = texts) -> st.SearchStrategy[Any]:
-    """What JSON can say and a reader has to give back: big whole numbers, fractions, odd characters."""
+    """JSON values that a reader has to return unchanged: big integers, fractions, odd characters."""
     leaves = (
         st.none()
         | st.booleans()
@@ -78,7 +78,7 @@ def json_objects(strings: st.SearchStrategy[str] = texts) -> st.SearchStrategy[d
 
 
 def codes(name: str) -> st.SearchStrategy[str]:
-    """A vocabulary's own codes, and words it does not know."""
+    """A vocabulary's own codes, and unknown ones."""
     return st.sampled_from(sorted(find_vocabulary(name).rows)) | st.text(min_size=1, max_size=64)
 
 
@@ -185,7 +185,7 @@ ODD: tuple[Any, ...] = (
     1j,
     _deep(200, lambda value: {"error": value}),
 )
-"""One of every kind of value that has no business where it stands. What cannot even be shown is in test_fuzz."""
+"""One value of every wrong kind. Values without a repr are in test_fuzz."""
 
 
 def hostile() -> st.SearchStrategy[Any]:

@@ -28,7 +28,7 @@ def at_a_terminal(argv, typed=b"", after=b"", *, env=None, **streams):
             try:
                 piece = os.read(ours, 65536)
             except OSError:
-                break  # how a terminal says that nobody writes to it any more
+                break  # a terminal reports this when its last writer has closed it
             if not piece:
                 break
             seen += piece

@@ -18,7 +18,7 @@ spec.loader.exec_module(check_subject)
     [
         "Release the key when the handler did not run",
         "Feed the recorder\n\nBecause it starves.\n# a comment of git's",
-        "Merge branch 'a very long name of a branch that somebody else chose' into main and further",
+        "Merge branch 'a very long name of a branch in another repository' into main and further",
     ],
 )
 def test_good_messages(message):
@@ -39,7 +39,7 @@ def test_good_messages(message):
     ],
 )
 def test_mistakes_are_named(message, part):
-    """Each mistake has a sentence that says what is wrong."""
+    """Each mistake has a sentence that names it."""
     assert any(part in mistake for mistake in check_subject.mistakes(message))
 
 

@@ -13,12 +13,12 @@ RECORDED = [msgspec.json.decode(line) for line in FILE.read_bytes().splitlines()
 
 HOW = (
     "If the new decision is the better one: run `python scripts/record_decisions.py`, read the difference of "
-    "tests/data/decisions.jsonl line by line, and say in the commit why it changed. If not, it is a regression."
+    "tests/data/decisions.jsonl line by line, and explain in the commit why it changed. If not, it is a regression."
 )
 
 
 def test_no_decision_changed():
-    """A11, A12, C7, T7 and the defaults of design section 5: what was decided stays decided until somebody chooses."""
+    """A11, A12, C7, T7 and the defaults of design section 5: a recorded decision changes only on purpose."""
     changed = [
         f"{msgspec.json.encode(item['case']).decode()}\n    was {item['decision']}\n    is  {now}"
         for item in RECORDED
@@ -56,7 +56,7 @@ def test_a_hint_is_never_undercut_and_never_counts_for_more_than_an_hour():
 
 
 def test_what_may_have_happened_is_never_repeated_blindly():
-    """M3: where a repeat is not safe and the effect is not known to be absent, no record says retry."""
+    """M3: where a repeat is not safe and the effect is not known to be absent, no record has the action retry."""
     for item in RECORDED:
         case = item["case"]
         executed = case.get("executed") or vocabulary(case["vocabulary"]).row(case["code"]).executed

@@ -1,4 +1,4 @@
-"""Every example in the README and the docs is run, and prints what it says it prints."""
+"""Every example in the README and the docs runs and prints what it shows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_examples_print_what_they_say(page, block):
 
 
 def test_every_public_name_is_documented_with_an_example():
-    """Every name of the front door is imported by an example on some page."""
+    """Every name of the top-level package is imported by an example on some page."""
     code = "\n".join(block for page in PAGES for block in blocks(page))
     missing = [
         name for name in amends.__all__ if not name.startswith("__") and not re.search(rf"\b{name}\b", code)

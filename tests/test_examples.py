@@ -1,4 +1,4 @@
-"""Every file in examples/ runs on its own, and prints what its last lines say it prints."""
+"""Every file in examples/ runs on its own and prints what its last lines show."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def test_it_prints_what_it_says(path, tmp_path):
     try:
         said, complained = running.communicate(timeout=250)
     except subprocess.TimeoutExpired:
-        # Says where every thread is.
+        # Prints the stack of every thread.
         running.send_signal(signal.SIGABRT)
         said, complained = running.communicate()
     assert running.returncode == 0, said + complained

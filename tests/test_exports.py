@@ -1,4 +1,4 @@
-"""The public surface: every module says what it offers, and the front door is the design's list."""
+"""The public surface: every module has `__all__`, and the top-level package exports the design's list."""
 
 import importlib
 import pkgutil
@@ -38,7 +38,7 @@ def test_the_front_door_is_the_designs_list():
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))
 def test_every_name_is_there_and_is_the_same_everywhere(name):
-    """A name at the front door is the object its home has, documented, and loaded once."""
+    """A top-level name is the object of its own module, has a docstring, and is loaded once."""
     found = getattr(amends, name)
     assert found is getattr(importlib.import_module(f"amends.{amends._HOMES[name]}"), name)
     assert found is amends.__dict__[name]
@@ -61,14 +61,14 @@ def test_another_name_is_an_attribute_error():
 
 
 def test_a_star_import_gives_everything():
-    """`from amends import *` works: nothing optional stands behind it."""
+    """`from amends import *` works, because it needs nothing optional."""
     given: dict = {}
     exec("from amends import *", given)
     assert set(amends.__all__) <= set(given)
 
 
 def test_the_version_is_one():
-    """One place says it."""
+    """The version is defined in one place."""
     from importlib.metadata import version
 
     assert amends.__version__ == version("amends")

@@ -1,4 +1,4 @@
-"""Arrows point one way: who may import whom, as docs/architecture.md draws it."""
+"""Imports point one way: which folder may import which, as docs/architecture.md draws it."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "amends"
 
 PURE = {"core", "dialects", "carriers"}
 BASE = PURE | {"errors", "foreign", "recovery", "stores", "schemas", "_version"}
-# The front door is for users: inside, everybody names the module that has the thing.
+# The top-level package is for users: modules inside import from the defining module.
 MAY = {
     "core": set(),
     "errors": {"core"},
@@ -61,8 +61,8 @@ def files(folder):
 
 @pytest.mark.parametrize("folder", [name for name in FOLDERS if name not in FREE])
 def test_arrows_point_one_way(folder):
-    """A folder imports those below it, and nothing else; a new one says where it stands."""
-    assert folder in MAY, f"say in this table what {folder} may import"
+    """A folder imports those below it and nothing else; a new folder needs a row in the table."""
+    assert folder in MAY, f"add a row to this table: what may {folder} import?"
     wrong = {
         f"{path.relative_to(SOURCE)} imports amends.{name}"
         for path in files(folder)

@@ -125,7 +125,7 @@ def test_functions_take_a_timedelta_where_they_take_seconds():
 
 
 def test_a_call_that_cannot_be_made_says_nothing_about_the_service():
-    """The shared upstream hears of no failure, and no fallback is taken for a mistake."""
+    """A wrong call is not reported to the shared upstream and takes no fallback."""
     shared, taken = Upstream("search"), []
     for mistaken in (
         lambda: recover(plain, 1, 2, upstream=shared, fallback=taken.append),

@@ -17,12 +17,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def test_the_types_are_shipped():
-    """PEP 561: an empty py.typed beside the front door."""
+    """PEP 561: an empty py.typed in the top-level package."""
     assert (PACKAGE / "py.typed").read_bytes() == b""
 
 
 def test_the_version_is_read_from_one_file():
-    """pyproject reads what the package says."""
+    """pyproject reads the version from the package."""
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/amends/_version.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+([a-z]+\d+)?", amends.__version__)
 
@@ -57,7 +57,7 @@ def test_no_file_of_the_package_names_a_machine():
 
 def test_the_wheel(tmp_path):
     """Built as a release is: py.typed and data inside, tests and caches not, the version in its name."""
-    pytest.importorskip("hatchling", reason="the build backend is only there when somebody installed it")
+    pytest.importorskip("hatchling", reason="the build backend is part of the dev extra only")
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Pure means: importing loads no socket, asyncio or framework; and the front door costs nothing."""
+"""Pure packages import no socket, asyncio or framework, and importing amends is cheap."""
 
 import pkgutil
 import subprocess
@@ -91,7 +91,7 @@ def test_pure_packages_load_nothing_impure(package):
 
 
 def test_msgspec_itself_is_harmless():
-    """What is allowed for in these tests is no more than that."""
+    """The modules that msgspec imports are subtracted in these tests, so they must be harmless."""
     assert not {"asyncio", "socket", "ssl", "http.client", "pydantic"} & WITH_MSGSPEC
 
 
@@ -104,7 +104,7 @@ def test_importing_the_front_door_loads_nothing():
 
 
 def test_touching_the_pure_names_loads_msgspec_and_nothing_else():
-    """Design 10: the core needs msgspec alone (which may bring typing_extensions)."""
+    """Design 10: the core needs msgspec alone (which may import typing_extensions)."""
     names = loaded("import amends\n" + "\n".join(f"amends.{name}" for name in PURE_NAMES))
     assert third_party(names) <= {"msgspec", "typing_extensions"}
     assert {name for name in IMPURE if name in names - WITH_MSGSPEC} == set()
@@ -124,7 +124,7 @@ amends.decide(fault)
 amends.for_llm(fault)
 """
     names = loaded(code)
-    # The one parser of HTTP dates is email's, which brings socket along; see the next test.
+    # HTTP dates are parsed by email.utils, which imports socket; see the next test.
     assert third_party(names) <= {"msgspec", "typing_extensions"}
     assert {name for name in ("asyncio", "ssl", "http.client", "pydantic") if name in names - BASE} == set()
 

@@ -64,7 +64,7 @@ def test_the_code_is_found_on_whichever_layer(layer):
 
 @pytest.mark.parametrize("response", NOTHING)
 def test_where_neither_layer_carries_a_code_it_is_not_resolvable(response):
-    """S4's own word for it, as an assertion that test runners know."""
+    """S4's check as an assertion that test runners understand."""
     with pytest.raises(AssertionError, match=NOT_RESOLVABLE) as caught:
         assert_error_code(NOTHING[response], "RATE_LIMITED")
     assert (caught.value.reason, caught.value.found) == ("error_code_not_resolvable", None)
@@ -78,7 +78,7 @@ def test_the_published_vectors():
 
 
 def test_the_check_itself_can_be_wrong():
-    """A code nobody named; a failed check that travels between processes."""
+    """An unexpected code; the failed check can be pickled."""
     with pytest.raises(TypeError):
         assert_error_code(ERROR)
     again = pickle.loads(pickle.dumps(ErrorCodeMismatch("r", ("A",), None)))

@@ -1,4 +1,4 @@
-"""The vectors that ship: every one of them holds, they say where they come from, and they are in the package."""
+"""The shipped vectors: each one holds, names its source, and is in the package."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ from amends.core.wire import Unreadable, read
 ALL = tuple(vectors.load())
 TRANSPORT = tuple(vectors.load_transport())
 
-# What an expectation may speak of; a misspelt member would silently check nothing.
+# The members of an expectation; a misspelt one would silently check nothing.
 MEMBERS = {
     *("readable", "found", "failed", "fatal", "via", "path", "error", "error_at", "fault"),
     *("decision", "decision_unsafe"),
@@ -34,7 +34,7 @@ def examined(vector: vectors.Vector, *, safe: bool) -> Report:
 
 
 def differences(expected: dict[str, Any], fault: Fault) -> dict[str, tuple[Any, Any]]:
-    """The fields in which a fault is not what a vector says: name → (expected, got). Nested errors likewise."""
+    """The fields in which a fault differs from a vector: name → (expected, got). Nested errors likewise."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, value in expected.items():
         got = getattr(fault, name)
@@ -79,8 +79,8 @@ def test_every_vector_holds(vector):
 
 
 @pytest.mark.parametrize("vector", [v for v in ALL if "readable" in v.expected], ids=lambda vector: vector.id)
-def test_what_cannot_be_read_is_told_from_what_holds_nothing(vector):
-    """`readable` says whether the bytes are a document at all (M6: an unreadable one is answered with an envelope)."""
+def test_unreadable_input_differs_from_input_without_an_error(vector):
+    """`readable` states whether the bytes are a document at all (M6: an unreadable one is answered with an envelope)."""
     if vector.expected["readable"]:
         read(vector.response)
     else:
@@ -146,13 +146,13 @@ def test_the_files_ship_and_are_the_groups():
 
 
 def test_an_unknown_group_is_refused():
-    """The message says which there are."""
+    """The message lists the names."""
     with pytest.raises(LookupError, match="adcp-mcp"):
         list(vectors.load("nope"))
 
 
-def test_raw_documents_are_told_from_documents():
-    """An object whose only member is `text` or `base64` stands for the raw document; any other is itself."""
+def test_raw_documents_differ_from_objects():
+    """An object whose only member is `text` or `base64` represents a raw document; any other object is the document itself."""
     made = {"id": "x/y", "source": "s", "requirements": (), "via": None, "expected": {}}
     assert vectors.Vector(input={"text": "{}"}, **made).response == "{}"
     assert vectors.Vector(input={"base64": "e30="}, **made).response == b"{}"
@@ -162,7 +162,7 @@ def test_raw_documents_are_told_from_documents():
 
 
 def test_the_example_of_the_documentation_runs():
-    """The page's own program, run as it stands, holds our command line to one of the files."""
+    """The program on the page checks our command line against one of the files."""
     page = Path(__file__).parents[1].joinpath("docs", "vectors.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -55,7 +55,7 @@ async def fetched(seen):
 
 
 def test_a_429_goes_through_every_file_that_is_named():
-    """So the page is true, and whoever reads it finds what it says."""
+    """The page's list of files matches the calls that are made."""
     seen = set()
     with FakeClock():
         assert asyncio.run(fetched(seen)).text == "well"

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# A line that needs each extra, and nothing of another.
+# A statement that needs exactly one extra.
 EXTRAS = {
     "http": "from amends.bindings.httpx import Transport",
     "server": "from amends.bindings.starlette import install",
@@ -61,7 +61,7 @@ def bare(wheel, tmp_path_factory):
 
 
 def test_without_extras_the_command_works(bare):
-    """msgspec alone: everything that needs no library works, and the show says what it needs."""
+    """With msgspec alone everything that needs no library works, and `amends try` names the missing extra."""
     assert "amends" in ran(bare, "-m", "amends", "--version").stdout
     listed = json.loads(ran(bare, "-m", "pip", "list", "--format", "json").stdout)
     assert {each["name"] for each in listed} <= {"amends", "msgspec", "pip", "setuptools"}
@@ -75,7 +75,7 @@ def test_without_extras_the_command_works(bare):
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_without_it_the_install_line_is_named(bare, extra):
-    """A missing extra is an ImportError that says what to type."""
+    """A missing extra is an ImportError with the pip command."""
     done = ran(bare, "-c", WITHOUT[extra])
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
@@ -84,7 +84,7 @@ def test_without_it_the_install_line_is_named(bare, extra):
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_extra_alone_is_enough(wheel, tmp_path, extra):
-    """With it the module is there; nothing of another extra is needed."""
+    """With its extra the module imports; it needs no other extra."""
     python = environment(tmp_path / "env", wheel, extra)
     done = ran(python, "-c", EXTRAS[extra])
     assert done.returncode == 0, done.stderr

@@ -150,7 +150,7 @@ def versus_no_retry(cells: Cells) -> str:
 
 def not_worse(ours: Cell, plain: Cell) -> bool:
     """
-    Return whether ours has no less success and no more duplicates, beyond the interval of the differences.
+    Return whether ours has at least the success and at most the duplicates, within the interval of the differences.
 
     The comparison is seed by seed, because both had the same arrivals and random numbers.
     """
