@@ -65,7 +65,7 @@ class Limited:
 
         """
         if not name.replace("-", "").isalnum() or not name.isascii():
-            raise ValueError(f"a policy's name is letters, digits and dashes, not {name!r}")
+            raise ValueError(f"name consists of letters, digits and dashes, not {name!r}")
         self.app = app
         self._item = limits.parse(limit)
         self._name = name

@@ -39,8 +39,8 @@ def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], erro
         if hasattr(call, "__await__") and close is not None:
             close()  # a coroutine: without this, Python warns that it was never awaited
         raise MisuseError(
-            f"the function to call is missing: {type(call).__name__} is none. Give the function and its arguments, "
-            "recover(f, x), and not what it returned, recover(f(x))"
+            f"the first argument is the function to call, not {type(call).__name__}: write recover(f, x), "
+            "not recover(f(x))"
         ) from None
     if not _raised_by_the_call(error):
         return

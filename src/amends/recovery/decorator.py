@@ -43,7 +43,7 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError("a generator runs after its call is over; decorate what it calls, or use attempts()")
-    plan = _named(plan, function)
+    plan = _with_name(plan, function)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
     ):
@@ -61,7 +61,7 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
     return call
 
 
-def _named(plan: Plan, function: Callable[..., Any]) -> Plan:
+def _with_name(plan: Plan, function: Callable[..., Any]) -> Plan:
     """Return the plan with the function's name as the operation's, if that has none. Events carry it."""
     from msgspec.structs import replace
 

@@ -52,7 +52,7 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
             waiter.clear()
             now = CLOCK.now()
         # If the credentials are being renewed, wait for the new ones.
-        while now < over and upstream.renewing(waiter):
+        while now < over and upstream.watch_renewal(waiter):
             yield Park(waiter, over - now)
             waiter.clear()
             now = CLOCK.now()
@@ -83,11 +83,11 @@ def renew_credentials(
     `generation` is that of the credentials that were refused.
     """
     waiter = new_waiter()
-    failures = upstream.renewals_failed()
+    failures = upstream.failed_renewals()
     now = CLOCK.now()
     over = now + stepper.patience(now)
     while True:
-        turn = upstream.renew(waiter, generation, failures)
+        turn = upstream.ask_to_renew(waiter, generation, failures)
         if turn is Turn.LEAD:
             return (yield from _lead(upstream, refresh))
         if turn is not Turn.WAIT:
@@ -104,7 +104,7 @@ def _lead(upstream: Upstream, refresh: Steps) -> _Waiting:
         worked = (yield from refresh) is not False
         return worked
     finally:
-        upstream.renewed(worked, CLOCK.now())
+        upstream.end_renewal(worked, CLOCK.now())
 
 
 def _wait_for_leader(upstream: Upstream, waiter: Waiter, seconds: float) -> Steps:

@@ -256,19 +256,19 @@ class Upstream:
         """The generation of the current credentials. A call notes it when it is sent."""
         return self._renewal.generation
 
-    def renewals_failed(self) -> int:
+    def failed_renewals(self) -> int:
         """Return the number of failed renewals. An operation notes it before it asks to renew."""
         with self._lock:
             return self._renewal.failures
 
-    def renewing(self, waiter: Waiter) -> bool:
-        """Return whether an operation is renewing the credentials. If so, `waiter` is woken when it has finished."""
+    def watch_renewal(self, waiter: Waiter) -> bool:
+        """Return whether the credentials are being renewed. If so, wake `waiter` at the end of the renewal."""
         with self._lock:
             if self._renewal.leading:
                 self._renewal.waiters.add(waiter)
             return self._renewal.leading
 
-    def renew(self, waiter: Waiter, generation: int, failures: int) -> Turn:
+    def ask_to_renew(self, waiter: Waiter, generation: int, failures: int) -> Turn:
         """Return what an operation has to do about refused credentials of that generation."""
         with self._lock:
             turn = self._renewal.ask(waiter, generation, failures)
@@ -276,7 +276,7 @@ class Upstream:
                 self.open = False
             return turn
 
-    def renewed(self, worked: bool | None, now: float) -> None:
+    def end_renewal(self, worked: bool | None, now: float) -> None:
         """Report the end of a renewal. None: it was interrupted."""
         with self._lock:
             self._renewal.end(worked)
