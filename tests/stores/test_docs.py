@@ -1,4 +1,4 @@
-"""What docs/stores.md says is run, and the tests it names exist."""
+"""The examples in docs/stores.md run, and the tests it names exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_examples_run(number):
     asyncio.run(run())
 
 
-def test_every_promise_names_a_test_or_says_there_is_none():
+def test_every_guarantee_names_a_test_or_is_marked_not_covered():
     table = TEXT.partition("## What each backend promises")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 15

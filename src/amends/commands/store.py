@@ -137,7 +137,7 @@ def _check_text(result: dict[str, Any]) -> str:
 
 
 def _copy_text(result: dict[str, Any]) -> str:
-    counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "tasks", "dead"))
+    counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "messages", "dead"))
     verdict = "and both are the same" if not result["differences"] else "and they differ:"
     return "\n".join(
         [f"copied {counts} from {result['from']} to {result['to']}, {verdict}", *result["differences"]]

@@ -85,7 +85,7 @@ class Agents:
         self._meant[agent.ref] = agent
         if name in self._defaults:
             self._meant[name] = versions[self._defaults[name]]
-        self.changed.ring()
+        self.changed.notify()
         return agent
 
     def meant(self, reference: str) -> Agent | None:

@@ -165,7 +165,7 @@ async def rest(node: Node, dispatching: asyncio.Task[None]) -> None:
     """Take nothing more; what is just being taken is begun."""
     node.draining = True
     node.wanted.set()
-    node.agents.changed.ring()
+    node.agents.changed.notify()
     for task in list(node.interruptible):
         task.cancel()
     await asyncio.wait([dispatching], timeout=_LONGEST_REST)

@@ -118,7 +118,7 @@ class Feed:
             if not node.called:
                 await self._bring(node, None)
                 return
-            async with node.store.log(job_log(self.job_id)).watched() as bell:
+            async with node.store.log(job_log(self.job_id)).watch() as bell:
                 await self._bring(node, bell)
         except Exception:  # noqa: BLE001 - nobody else would bring the rest: whoever waits for it has to come again
             _log.exception(
@@ -131,7 +131,7 @@ class Feed:
         pause, longest = _FASTEST, _SLOWEST if bell is None else _UNCALLED
         while True:
             seen = 0 if bell is None else bell.count
-            brought = page = [] if bell is None else bell.brought(self.next)
+            brought = page = [] if bell is None else bell.entries(self.next)
             if not brought:
                 try:
                     page = await node.ledger.entries(self.job_id, self.next)

@@ -218,7 +218,7 @@ async def end_for(node: Node, order: JobSpec, tail: tuple[int, JobEntry], error:
 async def listen(node: Node, every: float) -> None:
     """Hear what other nodes ask of this one's jobs: when the log's bell rings, and `every` so many seconds."""
     log = node.store.log(CONTROL)
-    async with log.watched() as bell:
+    async with log.watch() as bell:
         await _hear(node, log, bell, every)
 
 
