@@ -163,7 +163,7 @@ async def test_events_are_numbered_without_gaps(served):
         await asyncio.gather(*(handle.done for handle in handles))
         # Three of the numbers are those of the results.
         assert len(numbers) == 3 * EVENTS
-        assert client._link.last_seq == 3 * EVENTS + 3
+        assert client._session.last_seq == 3 * EVENTS + 3
 
 
 async def test_the_loop_of_s5_runs_one_job(served):
