@@ -74,7 +74,7 @@ async def test_who_watches_is_told_when_the_end_is_gone(store_url, begin, monkey
 
         monkeypatch.setattr(second.node.ledger, "entries", blind)
         # Nor is it brought anything, as when its connection to the server is down.
-        monkeypatch.setattr(notifications._Bell, "brought", lambda *_: [])
+        monkeypatch.setattr(notifications._Subscription, "entries", lambda *_: [])
         await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)

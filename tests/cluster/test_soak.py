@@ -84,7 +84,7 @@ async def week(server, url, hours, seed=0):
         crowd = [asyncio.ensure_future(visitors(nodes, end)) for _ in range(4)]
         for _ in range(12):
             await asyncio.sleep(hours * HOUR / 12)
-            told = await looking._streams.link.api("INFO")
+            told = await looking._streams.connection.api("INFO")
             samples.append(
                 {
                     "jobs": done,
