@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 # Each name is imported when it is first used.
-_MODULES = {
+_HOMES = {
     "Client": "client",
     "Event": "client",
     "Handle": "client",
@@ -63,7 +63,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
+    module = _HOMES.get(name)
     if module is None:
         raise AttributeError(f"module 'amends.arcp' has no attribute {name!r}")
     value = getattr(import_module(f"amends.arcp.{module}"), name)
