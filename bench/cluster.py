@@ -216,9 +216,9 @@ async def bare(url, counts):
         while due["requests"] >= 1:
             due["requests"] -= 1
             await client.request("$JS.API.DIRECT.GET.bare.bare.read", b"", timeout=5)
-        while due["words"] >= 1:
-            due["words"] -= 1
-            await client.publish("bare_words", b"")
+        while due["unacknowledged"] >= 1:
+            due["unacknowledged"] -= 1
+            await client.publish("bare_unacknowledged", b"")
 
     yield job
     await client.close()
@@ -238,24 +238,24 @@ async def cpu(job) -> float:
 
 async def counted(job) -> dict[str, float]:
     """How many messages of each kind a job sends."""
-    from amends.stores.nats.connection import Link
+    from amends.stores.nats.connection import NatsConnection
 
     seen: Counter[str] = Counter()
-    send, tell = Link.send, Link.tell
+    send, publish = NatsConnection.send, NatsConnection.publish
 
     async def counting(self, subject, payload, reply, headers):
         seen["publications" if headers is not None else "requests"] += 1
         return await send(self, subject, payload, reply, headers)
 
-    def telling(self, subject, payload=b""):
-        seen["words"] += 1
-        tell(self, subject, payload)
+    def counting_publish(self, subject, payload=b""):
+        seen["unacknowledged"] += 1
+        publish(self, subject, payload)
 
-    Link.send, Link.tell = counting, telling  # type: ignore[method-assign]
+    NatsConnection.send, NatsConnection.publish = counting, counting_publish  # type: ignore[method-assign]
     try:
         await cpu(job)
     finally:
-        Link.send, Link.tell = send, tell  # type: ignore[method-assign]
+        NatsConnection.send, NatsConnection.publish = send, publish  # type: ignore[method-assign]
     return {kind: count / JOBS for kind, count in sorted(seen.items())}
 
 

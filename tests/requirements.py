@@ -698,8 +698,8 @@ ALL = (
         "tests/arcp/test_interrupted.py::*",
         "tests/cluster/test_cluster.py::*",
         "tests/arcp/test_model.py::test_random_histories",
-        f"{_SUBMITTING}test_a_refusal_is_for_that_request_alone",
-        f"{_CLIENT_RECOVERY}test_the_loop_of_s5",
+        f"{_SUBMITTING}test_a_rejection_affects_only_its_request",
+        f"{_CLIENT_RECOVERY}test_submit_with_recovery_repeats_with_the_same_key",
     ),
     _(
         "R10",

@@ -19,7 +19,7 @@ EXTRAS = {
     "fastmcp": "from amends.bindings.fastmcp import guard",
     "a2a": "from amends.bindings.a2a import Client, guard",
     "arcp": "from amends.arcp.transports.websocket import serve",
-    "nats": "from amends.stores.nats.connection import Link; import nats",
+    "nats": "from amends.stores.nats.connection import NatsConnection; import nats",
     "otel": "from amends.bindings.otel import instrument; instrument()",
     "limits": "from amends.bindings.limits import Limited",
 }

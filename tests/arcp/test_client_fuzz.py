@@ -90,7 +90,13 @@ async def test_random_messages_from_a_runtime(seed):
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     scripted = Scripted(*[script] * 6)
     policy = Policy(attempts=3, backoff=Backoff(first=0.001, cap=0.002))
-    bounds = {"resuming": policy, "request_timeout": 0.2, "patience": 0.01, "buffer": 4, "max_result": 10}
+    bounds = {
+        "resuming": policy,
+        "request_timeout": 0.2,
+        "slow_reader_timeout": 0.01,
+        "buffer": 4,
+        "max_result": 10,
+    }
     async with asyncio.timeout(BOUND), connect(scripted, token="secret", **bounds) as client:
         await asyncio.gather(*(use_client(client, number) for number in range(6)))
     for task in scripted.tasks:

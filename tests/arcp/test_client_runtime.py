@@ -163,7 +163,7 @@ async def test_events_are_numbered_without_gaps(served):
         await asyncio.gather(*(handle.done for handle in handles))
         # The three results have numbers too.
         assert len(numbers) == 3 * EVENTS
-        assert client._link.last_seq == 3 * EVENTS + 3
+        assert client._session.last_seq == 3 * EVENTS + 3
 
 
 async def test_submit_with_recovery_reruns_one_job(served):

@@ -74,7 +74,7 @@ async def test_subscribers_get_an_error_when_the_job_is_deleted(store_url, begin
 
         monkeypatch.setattr(second.node.ledger, "entries", blind)
         # The node gets no notifications either, as when its connection to the server is down.
-        monkeypatch.setattr(notifications._Bell, "brought", lambda *_: [])
+        monkeypatch.setattr(notifications._Subscription, "entries", lambda *_: [])
         await watcher.answer(await watcher.send("job.subscribe", {"job_id": job_id}))
         handle = await client.subscribe(job_id)
         await raw.send("job.cancel", {}, job_id=job_id)

@@ -118,7 +118,7 @@ async def test_resuming_with_its_runtime():
         session = client.session_id
         talked = await client.submit("talk")
         assert await talked.done == "done"
-        client._link._outbox.connection._socket.transport.abort()
+        client._session._outbox.connection._socket.transport.abort()
         while session in runtime._sessions:
             await asyncio.sleep(0.005)
         talking = await client.submit("talk")
@@ -262,12 +262,12 @@ async def test_heartbeats_in_both_directions():
         published_client(listening.url) as theirs,
         connect(url, token="secret") as ours,
     ):
-        session, connection = ours.session_id, ours._link._outbox.connection
+        session, connection = ours.session_id, ours._session._outbox.connection
         await asyncio.sleep(4.5)
         assert (await (await theirs.submit(agent="echo", input=1)).done).result == 1
         assert await (await ours.submit("echo", 1)).done == 1
         assert session in their_runtime._sessions
-        assert ours._link._outbox.connection is connection
+        assert ours._session._outbox.connection is connection
 
 
 # -- deviations: (side, where the specification defines it, what the SDK does)

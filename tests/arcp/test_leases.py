@@ -203,7 +203,7 @@ def test_denials_name_their_reason():
     """Each denial says what was wrong with the target."""
     for capability, target, reason in (
         ("net.fetch", "https://user@h.example/", "user info"),
-        ("net.fetch", "https://h.example:0/", "a port that is none"),
+        ("net.fetch", "https://h.example:0/", "an invalid port"),
         ("net.fetch", "https://münchen.example/", "a host in another script: write it as xn--"),
         ("net.fetch", "https://h.example/%2E%2E/", "a segment of dots"),
         ("fs.read", "/a/../b", "a segment of dots"),
@@ -224,7 +224,7 @@ def test_a_capability_that_was_not_granted():
         assert error.details == {
             "capability": capability,
             "target": "/a",
-            "reason": "the lease has no such capability",
+            "reason": "the lease does not grant this capability",
         }
 
 

@@ -362,7 +362,7 @@ async def test_an_asgi_server_that_gives_up():
 
 async def test_a_child_that_does_not_exit(monkeypatch):
     """It gets SIGTERM, then SIGKILL."""
-    monkeypatch.setattr(stdio, "_LEAVING", 0.2)
+    monkeypatch.setattr(stdio, "_EXIT_TIMEOUT", 0.2)
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(60)"
     connection = await stdio.command(sys.executable, "-c", stubborn)()
     assert await connection.receive() == b"x"
@@ -458,7 +458,7 @@ async def test_stdio_in_this_process(monkeypatch):
 
 async def test_a_child_that_does_not_read(monkeypatch):
     """When the pipe is full, posting fails and sending waits."""
-    monkeypatch.setattr(stdio, "_LEAVING", 0.2)
+    monkeypatch.setattr(stdio, "_EXIT_TIMEOUT", 0.2)
     connection = await stdio.command(sys.executable, "-c", "import time; time.sleep(60)")()
     frame = b"x" * 100_000
     while connection.post([frame]):

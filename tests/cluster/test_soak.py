@@ -84,7 +84,7 @@ async def week(server, url, hours, seed=0):
         clients = [asyncio.ensure_future(visitors(nodes, end)) for _ in range(4)]
         for _ in range(12):
             await asyncio.sleep(hours * HOUR / 12)
-            info = await observer._streams.link.api("INFO")
+            info = await observer._streams.connection.api("INFO")
             samples.append(
                 {
                     "jobs": done,

@@ -53,7 +53,7 @@ MISTAKES = {
         "no command",
         "Install no-such-program",
     ),
-    "a store": (["store", "check", "mysql://x"], 2, "is no store URL: write memory:", ""),
+    "a store": (["store", "check", "mysql://x"], 2, "is not a store URL: write memory:", ""),
     "a store's file": (
         ["store", "check", "sqlite:////no/such.db"],
         2,

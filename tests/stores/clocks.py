@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SetClock:
-    """Both clocks stand still until told otherwise; the wall may jump without the steady one."""
+    """Both clocks stand still until a test advances them; the wall clock can jump without the steady one."""
 
     def __init__(self):
         self.now = 1_000_000.0

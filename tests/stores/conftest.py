@@ -1,4 +1,4 @@
-"""One store of each backend for every test that asks for `store`; a real nats-server for the whole run."""
+"""The fixture `store` opens a store of each backend; one nats-server runs for the whole session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amends import stores
 from amends.stores.arguments import check_name
 from tests.stores.servers import NatsServer
 
-# SQLite twice: with fsync its threads write, without the event loop does.
+# SQLite twice: with fsync its threads write, without fsync the event loop does.
 BACKENDS = ("memory", "sqlite", "sqlite-normal", "nats")
 _numbers = itertools.count()
 
@@ -21,7 +21,7 @@ def nats_server(tmp_path_factory):
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     server.start()
     yield server
-    # Nobody wants what is there: seconds of an orderly end are saved.
+    # The data is not needed any more: killing saves the seconds of an orderly shutdown.
     server.kill()
 
 
@@ -32,7 +32,7 @@ def backend(request):
 
 @pytest.fixture
 def url(backend, tmp_path, request):
-    """A URL nobody else uses; opening it twice gives two handles on one store."""
+    """A unique URL; opening it twice gives two handles on one store."""
     if backend == "memory":
         return f"memory:{uuid.uuid4().hex}"
     if backend.startswith("sqlite"):
@@ -42,7 +42,7 @@ def url(backend, tmp_path, request):
 
 
 class Grouped:
-    """A NATS store whose logs all share one stream: the same tests hold for them."""
+    """A NATS store whose logs all share one stream; the same tests apply to it."""
 
     def __init__(self, store):
         self._store = store
@@ -57,11 +57,11 @@ class Grouped:
 @pytest.fixture
 async def store(url, backend):
     async with await stores.open(url) as opened:
-        yield Grouped(opened) if backend == "nats-shared" else opened
+        yield Grouped(opened) if backend == "nats-grouped" else opened
 
 
 @pytest.fixture
 async def other(url, backend, store):
     """A second handle on the same store, as another worker would have."""
     async with await stores.open(url) as opened:
-        yield Grouped(opened) if backend == "nats-shared" else opened
+        yield Grouped(opened) if backend == "nats-grouped" else opened

@@ -1,10 +1,10 @@
 """
-A process that is killed with -9 before a random SQL statement, again and again, and what must hold afterwards.
+Kill a process with -9 before a random SQL statement, many times, and check the file afterwards.
 
-`python -m tests.stores.crashing DIRECTORY COUNT SEED` forks one child per crash. The child works on the store and tells the
-parent, through a pipe, what was acknowledged; SQLite's trace callback kills it when the chosen statement begins: so
-crashes fall between any two statements, the one before COMMIT and the one after it included. The parent
-then opens the file and compares it with everything ever acknowledged.
+`python -m tests.stores.crashing DIRECTORY COUNT SEED` forks one child per crash. The child works on the store and reports
+to the parent, through a pipe, what was acknowledged. SQLite's trace callback kills it when the chosen statement begins, so
+crashes happen between any two statements, including before and after COMMIT. The parent then opens the file and compares
+it with everything that was ever acknowledged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATEMENTS = 160
 
 
 class History:
-    """Everything the children said: intended (lower case) and acknowledged (upper case)."""
+    """Everything the children reported: intended (lower case) and acknowledged (upper case)."""
 
     def __init__(self):
         self.appended = {}
@@ -45,7 +45,7 @@ class History:
         self.acks = Counter()
         self.killed = Counter()
 
-    def hear(self, line):
+    def record(self, line):
         kind, *rest = line.split(" ")
         self.acks[kind] += 1
         if kind == "A":
@@ -59,7 +59,7 @@ class History:
         elif kind == "T":
             number, epoch = rest[0], int(rest[1])
             assert epoch > self.epochs.get(number, 0), (
-                f"task {number}: epoch {epoch} after {self.epochs[number]}"
+                f"message {number}: epoch {epoch} after {self.epochs[number]}"
             )
             self.epochs[number] = epoch
         elif kind == "d":
@@ -78,8 +78,8 @@ class History:
             self.trimmed = max(self.trimmed, int(rest[0]))
 
 
-async def work(url, rng, say):
-    """Everything the store can do, by four workers at once or by one, until there is nothing left to do."""
+async def work(url, rng, report):
+    """Use every operation of the store, with four workers at once or with one."""
     store = await stores.open(url)
     name = f"{os.getpid()}-{rng.random()}"
 
@@ -89,7 +89,7 @@ async def work(url, rng, say):
             id = f"{name}-{i}-{step}"
             what = rng.randrange(6)
             if what == 0:
-                say(f"A {await log.append(id.encode(), dedupe=id if rng.random() < 0.5 else None)} {id}")
+                report(f"A {await log.append(id.encode(), dedupe=id if rng.random() < 0.5 else None)} {id}")
             elif what == 1:
                 row = await table.get("n")
                 value = int(row.value) + 1 if row else 1
@@ -97,7 +97,7 @@ async def work(url, rng, say):
                     revision = await table.put("n", b"%d" % value, revision=row.revision if row else 0)
                 except stores.ConflictError:
                     continue
-                say(f"P {value} {revision}")
+                report(f"P {value} {revision}")
             elif what == 2:
 
                 def effect(tx, id=id):
@@ -106,52 +106,52 @@ async def work(url, rng, say):
                     tx.queue("after").put(id.encode(), key=id)
 
                 await store.transaction(effect, short=rng.random() < 0.5)
-                say(f"X {id}")
+                report(f"X {id}")
             elif what == 3:
                 await queue.put(id.encode())
-                say(f"Q {id}")
+                report(f"Q {id}")
             elif what == 4:
                 lease = await queue.take()
                 if lease is not None:
-                    say(f"T {lease.id} {lease.epoch}")
+                    report(f"T {lease.id} {lease.epoch}")
                     if rng.random() < 0.7:
-                        task = lease.value.decode()
+                        message = lease.value.decode()
 
-                        def finish(tx, lease=lease, task=task):
+                        def finish(tx, lease=lease, message=message):
                             tx.done(lease)
-                            tx.table("results").create(task, b"")
+                            tx.table("results").create(message, b"")
 
-                        say(f"d {task}")
+                        report(f"d {message}")
                         try:
                             if rng.random() < 0.5:
                                 await lease.done()
                             else:
                                 await store.transaction(finish, short=rng.random() < 0.5)
-                                say(f"R {task}")
+                                report(f"R {message}")
                         except LeaseLostError:
                             continue
-                        say(f"D {task}")
+                        report(f"D {message}")
             elif rng.random() < 0.2:
                 bounds = await log.bounds()
-                say(f"t {bounds.last - 20}")
+                report(f"t {bounds.last - 20}")
                 await log.trim(bounds.last - 20)
             else:
-                # A log that comes, and often goes: its id may be the next one's.
+                # A short-lived log: another one may get its id.
                 own = store.log(f"own/{id}")
                 await own.append(id.encode(), last=rng.choice((0, None)))
-                say(f"O {id}")
+                report(f"O {id}")
                 if rng.random() < 0.5:
-                    say(f"o {id}")
+                    report(f"o {id}")
                     await (own.drop() if rng.random() < 0.5 else own.trim(2))
 
-    # Four share commits in the writer's thread; one alone is served by the event loop.
-    crowd = rng.choice((1, 4))
-    await asyncio.gather(*(worker(i, 48 // crowd) for i in range(crowd)))
+    # Four workers share commits in the writer thread; the event loop serves a single one.
+    workers = rng.choice((1, 4))
+    await asyncio.gather(*(worker(i, 48 // workers) for i in range(workers)))
     await store.close()
 
 
 def child(url, seed, pipe):
-    def say(line):
+    def report(line):
         os.write(pipe, f"{line}\n".encode())
 
     rng = random.Random(seed)
@@ -165,18 +165,18 @@ def child(url, seed, pipe):
             if not statement.startswith("PRAGMA"):
                 left[0] -= 1
                 if left[0] == 0:
-                    say(f"K {threading.current_thread().name}")
+                    report(f"K {threading.current_thread().name}")
                     os.kill(os.getpid(), signal.SIGKILL)
 
         connection.set_trace_callback(before)
         return connection
 
     sqlite3.connect = traced
-    asyncio.run(work(url, rng, say))
+    asyncio.run(work(url, rng, report))
 
 
 async def verify(url, path, history):
-    """Nothing acknowledged is lost, nothing happened by half, nobody sees a gap."""
+    """Check that nothing acknowledged is lost, no transaction happened in part, and the log has no gaps."""
     async with await stores.open(url) as store:
         assert await store.check() == []
         bounds = await store.log("l").bounds()
@@ -188,7 +188,7 @@ async def verify(url, path, history):
         for name in (await store.names())["logs"]:
             if name.startswith("own/"):
                 found = [entry.value.decode() for entry in await store.log(name).read()]
-                assert found in ([name.removeprefix("own/")], []), f"{name} holds {found}"
+                assert found in ([name.removeprefix("own/")], []), f"{name} contains {found}"
         for id in history.own - history.dropping:
             assert [entry.value.decode() for entry in await store.log(f"own/{id}").read()] == [id]
         row = await store.table("t").get("n")
@@ -196,16 +196,16 @@ async def verify(url, path, history):
         with closing(sqlite3.connect(path)) as connection:
             effects = {row[0] for row in connection.execute("SELECT id FROM effects")}
         keys = {row.key async for row in store.table("keys").scan()}
-        after = {task.key async for task in store.queue("after").messages()}
+        after = {message.key async for message in store.queue("after").messages()}
         assert effects == keys == after
         assert history.effects <= effects
-        tasks = [task.value.decode() async for task in store.queue("q").messages()]
-        assert len(tasks) == len(set(tasks))
-        assert history.put - history.finishing <= set(tasks)
-        assert not history.finished & set(tasks)
+        messages = [message.value.decode() async for message in store.queue("q").messages()]
+        assert len(messages) == len(set(messages))
+        assert history.put - history.finishing <= set(messages)
+        assert not history.finished & set(messages)
         results = {row.key async for row in store.table("results").scan()}
         assert history.results <= results <= history.finishing
-        assert not results & set(tasks)
+        assert not results & set(messages)
 
 
 def main(directory, count, seed):
@@ -213,7 +213,7 @@ def main(directory, count, seed):
     crashed, killed, history, path = 0, Counter(), History(), None
     while crashed < count:
         if path is None or rng.random() < 0.02:
-            # A new file now and then: so that its making is interrupted too.
+            # Start a new file from time to time, so that its creation is interrupted too.
             path, history = Path(directory) / f"{crashed}.db", History()
             connection = sqlite3.connect(path)
             connection.execute("CREATE TABLE effects (id TEXT PRIMARY KEY)")
@@ -229,7 +229,7 @@ def main(directory, count, seed):
         with os.fdopen(out) as lines:
             for line in lines:
                 if line.endswith("\n"):
-                    history.hear(line.strip())
+                    history.record(line.strip())
         _, status = os.waitpid(pid, 0)
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
         crashed += os.WIFSIGNALED(status)

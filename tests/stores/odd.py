@@ -1,4 +1,4 @@
-"""Names and keys that some backend might trip over."""
+"""Names and keys that a backend could handle wrongly."""
 
 ODD_KEYS = [
     "a.b.c",

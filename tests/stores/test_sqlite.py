@@ -1,4 +1,4 @@
-"""What is SQLite's own: crashes, disks, clocks, other people's connections, older and newer files."""
+"""Cases specific to SQLite: crashes, disks, clocks, other connections, older and newer files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from amends.stores import (
     StoreUnavailableError,
     UnsupportedError,
 )
-from amends.stores.sqlite import joined, schema
+from amends.stores.sqlite import schema, transaction_on
 from amends.stores.sqlite.log import LogRows
 from tests.stores.clocks import SetClock
 
 
-def ask(url, statement):
-    """What a connection of somebody else's sees."""
+def query(url, statement):
+    """The result of a statement on another connection."""
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         return connection.execute(statement).fetchall()
 
@@ -45,7 +45,7 @@ def crash(directory, count, seed):
 
 
 def test_killed_between_any_two_statements(tmp_path):
-    """Forty crashes here, a thousand in the soak run; some while the loop writes, some while the thread does."""
+    """Forty crashes here, a thousand in the soak run; some while the loop writes, some while the thread writes."""
     result = crash(tmp_path, 40, 7)
     assert result["crashes"] == 40
     assert {"MainThread", "amends-sqlite-write"} <= set(result["killed"])
@@ -69,12 +69,12 @@ def url(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of four megabytes, where we may mount one."""
+    """A file system of four megabytes, if this process may mount one."""
     place = tmp_path / "small"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True)
     if mounted.returncode != 0:
-        pytest.skip("mounting a small tmpfs is not permitted here; the page limit test stands in")
+        pytest.skip("mounting a small tmpfs is not permitted here; the page limit test covers the same case")
     yield place
     subprocess.run(["umount", place], check=True)
 
@@ -101,7 +101,7 @@ async def test_a_full_disk_loses_nothing_acknowledged(small_disk):
         assert (await store.log("l").bounds()).last == acked
         with pytest.raises(StoreFullError):
             await store.log("l").append(bytes(500_000))
-        # Room again: life goes on, and trimming keeps it going.
+        # With free space again, appends succeed after a trim.
         (small_disk / "ballast").unlink()
         await store.log("l").trim(acked // 2)
         assert await store.log("l").append(b"more") == acked + 1
@@ -128,8 +128,8 @@ async def test_a_page_limit_loses_nothing_acknowledged(url, monkeypatch):
         assert await store.check() == []
 
 
-async def test_one_write_that_cannot_be_does_not_spoil_its_neighbours(url):
-    """Writes share a transaction; a transaction of the user's that breaks it is undone alone."""
+async def test_a_failing_write_does_not_affect_those_that_share_its_transaction(url):
+    """Writes share a transaction; a user transaction that breaks it is undone alone."""
     async with await stores.open(url) as store:
 
         def commits(tx):
@@ -148,7 +148,7 @@ async def test_one_write_that_cannot_be_does_not_spoil_its_neighbours(url):
         assert sorted(r for i, r in enumerate(results) if i not in {5, 6}) == list(range(1, 11))
 
 
-async def test_a_lock_held_too_long_is_said_and_nothing_written(url):
+async def test_a_lock_held_too_long_raises_and_nothing_is_written(url):
     async with await stores.open(f"{url}?busy_timeout=0.2") as store:
         await store.log("l").append(b"1")
         other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
@@ -195,7 +195,7 @@ async def test_a_clock_that_jumps_ends_no_lease(scheme, url):
         with pytest.raises(LeaseLostError):
             await lease.done()
         await again.done()
-        # What is due at a time of day is due by the wall clock.
+        # A delayed message is due by the wall clock.
         assert await queue.take() is None
         clock.now += 601
         assert (await queue.take()).value == b"later"
@@ -209,13 +209,13 @@ async def test_expiry_follows_the_wall_clock(url):
         assert await store.table("t").get("k")
         clock.now += 2
         assert await store.table("t").get("k") is None
-        # Expired rows go away with later writes, a few each.
+        # Later writes remove expired rows, a few each.
         for i in range(5):
             await store.table("t").put(f"k{i}", b"v", expires_in=1)
         clock.pass_(2)
         for i in range(5):
             await store.table("t").put(f"n{i}", b"v", expires_in=100)
-    rows = ask(url, "SELECT key FROM amends_rows WHERE key < x'' ORDER BY key")
+    rows = query(url, "SELECT key FROM amends_rows WHERE key < x'' ORDER BY key")
     assert rows == [(f"n{i}",) for i in range(5)]
 
 
@@ -243,7 +243,7 @@ async def test_delays_survive_a_reboot(url):
         assert (await store.queue("q").take()).value == b"x"
 
 
-async def test_the_users_effect_and_the_key_happen_together(url):
+async def test_the_users_effect_and_the_key_are_committed_together(url):
     async with await stores.open(url) as store:
         await store.transaction(lambda tx: tx.sql("CREATE TABLE orders (id TEXT PRIMARY KEY)"))
 
@@ -265,11 +265,11 @@ async def test_the_users_effect_and_the_key_happen_together(url):
         assert await store.table("keys").get("key-2") is None
 
 
-async def test_joining_a_transaction_on_the_users_own_connection(url):
+async def test_writing_in_a_transaction_on_the_users_own_connection(url):
     mine = sqlite3.connect(url.removeprefix("sqlite:///"))
     mine.execute("CREATE TABLE orders (id TEXT)")
     mine.commit()
-    side = joined(mine)
+    side = transaction_on(mine)
     with mine:
         mine.execute("INSERT INTO orders VALUES ('1')")
         side.table("keys").create("key-1", b"1")
@@ -282,11 +282,11 @@ async def test_joining_a_transaction_on_the_users_own_connection(url):
         assert (await store.table("keys").get("key-1")).value == b"1"
         follower = store.log("l").follow()
         assert (await anext(follower)).value == b"ordered"
-        heard = asyncio.ensure_future(anext(follower))
+        following = asyncio.ensure_future(anext(follower))
         await asyncio.sleep(0.05)
         with mine:
             side.log("l").append(b"more")
-        assert (await asyncio.wait_for(heard, 100)).value == b"more"
+        assert (await asyncio.wait_for(following, 100)).value == b"more"
     mine.close()
 
 
@@ -296,7 +296,7 @@ async def test_memory_has_no_sql():
             await store.transaction(lambda tx: tx.sql("SELECT 1"))
 
 
-async def test_an_older_file_is_brought_up_to_date(url, monkeypatch):
+async def test_an_older_file_is_migrated(url, monkeypatch):
     async with await stores.open(url) as store:
         await store.log("l").append(b"old")
 
@@ -320,10 +320,10 @@ async def test_an_older_file_is_brought_up_to_date(url, monkeypatch):
 @pytest.fixture
 def of_version_1(url, monkeypatch):
     """
-    A file as version 1 wrote it, and a connection that goes on in its ways.
+    A file as version 1 wrote it, and the connection that wrote it.
 
-    Four logs: with entries, trimmed, trimmed to nothing, and the newest, which is empty too; tables with revisions behind
-    them, one of them with nothing else.
+    Four logs: with entries, trimmed, trimmed completely, and the newest, which is also empty; a table whose rows have
+    revisions, and the highest revision removed from another table.
     """
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     with monkeypatch.context() as patch:
@@ -340,13 +340,13 @@ def of_version_1(url, monkeypatch):
             )
     connection.execute("INSERT INTO amends_rows VALUES ('t', 'kept', 7, NULL, x'01')")
     connection.execute("INSERT INTO amends_rows VALUES ('t', 'lasting', 2, 9e9, x'02')")
-    # The highest that was removed was of table "gone", of which nothing is left.
+    # The highest removed revision is of table "gone", which has no rows any more.
     connection.execute("UPDATE amends_removed SET revision = 41")
     yield connection
     connection.close()
 
 
-async def test_a_file_of_version_1_goes_on_where_it_was(url, of_version_1):
+async def test_a_file_of_version_1_keeps_its_numbers_and_revisions(url, of_version_1):
     for _ in range(2):
         async with await stores.open(url) as store:
             assert await store.check() == []
@@ -367,7 +367,7 @@ async def test_a_file_of_version_1_goes_on_where_it_was(url, of_version_1):
         }
         with pytest.raises(ConflictError):
             await store.log("newest").append(b"", last=0)
-        # The two that are empty have given their ids away: each gets one of its own again.
+        # The two empty logs lost their ids in the migration: each gets a new one.
         assert await store.log("new").append(b"", last=0) == 1
         assert await store.log("newest").append(b"newest 3", last=2) == 3
         assert await store.log("empty").append(b"empty 8") == 8
@@ -383,7 +383,7 @@ async def test_a_file_of_version_1_goes_on_where_it_was(url, of_version_1):
         assert await store.check() == []
 
 
-async def test_whoever_still_writes_as_version_1_did_is_refused(url, of_version_1):
+async def test_statements_of_version_1_are_rejected(url, of_version_1):
     async with await stores.open(url) as store:
         for statement in (
             "INSERT INTO amends_logs (name, first) VALUES ('l', 1)",
@@ -396,8 +396,8 @@ async def test_whoever_still_writes_as_version_1_did_is_refused(url, of_version_
         assert await store.check() == []
 
 
-async def test_a_log_without_entries_has_no_id_and_two_never_have_the_same(url):
-    """Ids are given by the entries there are: emptied, dropped and new ones in every order keep apart."""
+async def test_a_log_without_entries_has_no_id_and_ids_are_unique(url):
+    """The entries determine the next id: logs that are emptied, dropped and created in any order never share one."""
     names = [f"l{i}" for i in range(6)]
     rng = random.Random(5)
     async with await stores.open(f"{url}?synchronous=normal") as store:
@@ -424,25 +424,25 @@ async def test_a_log_without_entries_has_no_id_and_two_never_have_the_same(url):
             assert [e.value for e in await store.log(name).read()] == [
                 b"%s %d" % (name.encode(), seq) for seq in range(bounds.first, bounds.last + 1)
             ]
-    assert ask(url, "SELECT count(*) FROM amends_logs WHERE id IS NULL")[0][0] > 0
+    assert query(url, "SELECT count(*) FROM amends_logs WHERE id IS NULL")[0][0] > 0
 
 
-async def test_a_page_of_a_log_whose_id_went_to_another_is_not_taken_for_its_own(url):
-    """Between looking up the id and reading by it, the log may be dropped and the id given away."""
+async def test_a_read_ignores_an_id_that_was_assigned_to_another_log(url):
+    """Between looking up the id and reading by it, the log may be dropped and its id assigned to another."""
     async with await stores.open(url) as store:
         await store.log("a").append(b"a's")
         connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        side = joined(connection)
+        side = transaction_on(connection)
 
         class Swapping:
-            """The connection, with somebody who comes between the first statement and the second."""
+            """The connection, with another writer between the first statement and the second."""
 
             def __init__(self):
-                self.asked = 0
+                self.statements = 0
 
             def execute(self, *statement):
-                self.asked += 1
-                if self.asked == 2:
+                self.statements += 1
+                if self.statements == 2:
                     side.log("a").drop()
                     side.log("b").append(b"b's")
                 return connection.execute(*statement)
@@ -470,18 +470,18 @@ async def test_when_the_highest_id_is_in_use_others_are_found(url):
         assert await store.check() == []
 
 
-async def test_a_first_append_outside_a_transaction_is_one(url):
-    """Through a connection of the user's that began none: an id without its entry would be another log's too."""
+async def test_a_first_append_outside_a_transaction_uses_one(url):
+    """On a user's connection without a transaction: an id without its entry could be assigned to another log too."""
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    side, words = joined(connection), []
-    connection.set_trace_callback(lambda statement: words.append(statement.split(maxsplit=1)[0]))
+    side, keywords = transaction_on(connection), []
+    connection.set_trace_callback(lambda statement: keywords.append(statement.split(maxsplit=1)[0]))
     assert side.log("a").append(b"1", last=0) == 1
     assert side.log("b").append(b"1") == 1
-    assert words.count("BEGIN") == words.count("COMMIT") == 2
+    assert keywords.count("BEGIN") == keywords.count("COMMIT") == 2
     connection.close()
 
 
-async def test_revisions_grow_over_dropped_tables_and_leave_nothing_behind(url):
+async def test_revisions_grow_across_dropped_tables_and_leave_one_row(url):
     async with await stores.open(url) as store:
         for i in range(5):
             table = store.table(f"t{i}")
@@ -494,10 +494,10 @@ async def test_revisions_grow_over_dropped_tables_and_leave_nothing_behind(url):
             await table.drop()
         assert (await store.names())["tables"] == []
         assert [row async for row in store.table("t0").scan()] == []
-    assert len(ask(url, "SELECT 1 FROM amends_rows")) == 1
+    assert len(query(url, "SELECT 1 FROM amends_rows")) == 1
 
 
-async def test_a_tables_own_mark_is_no_row_of_it(url):
+async def test_the_floor_row_of_a_table_is_not_listed(url):
     async with await stores.open(url) as store:
         table = store.table("t")
         keys = ["", "\0", "a", "\U0010ffff", "\U0010ffff\U0010ffff"]
@@ -529,13 +529,13 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(url, monkeypatch
         assert [e.value for e in await store.log("l").read()] == [b"old"]
 
 
-async def test_a_file_that_is_no_store(tmp_path):
-    (tmp_path / "text.db").write_text("this is no database, and long enough to be sure about it" * 100)
+async def test_a_file_that_is_not_a_store(tmp_path):
+    (tmp_path / "text.db").write_text("this is not a database, and long enough to be sure about it" * 100)
     with pytest.raises(DamagedStoreError):
         await stores.open(f"sqlite:///{tmp_path}/text.db")
 
 
-async def test_check_finds_what_is_missing(url):
+async def test_check_finds_missing_entries(url):
     async with await stores.open(url) as store:
         for i in range(5):
             await store.log("l").append(b"%d" % i)
@@ -551,7 +551,7 @@ async def test_check_finds_what_is_missing(url):
             await store.log("l").read()
 
 
-async def test_check_finds_ids_that_are_not_their_logs_own(url):
+async def test_check_finds_wrong_ids(url):
     async with await stores.open(url) as store:
         for name in ("a", "b", "c"):
             await store.log(name).append(name.encode())
@@ -561,19 +561,19 @@ async def test_check_finds_ids_that_are_not_their_logs_own(url):
         connection.commit()
         connection.close()
         assert await store.check() == [
-            "log 'c' should hold entries from 1 on, and holds none",
+            "log 'c' should contain entries from 1 on, but contains none",
             "1 ids belong to more than one log",
             "2 entries belong to no log",
         ]
 
 
-async def test_the_users_own_version_number_is_left_alone(url):
+async def test_the_users_own_version_number_is_not_changed(url):
     connection = sqlite3.connect(url.removeprefix("sqlite:///"))
     connection.execute("PRAGMA user_version = 42")
     connection.close()
     async with await stores.open(url):
         pass
-    assert ask(url, "PRAGMA user_version") == [(42,)]
+    assert query(url, "PRAGMA user_version") == [(42,)]
 
 
 async def fill_log(store, count):
@@ -597,7 +597,7 @@ async def tail_time(store, count):
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_the_tail_of_ten_million_reads_like_that_of_ten_thousand(tmp_path):
-    """Read in turn, so that whatever else the machine does hits both alike."""
+    """The reads alternate, so that other load on the machine affects both alike."""
     few, many = 10_000, 10_000_000
     async with (
         await stores.open(f"sqlite:///{tmp_path}/few.db?synchronous=normal") as small,
@@ -613,11 +613,11 @@ async def test_the_tail_of_ten_million_reads_like_that_of_ten_thousand(tmp_path)
     assert medians[1] < medians[0] * 1.25
 
 
-async def test_reading_the_tail_looks_at_the_tail_only(url):
-    """What the soak run times, by SQLite's own account: a search by key, not a scan."""
+async def test_reading_the_tail_searches_by_key(url):
+    """SQLite's query plan for what the soak run measures: a search by key, not a scan."""
     async with await stores.open(url) as store:
         await fill_log(store, 1000)
-    plan = ask(
+    plan = query(
         url,
         "EXPLAIN QUERY PLAN SELECT id, value, dedupe FROM amends_entries WHERE id BETWEEN 1 AND 2 ORDER BY id",
     )

@@ -1,4 +1,4 @@
-"""What every store does as a whole: transactions, closing, errors that travel, imports that wait."""
+"""The store as a whole: transactions, closing, errors, lazy imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from amends.stores import (
 )
 
 
-async def test_a_transaction_does_all_or_nothing(store):
+async def test_a_transaction_commits_all_or_nothing(store):
     if not store.supports_transactions:
         with pytest.raises(UnsupportedError):
             await store.transaction(lambda tx: None)
@@ -29,7 +29,7 @@ async def test_a_transaction_does_all_or_nothing(store):
 
     def work(tx):
         tx.table("t").create("k", b"v")
-        tx.queue("q").put(b"task", key="a")
+        tx.queue("q").put(b"message", key="a")
         return tx.log("l").append(b"entry")
 
     assert await store.transaction(work) == 1
@@ -80,18 +80,18 @@ async def test_transactions_beside_other_writes(store):
 
 
 @pytest.mark.parametrize("short", [False, True])
-async def test_a_task_ends_together_with_what_its_work_changed(store, short):
+async def test_a_message_ends_together_with_what_its_work_changed(store, short):
     if not store.supports_transactions:
         return
     queue = store.queue("q", lease=30, max_attempts=5)
-    for key in ("done", "back", "bury"):
+    for key in ("done", "back", "dead"):
         await queue.put(key.encode(), key=key)
     leases = [await queue.take() for _ in range(3)]
-    end = {"done": "done", "back": "give_back", "bury": "bury"}
+    end = {"done": "done", "back": "give_back", "dead": "dead_letter"}
 
     def finish(tx, *, fails):
         for lease in leases:
-            more = ("no use",) if lease.key == "bury" else ()
+            more = ("no use",) if lease.key == "dead" else ()
             getattr(tx, end[lease.key])(lease, *more)
             tx.table("results").put(lease.key, lease.value, revision=0)
         assert tx.log("l").bounds().last == 0
@@ -116,7 +116,7 @@ async def test_a_task_ends_together_with_what_its_work_changed(store, short):
     assert (size.ready, size.leased, size.dead) == (2, 0, 1)
     assert (await queue.dead())[0].reason == "no use"
     assert sorted([(await queue.take()).value for _ in range(2)]) == [b"back", b"new"]
-    # Fenced: none of them is held by these leases any more, and nothing else of the transaction happens either.
+    # Fenced: the messages are no longer held by these leases, and the rest of the transaction is rolled back too.
     for lease in leases:
         with pytest.raises(LeaseLostError):
             await store.transaction(
@@ -125,7 +125,7 @@ async def test_a_task_ends_together_with_what_its_work_changed(store, short):
     assert (await store.log("l").bounds()).last == 1
 
 
-async def test_a_lease_of_another_store_does_not_fit(store, tmp_path):
+async def test_a_lease_of_another_store_is_rejected(store, tmp_path):
     if not store.supports_transactions:
         return
     await store.queue("q").put(b"mine")
@@ -139,7 +139,7 @@ async def test_a_lease_of_another_store_does_not_fit(store, tmp_path):
     assert (await store.queue("q").size()).ready == 1
 
 
-async def test_a_closed_store_says_so(url):
+async def test_a_closed_store_raises(url):
     store = await stores.open(url)
     log, table, queue = store.log("l"), store.table("t"), store.queue("q")
     await log.append(b"x")
@@ -158,7 +158,7 @@ async def test_a_closed_store_says_so(url):
             await use()
 
 
-async def test_what_was_written_is_there_when_opened_again(url, backend):
+async def test_data_is_there_when_opened_again(url, backend):
     async with await stores.open(url) as store:
         await store.log("l").append(b"x", dedupe="d")
         await store.table("t").put("k", b"v")
@@ -171,7 +171,7 @@ async def test_what_was_written_is_there_when_opened_again(url, backend):
         assert await store.check() == []
 
 
-async def test_all_names_are_told(store):
+async def test_names_lists_all_names(store):
     for name in ("b", "a", "c"):
         await store.log(name).append(b"")
         await store.table(name).put("k", b"")
@@ -218,12 +218,12 @@ async def test_follow_ends_when_the_store_is_closed(url):
         "sqlite:///x?busy_timeout=soon",
     ],
 )
-async def test_urls_that_are_none(url):
+async def test_invalid_urls(url):
     with pytest.raises(ValueError):
         await stores.open(url)
 
 
-async def test_places_that_are_not_there(tmp_path):
+async def test_stores_that_do_not_exist(tmp_path):
     with pytest.raises(StoreUnavailableError):
         await stores.open(f"sqlite:///{tmp_path}/no/such/folder/x.db")
     with pytest.raises(StoreUnavailableError) as caught:
@@ -231,8 +231,8 @@ async def test_places_that_are_not_there(tmp_path):
     assert "127.0.0.1:1" in str(caught.value)
 
 
-async def test_however_the_time_runs_out():
-    """Also in the very turn in which a connection is refused: nobody waits longer than asked."""
+async def test_opening_never_takes_longer_than_the_timeout():
+    """Also if the timeout is in the same turn of the event loop in which a connection is refused."""
     opening = [
         asyncio.create_task(stores.open(f"nats://127.0.0.1:1/x?timeout={0.3 + each / 1500:.4f}"))
         for each in range(300)
@@ -260,7 +260,7 @@ async def test_passwords_are_not_shown():
         stores.StoreFullError("full"),
     ],
 )
-def test_errors_travel(error):
+def test_errors_can_be_pickled_and_copied(error):
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(other) is type(error)
         assert vars(other) == vars(error)

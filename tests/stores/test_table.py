@@ -1,4 +1,4 @@
-"""The table's contract, the same for every backend."""
+"""The table, with the same tests for every backend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_put_if_revision(store):
         await table.put("absent", b"x", revision=one)
 
 
-async def test_create_only_what_is_absent(store):
+async def test_create_fails_if_the_key_exists(store):
     table = store.table("t")
     one = await table.create("k", b"1")
     with pytest.raises(ConflictError) as caught:
@@ -58,7 +58,7 @@ async def test_delete(store):
         await table.delete("k", revision=one)
 
 
-async def test_revisions_grow_over_deletion(store):
+async def test_revisions_grow_across_deletions(store):
     table = store.table("t")
     one = await table.put("k", b"1")
     await table.delete("k")
@@ -166,7 +166,7 @@ async def test_keys_may_be_any_text(store, key):
     assert await keys(table) == [key + "!"]
 
 
-async def test_keys_that_differ_stay_apart(store):
+async def test_different_keys_are_separate(store):
     table = store.table("t")
     for key in [*ODD_KEYS, ""]:
         await table.put(key, key.encode())
@@ -196,7 +196,7 @@ async def test_bad_arguments(store):
             await table.put("k", b"", expires_in=expiry)
 
 
-async def test_tables_are_apart_and_can_be_dropped(store):
+async def test_tables_are_separate_and_can_be_dropped(store):
     one, two = store.table("one"), store.table("two")
     revision = await one.put("k", b"1")
     await two.put("k", b"2")
@@ -208,7 +208,7 @@ async def test_tables_are_apart_and_can_be_dropped(store):
     assert revision
 
 
-async def test_discarding_needs_no_look(store):
+async def test_discard_accepts_an_absent_key(store):
     table = store.table("t")
     await table.discard("never there")
     await table.put("k", b"1")

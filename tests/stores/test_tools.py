@@ -1,4 +1,4 @@
-"""`amends store info | check | copy`, and moving a store between backends without loss."""
+"""`amends store info | check | copy`, and copies between backends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.stores.odd import ODD_KEYS
 
 
 async def furnish(store):
-    """Something of everything, the odd included."""
+    """Fill a store with logs, rows and messages of every kind, with odd keys too."""
     for i in range(300):
         await store.log("l").append(b"%d" % i, dedupe=f"id {i}" if i % 3 else None)
     await store.log("trimmed").append(b"x")
@@ -30,7 +30,7 @@ async def furnish(store):
     await store.table("t").put("expires", b"v", expires_in=500)
     queue = store.queue("q", lease=30)
     await queue.put(b"dead")
-    await (await queue.take(wait=5)).bury("für immer")
+    await (await queue.take(wait=5)).dead_letter("für immer")
     await queue.put(b"tried")
     await (await queue.take(wait=5)).give_back(delay=200)
     await queue.put(b"later", delay=4000, key="k/1")
@@ -46,12 +46,12 @@ async def same(one, two):
     rows = [{r.key: r.value async for r in store.table("t").scan()} for store in (one, two)]
     assert rows[0] == rows[1]
     assert 400 < (await two.table("t").get("expires")).expires_in <= 500
-    tasks = [
-        sorted([(t.value, t.key, t.attempts) async for t in store.queue("q").messages()])
+    messages = [
+        sorted([(m.value, m.key, m.attempts) async for m in store.queue("q").messages()])
         for store in (one, two)
     ]
-    assert tasks[0] == tasks[1]
-    due = {t.value: t.due_in async for t in two.queue("q").messages()}
+    assert messages[0] == messages[1]
+    due = {m.value: m.due_in async for m in two.queue("q").messages()}
     assert 3900 < due[b"later"] <= 4000
     assert 100 < due[b"tried"] <= 200
     (letter,) = await two.queue("q").dead()
@@ -59,7 +59,7 @@ async def same(one, two):
 
 
 @pytest.mark.parametrize("target", ["memory", "sqlite", "nats"])
-async def test_a_copy_holds_everything(target, tmp_path, nats_server, request):
+async def test_a_copy_contains_everything(target, tmp_path, nats_server, request):
     urls = {
         "memory": "memory:",
         "sqlite": f"sqlite:///{tmp_path}/b.db",
@@ -72,12 +72,12 @@ async def test_a_copy_holds_everything(target, tmp_path, nats_server, request):
         await furnish(one)
         copied = await copy(one, two)
         assert copied.differences == []
-        assert (copied.entries, copied.rows, copied.tasks, copied.dead) == (260, len(ODD_KEYS) + 2, 4, 1)
+        assert (copied.entries, copied.rows, copied.messages, copied.dead) == (260, len(ODD_KEYS) + 2, 4, 1)
         await same(one, two)
         assert await two.queue("q").revive((await two.queue("q").dead())[0].id)
 
 
-async def test_a_copy_begun_again_goes_on(tmp_path, nats_server):
+async def test_an_interrupted_copy_continues(tmp_path, nats_server):
     async with (
         await stores.open(f"sqlite:///{tmp_path}/a.db?synchronous=normal") as one,
         await stores.open(f"{nats_server.url}/again") as two,
@@ -92,7 +92,7 @@ async def test_a_copy_begun_again_goes_on(tmp_path, nats_server):
         await same(one, two)
 
 
-async def test_from_nats_to_sqlite_and_back_to_work(tmp_path, nats_server):
+async def test_a_copy_from_nats_to_sqlite_can_be_used(tmp_path, nats_server):
     async with (
         await stores.open(f"{nats_server.url}/home") as one,
         await stores.open(f"sqlite:///{tmp_path}/b.db?synchronous=normal") as two,
@@ -103,7 +103,7 @@ async def test_from_nats_to_sqlite_and_back_to_work(tmp_path, nats_server):
         assert await two.log("l").append(b"next") == 301
 
 
-async def test_a_copy_refuses_what_it_would_spoil():
+async def test_a_copy_does_not_overwrite_other_data():
     async with await stores.open("memory:") as one, await stores.open("memory:") as two:
         await one.log("l").append(b"mine")
         await two.log("l").append(b"yours")
@@ -112,16 +112,16 @@ async def test_a_copy_refuses_what_it_would_spoil():
         await two.log("l").drop()
         await one.queue("q").put(b"x")
         lease = await one.queue("q").take()
-        with pytest.raises(StoreError, match="being worked on"):
+        with pytest.raises(StoreError, match="in progress"):
             await copy(one, two)
         await lease.done()
         await one.queue("q").put(b"x", key="k")
         await two.queue("q").put(b"y", key="k")
-        with pytest.raises(StoreError, match="another task"):
+        with pytest.raises(StoreError, match="another message"):
             await copy(one, two)
 
 
-async def test_a_copy_says_when_the_source_changed_meanwhile(monkeypatch):
+async def test_a_copy_reports_a_change_during_the_copy(monkeypatch):
     async with await stores.open("memory:", clock=SetClock()) as one, await stores.open("memory:") as two:
         await one.table("t").put("k", b"1")
         names = one.names
@@ -163,7 +163,7 @@ def test_info_check_and_copy_on_the_command_line(tmp_path, nats_server, capsys):
     target = f"{nats_server.url}/cli"
     assert run("--output", "json", "store", "copy", url, target) == 0
     copied = json.loads(capsys.readouterr().out)
-    assert (copied["entries"], copied["rows"], copied["tasks"], copied["differences"]) == (1, 1, 1, [])
+    assert (copied["entries"], copied["rows"], copied["messages"], copied["differences"]) == (1, 1, 1, [])
     assert run("--output", "text", "store", "info", target) == 0
     assert "log    l: entries 1 to 1" in capsys.readouterr().out
     assert run("--output", "json", "store", "check", target) == 0
@@ -176,7 +176,7 @@ def test_info_check_and_copy_on_the_command_line(tmp_path, nats_server, capsys):
     assert "1 problems" in capsys.readouterr().out
 
 
-def test_asking_about_a_file_that_is_not_there_makes_none(tmp_path):
+def test_info_does_not_create_a_missing_file(tmp_path):
     with pytest.raises(ValidationError, match="no file"):
         run("store", "info", f"sqlite:///{tmp_path}/none.db")
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,5 @@
 """
-The Agent Runtime Control Protocol: a runtime for agents, and its client (S5).
+The Agent Runtime Control Protocol (ARCP): a runtime for agents, and a client.
 
     async with amends.arcp.connect(runtime_or_url, token="…") as client:
         handle = await client.submit("summarise", {"url": "…"}, idempotency_key="…")
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# Type checkers take this name for true; see `amends`.
+# Type checkers treat this name as true; see `amends`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -44,7 +44,7 @@ __all__ = [
     "connect",
 ]
 
-# Each name is loaded when it is first asked for.
+# Each name is imported when it is first used.
 _HOMES = {
     "Client": "client",
     "Event": "client",
@@ -63,10 +63,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _HOMES.get(name)
+    if module is None:
         raise AttributeError(f"module 'amends.arcp' has no attribute {name!r}")
-    value = getattr(import_module(f"amends.arcp.{home}"), name)
+    value = getattr(import_module(f"amends.arcp.{module}"), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""ARCP's errors under the protocol's own roof: the same classes as `amends.errors.arcp`."""
+"""The ARCP errors: the same classes as `amends.errors.arcp`."""
 
 from __future__ import annotations
 

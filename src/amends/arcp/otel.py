@@ -1,16 +1,17 @@
 """
-A runtime in OpenTelemetry: what it runs, who is connected, what waits, and what jobs ended with.
+OpenTelemetry metrics of a runtime: running jobs, sessions, queues and finished jobs.
 
     import amends.arcp.otel
     amends.arcp.otel.instrument(runtime)
 
-- `amends.arcp.jobs.running`, `amends.arcp.sessions` and `amends.arcp.nodes` are gauges: of this node, and how many nodes it
-  knows to be alive.
-- `amends.arcp.queue.waiting` and `amends.arcp.queue.lag` (seconds since the oldest was submitted) are gauges by `amends.agent`,
-  of the whole cluster, looked at three times per lease.
+- `amends.arcp.jobs.running`, `amends.arcp.sessions` and `amends.arcp.nodes` are gauges of this node; the last one is the
+  number of live nodes that it knows.
+- `amends.arcp.queue.waiting` and `amends.arcp.queue.lag` (seconds since the oldest was submitted) are gauges by `amends.agent`
+  for the whole cluster, updated three times per lease.
 - `amends.arcp.jobs.ended` counts by `error.code` (absent: success), `amends.arcp.jobs.taken_over` the jobs of dead nodes.
 
-All carry `amends.node`, the runtime's name. Needs the API package alone; never configures a provider. Names and numbers, nothing of what a job was given or said.
+All have the attribute `amends.node`, the runtime's name. The module needs only the API package and never configures a
+provider. The metrics contain names and numbers, never the input or output of a job.
 """
 
 from __future__ import annotations
@@ -39,25 +40,25 @@ _SCOPE = "amends.arcp"
 _Numbers = Iterable[tuple[float, dict[str, str]]]
 
 
-_watched: WeakSet[Runtime] = WeakSet()
+_instrumented: WeakSet[Runtime] = WeakSet()
 
 
 def instrument(runtime: Runtime) -> None:
-    """Report a runtime from now on, whenever metrics are collected while it runs. Twice is as good as once."""
-    _watched.add(runtime)
+    """Report a runtime whenever metrics are collected while it runs. A second call has no effect."""
+    _instrumented.add(runtime)
     _instruments()
 
 
 def uninstrument(runtime: Runtime) -> None:
-    """Stop reporting it."""
-    _watched.discard(runtime)
+    """Stop reporting a runtime."""
+    _instrumented.discard(runtime)
 
 
 @cache
 def _instruments() -> None:
-    """Once for all runtimes of a process: a second instrument of the same name would not be asked."""
+    """Create the instruments once for all runtimes of a process: a second one of the same name would not be collected."""
     meter = metrics.get_meter(_SCOPE, __version__)
-    for make, name, unit, words, read in (
+    for create, name, unit, description, read in (
         (meter.create_observable_gauge, "jobs.running", "{job}", "Jobs this node runs", _running),
         (meter.create_observable_gauge, "sessions", "{session}", "Sessions with a connection", _sessions),
         (meter.create_observable_gauge, "nodes", "{node}", "Nodes known to be alive", _nodes),
@@ -66,16 +67,16 @@ def _instruments() -> None:
         (meter.create_observable_counter, "jobs.ended", "{job}", "Jobs that ended, by code", _ended),
         (meter.create_observable_counter, "jobs.taken_over", "{job}", "Jobs of dead nodes", _taken_over),
     ):
-        make(f"{_SCOPE}.{name}", callbacks=[_asking(read)], unit=unit, description=words)
+        create(f"{_SCOPE}.{name}", callbacks=[_callback(read)], unit=unit, description=description)
 
 
-def _asking(read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
+def _callback(read: Callable[[Node], _Numbers]) -> Callable[[Any], list[metrics.Observation]]:
     def observe(_: Any) -> list[metrics.Observation]:
         return [
-            metrics.Observation(value, {"amends.node": node.name, **named})
-            for node in [runtime.node for runtime in list(_watched)]
+            metrics.Observation(value, {"amends.node": node.name, **attributes})
+            for node in [runtime.node for runtime in list(_instrumented)]
             if node is not None
-            for value, named in read(node)
+            for value, attributes in read(node)
         ]
 
     return observe

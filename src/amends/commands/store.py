@@ -141,7 +141,7 @@ def _check_text(result: dict[str, Any]) -> str:
 
 
 def _copy_text(result: dict[str, Any]) -> str:
-    counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "tasks", "dead"))
+    counts = ", ".join(f"{result[what]} {what}" for what in ("entries", "rows", "messages", "dead"))
     comparison = "the stores differ:" if result["differences"] else "the stores are identical"
     return "\n".join(
         [f"copied {counts} from {result['from']} to {result['to']}; {comparison}", *result["differences"]]

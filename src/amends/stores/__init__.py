@@ -1,15 +1,15 @@
 """
-Three things that survive, and are shared: a log, a table with compare-and-set, a queue with leases.
+Durable, shared storage: a log, a table with compare-and-set, and a queue with leases.
 
     from amends import stores
 
     async with await stores.open("sqlite:///work.db") as store:
         await store.log("jobs").append(b"started")
         revision = await store.table("keys").create("order-17", b"...")
-        await store.queue("tasks").put(b"...", delay=3600)
+        await store.queue("mail").put(b"...", delay=3600)
 
-`memory:` is for tests, `sqlite:///file` for one machine, `nats://host:port/name` for many; the code stays the same.
-What each promises: docs/stores.md.
+Use `memory:` in tests, `sqlite:///file` on one machine and `nats://host:port/name` across machines; the code is the same
+for all three. docs/stores.md lists what each backend guarantees.
 """
 
 from __future__ import annotations
@@ -84,21 +84,21 @@ async def open(
     url: str, *, clock: Clock | None = None, nats_options: Mapping[str, Any] | None = None
 ) -> Store:
     """
-    Open the store at `url`, making it if it is not there yet.
+    Open the store at `url`, and create it if it does not exist yet.
 
     Args:
-        url: `memory:` (a new one) or `memory:name` (shared within the process); `sqlite:///relative.db` or
+        url: `memory:` (a new store) or `memory:name` (shared within the process); `sqlite:///relative.db` or
             `sqlite:////absolute.db` with `?synchronous=full|normal|extra` and `busy_timeout=seconds`;
             `nats://host:port,host:port/name` with `?replicas=3`, `timeout=seconds`, `dedupe_window=seconds`,
             `storage=file|memory`.
-        clock: another clock than the machine's, for tests (memory and SQLite; NATS counts by its server's).
+        clock: replaces the machine's clock in tests (memory and SQLite; NATS uses the server's clock).
         nats_options: passed to `nats.connect` as they are: credentials, TLS, names.
 
     Raises:
-        ValueError: the URL is none.
+        ValueError: `url` is not a store URL.
         ImportError: `nats-py` is missing; the message names the line that installs it.
-        StoreUnavailableError: nobody answers there, or the file cannot be opened.
-        DamagedStoreError: the file is no store, or one of a newer version.
+        StoreUnavailableError: the server does not answer, or the file cannot be opened.
+        DamagedStoreError: the file is not a store, or was written by a newer version.
     """
     address = parse(url)
     if address.scheme == "memory":

@@ -1,7 +1,7 @@
 """
 Store URLs: `memory:`, `memory:name`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `nats://host:port/name`.
 
-Options follow a question mark, and an unknown one is refused: a misspelt `synchronus=full` must not weaken anything.
+Options follow a question mark. An unknown option is an error: a misspelt `synchronus=full` must not weaken durability.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STORE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A store URL taken apart."""
+    """A parsed store URL."""
 
     scheme: str
     path: str
@@ -32,8 +32,8 @@ class Address:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def shown(self) -> str:
-        """The URL as it may be printed: without user and password."""
+    def display_url(self) -> str:
+        """The URL without user and password, for messages and logs."""
         if self.scheme == "memory":
             return f"memory:{self.path}"
         if self.scheme == "sqlite":
@@ -44,15 +44,15 @@ class Address:
 
 def parse(url: str) -> Address:
     """
-    Take a store URL apart.
+    Parse a store URL.
 
     Raises:
-        ValueError: it is none, or has an option the backend does not know.
+        ValueError: `url` is not a store URL, or has an option that the backend does not support.
     """
     scheme, colon, rest = url.partition(":")
     known = _OPTIONS.get(scheme)
     if not colon or known is None:
-        raise ValueError(f"{url!r} is no store URL: write {_EXAMPLES}")
+        raise ValueError(f"{url!r} is not a store URL: write {_EXAMPLES}")
     rest, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     for option in options:
@@ -62,7 +62,7 @@ def parse(url: str) -> Address:
     if scheme == "memory":
         return Address(scheme, rest, options=options)
     if not rest.startswith("//"):
-        raise ValueError(f"{url!r} is no store URL: write {_EXAMPLES}")
+        raise ValueError(f"{url!r} is not a store URL: write {_EXAMPLES}")
     if scheme == "sqlite":
         path = unquote(rest.removeprefix("///"))
         if not rest.startswith("///") or not path:
@@ -72,6 +72,6 @@ def parse(url: str) -> Address:
     name = name or "amends"
     if not hosts or not _STORE_NAME.fullmatch(name):
         raise ValueError(
-            "a NATS store needs nats://host:port/name, the name of at most 32 of A-Z a-z 0-9 _ -"
+            "a NATS store needs nats://host:port/name; the name has at most 32 characters of A-Z a-z 0-9 _ -"
         )
     return Address(scheme, name, hosts=tuple(hosts.split(",")), options=options)

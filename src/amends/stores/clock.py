@@ -1,10 +1,10 @@
-# ruff: noqa: D102  (what a method means is said once, in the protocol)
+# ruff: noqa: D102  (the protocol documents the methods)
 """
-Two clocks, because a lease and an appointment are different things.
+The two clocks of a store: wall time for due times, steady time for leases.
 
-*wall* says when something is due: it must mean the same after a reboot, and may jump when somebody sets it.
-*steady* measures leases: it never jumps, is the same for every process of the machine, and starts anew with it; `boot`
-tells the boots apart, so that leases of an earlier one (whose holders are dead for certain) are recognised.
+The *wall* clock decides when a message is due. It keeps its meaning after a reboot, and it jumps when it is set.
+The *steady* clock measures leases. It never jumps, all processes of the machine share it, and it restarts at each boot.
+`boot` identifies the boot, so that a store recognises leases of an earlier boot; the processes that held them have ended.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Where a store reads the time; tests bring their own."""
+    """The time source of a store; tests pass their own."""
 
     def wall(self) -> float:
-        """Seconds since 1970, as set."""
+        """Seconds since 1970, as the machine's clock is set."""
         ...
 
     def steady(self) -> float:
@@ -28,7 +28,7 @@ class Clock(Protocol):
         ...
 
     def boot(self) -> str:
-        """Which boot of which machine `steady` counts from."""
+        """An id of the boot that `steady` counts from."""
         ...
 
 
@@ -36,8 +36,8 @@ class SystemClock:
     """
     The machine's clocks.
 
-    Where the system does not tell its boots apart (other than Linux), the wall clock serves as the steady one: leases
-    then end early or late when it is set, and the epochs alone keep two workers from finishing one task.
+    On systems without a boot id (all but Linux), the wall clock is also the steady clock. Leases then end early or late
+    when the clock is set, and only the epochs keep two workers from finishing the same message.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class SystemClock:
     def steady(self) -> float:
         if not self._boot:
             return time.time()
-        # BOOTTIME rather than MONOTONIC: a lease also ends while the laptop sleeps.
+        # BOOTTIME instead of MONOTONIC: a lease also expires while the machine is suspended.
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def boot(self) -> str:

@@ -1,12 +1,12 @@
 """
-The contract every backend keeps: a log, a table and a queue, and what their words mean.
+The interface of every backend: logs, tables and queues, and the meaning of their methods.
 
-Values are bytes. Names and keys are any text that UTF-8 can write (no lone surrogates), of any length and with any
-characters. Times are seconds as floats. When an awaited write returns, it is acknowledged; what an acknowledgement is
-worth on each backend stands in one table in `docs/stores.md`.
+Values are bytes. Names and keys are any text that UTF-8 can encode (no lone surrogates), of any length and with any
+characters. Times are seconds as floats. When an awaited write returns, it is acknowledged; a table in `docs/stores.md`
+lists what an acknowledgement guarantees on each backend.
 
-What is read is in `values`, what there is inside a transaction in `writers`; all of it can be imported from here. One test suite
-(`tests/stores`) holds all backends to this file.
+The types of returned values are in `values` and those used inside a transaction in `writers`; this module re-exports
+both. The tests in `tests/stores` run against all backends.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Log(Protocol):
     """
     An append-only sequence of entries, numbered from 1 without gaps, readable from any number.
 
-    Where there are many small ones that come and go (one per job, say), call them `group/member`: what stands before the
-    first slash they share where that is cheaper, which on NATS is a stream.
+    For many short-lived logs (one per job, for example), use names of the form `group/member`: where it is cheaper, the
+    logs with the same text before the first slash share resources. On NATS they share one stream.
     """
 
     @property
     def name(self) -> str:
-        """The name it was asked for by."""
+        """The name passed to `Store.log`."""
         ...
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
@@ -61,7 +61,7 @@ class Log(Protocol):
         Args:
             value: the entry.
             dedupe: an id of this append. While an entry with the same id is kept (on NATS: and younger than the dedupe
-                window, two minutes unless said otherwise), appending it again adds nothing and returns that entry's
+                window, two minutes by default), appending it again adds nothing and returns that entry's
                 number.
             last: append only if this is the newest sequence number (0: only to an empty log).
 
@@ -72,7 +72,7 @@ class Log(Protocol):
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         """
-        Up to `limit` entries from number `start` on (None: from the oldest kept); empty beyond the end.
+        Return up to `limit` entries from number `start` on (None: from the oldest kept); none beyond the end.
 
         Raises:
             TrimmedError: `start` was trimmed away.
@@ -81,21 +81,21 @@ class Log(Protocol):
 
     def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
         """
-        Every entry from `start` on, in order, and then those still to come; it never ends by itself.
+        Iterate over every entry from `start` on, in order, and wait for new ones; the iteration never ends by itself.
 
-        A slow reader is not dropped and holds up nobody: entries are fetched as it asks for them.
+        The iterator fetches entries as the reader asks for them: a slow reader loses no entries and delays no writer.
 
         Raises:
             TrimmedError: the next entry was trimmed before it was read.
         """
         ...
 
-    def watched(self) -> AbstractAsyncContextManager[Signal]:
+    def watch(self) -> AbstractAsyncContextManager[Signal]:
         """
-        A bell that rings when something may have been appended, while the context lasts.
+        Return a signal that is notified, while the context is open, when an entry may have been appended.
 
-        Read its `count`, read the log, then `wait(count, timeout)`. A ring may be lost with a connection: give a time-out.
-        Where a ring brings the entry along (`brought`), the log need not be read for it.
+        Read its `count`, read the log, then `wait(count, timeout)`. A notification may be lost with a connection, so pass
+        a timeout. Some backends send the entry with the notification; `Signal.entries` returns it without a read.
         """
         ...
 
@@ -104,38 +104,38 @@ class Log(Protocol):
         ...
 
     async def bounds(self) -> Bounds:
-        """The oldest and the newest sequence number; `Bounds(1, 0)` for a log nothing was ever appended to."""
+        """The oldest and the newest sequence number; `Bounds(1, 0)` for a log that never had an entry."""
         ...
 
     async def trim(self, before: int) -> int:
-        """Forget the entries below `before`, and return the number of the oldest kept. Numbers are never used again."""
+        """Remove the entries below `before` and return the number of the oldest kept. Numbers are never reused."""
         ...
 
     async def drop(self) -> None:
-        """Remove the log and its numbering: a later append starts at 1. Only for a log nobody follows."""
+        """Remove the log and its numbering: a later append starts at 1. Do not drop a log that has followers."""
         ...
 
 
 class Table(Protocol):
-    """Keys and values with a revision each, so that changes can be made conditional on what was read."""
+    """Keys with a value and a revision each; a write can be conditional on the revision that was read."""
 
     @property
     def name(self) -> str:
-        """The name it was asked for by."""
+        """The name passed to `Store.table`."""
         ...
 
     async def get(self, key: str) -> Row | None:
-        """What the key holds now, or None."""
+        """Return the key's row, or None if it is absent or expired."""
         ...
 
     async def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
         """
-        Write the key and return its new revision; with `revision`, only if that is the one it has (0: it is absent).
+        Write the key and return its new revision; with `revision`, only if the key has that revision (0: is absent).
 
-        The expiry counts from this write; a put without one makes the key permanent. A key past its expiry may still be
-        renewed by its revision, as long as nobody has written it since and the backend has not removed it yet.
+        The expiry counts from this write; a put without one makes the key permanent. A key past its expiry can still be
+        renewed by its revision if no other writer has changed it since and the backend has not removed it yet.
 
         Raises:
             ConflictError: the key is at another revision.
@@ -153,7 +153,7 @@ class Table(Protocol):
 
     async def delete(self, key: str, *, revision: int | None = None) -> bool:
         """
-        Remove the key and say whether it was there; with `revision`, only if that is the one it has.
+        Remove the key and return whether it existed; with `revision`, only if the key has that revision.
 
         Raises:
             ConflictError: the key is at another revision, or absent.
@@ -161,12 +161,12 @@ class Table(Protocol):
         ...
 
     async def discard(self, key: str) -> None:
-        """Remove the key, whether or not it is there; for those who need not know, which saves looking."""
+        """Remove the key if it exists. Cheaper than `delete`, because the backend does not look whether it exists."""
         ...
 
     def scan(self, prefix: str = "") -> AsyncIterator[Row]:
         """
-        The rows whose key begins with `prefix`, in no promised order.
+        Iterate over the rows whose key begins with `prefix`, in no guaranteed order.
 
         Not a snapshot: a row written while scanning may or may not appear, each at most once.
         """
@@ -179,107 +179,107 @@ class Table(Protocol):
 
 class Lease(Protocol):
     """
-    One worker's hold on one task, until it is done, given back, buried or its time is over.
+    One worker's hold on one message, until the message is done, given back or dead-lettered, or the lease expires.
 
-    `epoch` grows with every take of a task. Write it beside whatever the work changes, and refuse smaller ones: that
-    fences out a worker that was paused past its lease. The store itself does so for every method here.
+    `epoch` grows each time a message is taken. Write it beside whatever the work changes, and reject smaller epochs:
+    this fences out a worker that was paused beyond its lease. The store does the same for every method here.
     """
 
     @property
     def id(self) -> str:
-        """The task's id in its queue."""
+        """The message's id in its queue."""
         ...
 
     @property
     def key(self) -> str | None:
-        """The key it was put with."""
+        """The key passed to `put`."""
         ...
 
     @property
     def value(self) -> bytes:
-        """What was put."""
+        """The value passed to `put`."""
         ...
 
     @property
     def attempt(self) -> int:
-        """Which take of this task this is, from 1."""
+        """How many times the message has been taken, this time included."""
         ...
 
     @property
     def epoch(self) -> int:
-        """The fencing number of this take."""
+        """The fencing number of this lease."""
         ...
 
     @property
     def expires_in(self) -> float:
-        """Seconds left by this process's steady clock, counted from before the lease was asked for; 0 when over."""
+        """Seconds left by this process's steady clock, counted from before the take was requested; 0 when expired."""
         ...
 
     async def extend(self) -> None:
-        """Hold it for one more full lease from now. Raises LeaseLostError if somebody else has taken it."""
+        """Renew the lease for its full length from now. Raises LeaseLostError if another worker has the message."""
         ...
 
     async def done(self) -> None:
-        """Remove the task for good. Raises LeaseLostError if somebody else has taken it."""
+        """Remove the message. Raises LeaseLostError if another worker has it."""
         ...
 
     async def give_back(self, *, delay: float = 0.0) -> None:
-        """Let somebody take it again after `delay`; the attempt counts. Raises LeaseLostError like the others."""
+        """Make the message available again after `delay`; the attempt counts. Raises LeaseLostError as `done` does."""
         ...
 
-    async def bury(self, reason: str) -> None:
-        """Move it to the dead letters at once. Raises LeaseLostError like the others."""
+    async def dead_letter(self, reason: str) -> None:
+        """Move the message to the dead letters. Raises LeaseLostError as `done` does."""
         ...
 
 
 class Queue(Protocol):
     """
-    Tasks for many workers, each held by one at a time.
+    Messages for many workers, each message held by one worker at a time.
 
-    Earlier due tasks come first, roughly: redelivery and several workers make any stricter order a promise nobody keeps.
+    Messages come roughly in the order in which they are due; redelivery and several workers rule out a stricter order.
     """
 
     @property
     def name(self) -> str:
-        """The name it was asked for by."""
+        """The name passed to `Store.queue`."""
         ...
 
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         """
-        Put a task, to be taken after `delay`, and say whether it was put.
+        Add a message that can be taken after `delay`, and return whether it was added.
 
-        False means that a task with this key waits or is being worked on: nothing was changed. The key is free again when
-        that task is done or buried.
+        Returns False, and changes nothing, if a message with this key is waiting or being worked on. The key is free
+        again when that message is done or dead-lettered.
         """
         ...
 
     async def take(self, *, wait: float | None = 0.0) -> Lease | None:
         """
-        Hold the next due task, or None when there was none for `wait` seconds (None: wait for ever).
+        Take the next due message, or return None if there is none for `wait` seconds (None: wait without limit).
 
-        A task whose worker's lease ended is given again with its attempt counted; one that was taken `max_attempts`
-        times is moved to the dead letters instead.
+        A message whose lease expired is delivered again, with its attempt counted; a message that was taken
+        `max_attempts` times becomes a dead letter instead.
         """
         ...
 
     async def size(self) -> QueueSize:
-        """How full it is."""
+        """Count the messages by state."""
         ...
 
     def messages(self) -> AsyncIterator[Message]:
-        """Everything in it except dead letters, in no promised order; not a snapshot."""
+        """Iterate over all messages except dead letters, in no guaranteed order; not a snapshot."""
         ...
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
-        """Up to `limit` dead letters."""
+        """Return up to `limit` dead letters."""
         ...
 
     async def revive(self, id: str) -> bool:
-        """Put a dead letter back, with its attempts at 0; False if there is none, or its key is taken by now."""
+        """Move a dead letter back into the queue with 0 attempts; False if the id is unknown or its key is in use."""
         ...
 
     async def discard(self, id: str) -> bool:
-        """Forget a dead letter; False if there is none."""
+        """Delete a dead letter; False if there is none with this id."""
         ...
 
     async def drop(self) -> None:
@@ -288,48 +288,49 @@ class Queue(Protocol):
 
 
 class Store(Protocol):
-    """An open store: where named logs, tables and queues are found. They come into being with their first write."""
+    """An open store with named logs, tables and queues; the first write to a name creates it."""
 
     @property
     def url(self) -> str:
-        """Where it is, without passwords."""
+        """The store's URL, without passwords."""
         ...
 
     @property
     def supports_transactions(self) -> bool:
-        """Whether `transaction()` works here."""
+        """Whether `transaction()` works on this backend."""
         ...
 
     def log(self, name: str) -> Log:
-        """The log of that name."""
+        """The log with that name."""
         ...
 
     def table(self, name: str) -> Table:
-        """The table of that name."""
+        """The table with that name."""
         ...
 
     def queue(self, name: str, *, lease: float = 30.0, max_attempts: int | None = None) -> Queue:
         """
-        The queue of that name.
+        The queue with that name.
 
         Args:
-            name: its name.
-            lease: how long a taken task is held without `extend()`; open a queue with the same lease everywhere.
-            max_attempts: after that many takes that did not end in `done()`, a task becomes a dead letter (None: never).
+            name: the queue's name.
+            lease: how long a taken message is held without `extend()`; open a queue with the same lease everywhere.
+            max_attempts: after that many takes without a `done()`, a message becomes a dead letter (None: never).
         """
         ...
 
     async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         """
-        Run `work` so that all it does through its argument happens together, or not at all if it raises.
+        Run `work`; commit everything it does through its argument, or nothing if it raises.
 
-        `work` is a plain function: it runs off the event loop, while nobody else writes, so it must be short. It may be
-        run again after a failure that was not its own: whatever it does must go through its argument.
+        `work` is a plain function. It runs off the event loop and blocks all other writers, so it must be short. The
+        store may run it again after a failure that `work` did not cause, so it must change nothing except through its
+        argument.
 
         Args:
-            work: what is to happen together.
-            short: it is a handful of calls of its argument and waits for nothing else, so that it may as well run on the
-                event loop where that is sooner.
+            work: the function to run; its argument is the transaction.
+            short: `work` makes only a few calls of its argument and waits for nothing else, so the store may run it on
+                the event loop where that is faster.
 
         Raises:
             UnsupportedError: `supports_transactions` is False.
@@ -337,23 +338,23 @@ class Store(Protocol):
         ...
 
     async def names(self) -> dict[str, list[str]]:
-        """What is stored here: the names under "logs", "tables" and "queues", sorted."""
+        """The names of what is stored, sorted, under "logs", "tables" and "queues"."""
         ...
 
     async def check(self) -> list[str]:
-        """Look at everything stored, and say what is wrong: one sentence each, none when all is well."""
+        """Read everything stored and return the problems found, one sentence each."""
         ...
 
     async def close(self) -> None:
-        """Finish what was begun and let go of the backend. Closing twice is fine."""
+        """Finish pending work and release the backend. Closing twice is allowed."""
         ...
 
     async def __aenter__(self) -> Self:
-        """The store itself."""
+        """Return the store."""
         ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the store."""
         ...

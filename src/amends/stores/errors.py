@@ -1,14 +1,14 @@
 """
-What a store raises, split by what the caller can do about it.
+The exceptions of stores, divided by what the caller can do about them.
 
     StoreError
-    ├── ConflictError            somebody else changed it first: read again, decide again
-    ├── LeaseLostError           the task is no longer yours: stop, and keep its result to yourself
-    ├── TrimmedError             the entries you ask for were trimmed: start at `.first`
-    ├── StoreUnavailableError    locked, unreachable, timed out: try again (`.executed` says whether it may have happened)
-    │   └── StoreFullError       no space left: make room, then try again
+    ├── ConflictError            another writer was first: read again, decide again
+    ├── LeaseLostError           another worker has the message: stop, and discard the result
+    ├── TrimmedError             the requested entries were trimmed: start at `.first`
+    ├── StoreUnavailableError    locked, unreachable or timed out: try again (`.executed`: whether the write may have happened)
+    │   └── StoreFullError       no space left: free some, then try again
     ├── ValueTooLargeError       the backend cannot hold a value of that size
-    ├── UnsupportedError         this backend has no such operation
+    ├── UnsupportedError         the backend does not support the operation
     ├── DamagedStoreError        the file or stream is not what it should be
     └── StoreClosedError         used after `close()`
 
@@ -36,15 +36,15 @@ Executed = Literal["no", "maybe"]
 
 
 class StoreError(Exception):
-    """Root of everything a store raises on purpose."""
+    """Base class of all exceptions that a store raises deliberately."""
 
 
 class ConflictError(StoreError):
     """
-    A compare-and-set found something else than expected; nothing was written.
+    A conditional write found another revision than expected; nothing was written.
 
     `actual` is the revision (table) or last sequence number (log) that was found, 0 for an absent key,
-    and None where the backend does not say.
+    and None where the backend does not report it.
     """
 
     def __init__(self, what: str, expected: int, actual: int | None = None) -> None:
@@ -54,28 +54,28 @@ class ConflictError(StoreError):
         self.actual = actual
 
     def __str__(self) -> str:
-        found = "something else" if self.actual is None else str(self.actual)
+        found = "another revision" if self.actual is None else str(self.actual)
         return f"{self.what} is at {found}, not at {self.expected}: read it again and decide again"
 
 
 class LeaseLostError(StoreError):
-    """The lease ended and the task went on without this worker; nothing was changed."""
+    """The lease is over and another worker may have the message; nothing was changed."""
 
-    def __init__(self, queue: str, task: str, epoch: int) -> None:
-        super().__init__(queue, task, epoch)
+    def __init__(self, queue: str, message_id: str, epoch: int) -> None:
+        super().__init__(queue, message_id, epoch)
         self.queue = queue
-        self.task = task
+        self.message_id = message_id
         self.epoch = epoch
 
     def __str__(self) -> str:
         return (
-            f"the lease on task {self.task} of queue {self.queue!r} (epoch {self.epoch}) is over: stop working on it, "
+            f"the lease on message {self.message_id} of queue {self.queue!r} (epoch {self.epoch}) is over: stop working on it, "
             "and extend() earlier or open the queue with a longer lease"
         )
 
 
 class TrimmedError(StoreError):
-    """The position asked for lies before the oldest entry kept. Skipping silently would be a gap."""
+    """The requested position is before the oldest entry kept. Reading on from there would silently skip entries."""
 
     def __init__(self, log: str, start: int, first: int) -> None:
         super().__init__(log, start, first)
@@ -88,7 +88,7 @@ class TrimmedError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The backend did not answer in time. `executed` is "maybe" when the write may have happened all the same."""
+    """The backend did not answer in time. `executed` is "maybe" if the write may have happened nevertheless."""
 
     def __init__(self, message: str, executed: Executed = "no") -> None:
         super().__init__(message, executed)
@@ -100,11 +100,11 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreFullError(StoreUnavailableError):
-    """The backend has no room left; nothing was written."""
+    """The backend has no space left; nothing was written."""
 
 
 class ValueTooLargeError(StoreError):
-    """The value is larger than the backend takes."""
+    """The value is larger than the backend allows."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(size, limit)
@@ -113,17 +113,17 @@ class ValueTooLargeError(StoreError):
 
     def __str__(self) -> str:
         return (
-            f"a value of {self.size} bytes, and this store takes at most {self.limit}: "
-            "keep large things in a file or an object store, and their address here"
+            f"the value has {self.size} bytes and this store allows {self.limit}: "
+            "keep large data in a file or an object store, and store its address here"
         )
 
 
 class UnsupportedError(StoreError):
-    """This backend cannot do that, and does not pretend to."""
+    """The backend does not support this operation."""
 
 
 class DamagedStoreError(StoreError):
-    """What is stored cannot be what this library wrote, or was written by a newer version of it."""
+    """The stored data was not written by this library, or was written by a newer version of it."""
 
 
 class StoreClosedError(StoreError):

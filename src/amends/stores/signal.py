@@ -1,4 +1,4 @@
-"""A bell that many coroutines wait for, and that cannot be missed between looking and waiting."""
+"""A change signal that many coroutines can wait for, without missing a notification between a read and the wait."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ __all__ = ["Signal"]
 
 class Signal:
     """
-    Something may have changed: look again.
+    Notifies waiting coroutines that something may have changed.
 
-    Read `count` before looking, then `wait(count)`: a ring in between returns at once. `wanted` is called whenever
-    somebody begins to wait, for a ringer that has to be kept awake.
+    Read `count` before reading the data, then call `wait(count)`: it returns at once if `notify` was called in between.
+    `on_wait` is called whenever a coroutine begins to wait, for a notifier that polls only while there are waiters.
     """
 
-    def __init__(self, wanted: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_wait: Callable[[], None] | None = None) -> None:
         self.count = 0
-        self.wanted = wanted
+        self.on_wait = on_wait
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
-    def awaited(self) -> bool:
-        """Whether anybody waits."""
+    def has_waiters(self) -> bool:
+        """Whether any coroutine is waiting."""
         return bool(self._waiters)
 
-    def brought(self, start: int) -> list[Entry]:
-        """Entries from number `start` on that came with the ring, in order; none where it only says that there are some."""
+    def entries(self, start: int) -> list[Entry]:
+        """The entries from number `start` on that came with notifications, in order; empty if there are none."""
         return []
 
-    def ring(self) -> None:
-        """Wake everybody who waits. Only from the event loop's thread."""
+    def notify(self) -> None:
+        """Wake all waiters. Call it only from the event loop's thread."""
         self.count += 1
         if self._waiters:
             waiters, self._waiters = self._waiters, set()
@@ -44,15 +44,15 @@ class Signal:
                     waiter.set_result(None)
 
     async def wait(self, seen: int, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Return when the bell was rung after `seen` was read, or after `timeout` seconds."""
+        """Return when `notify` has been called since `count` was `seen`, or after `timeout` seconds."""
         if self.count != seen:
             return
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.add(waiter)
-        if self.wanted is not None:
-            self.wanted()
-        # A timer instead of wait_for: this is the idle state of every follower and worker, and wants no extra task.
+        if self.on_wait is not None:
+            self.on_wait()
+        # A timer instead of wait_for: every idle follower and worker waits here, and wait_for would add a task for each.
         timer = None if timeout is None else loop.call_later(timeout, _release, waiter)
         try:
             await waiter

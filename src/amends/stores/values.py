@@ -1,4 +1,4 @@
-"""What is read from a store: values, compared by what they hold."""
+"""The values that a store returns; they compare by content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Bounds", "DeadMessage", "Entry", "Message", "QueueSize", "Row"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a log. The first ever appended has `seq` 1, and there are no gaps."""
+    """One entry of a log. The first entry has `seq` 1, and there are no gaps."""
 
     seq: int
     value: bytes
@@ -18,7 +18,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The oldest entry kept and the newest ever appended. `first == last + 1` when nothing is kept."""
+    """The oldest entry kept and the newest ever appended. `first == last + 1` if no entry is kept."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key, its value and the revision it was written at. A key's revisions only grow, also over deletions."""
+    """A key, its value and its revision. The revisions of a key only grow, also across deletions."""
 
     key: str
     value: bytes
@@ -41,21 +41,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A task as an onlooker sees it."""
+    """A message in a queue, as `Queue.messages` lists it."""
 
     id: str
     key: str | None
     value: bytes
     attempts: int
-    """How often it has been taken."""
+    """How often it was taken."""
     due_in: float
-    """Seconds until it may be taken; 0 when it may be now."""
+    """Seconds until it can be taken; 0 if it can be taken now."""
     leased: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
-    """A task nobody will be given again unless it is revived."""
+    """A message that is not delivered again unless it is revived."""
 
     id: str
     key: str | None
@@ -66,7 +66,7 @@ class DeadMessage:
 
 @dataclass(frozen=True, slots=True)
 class QueueSize:
-    """How many tasks wait, wait for their time, are being worked on, and are dead."""
+    """The number of messages that can be taken, are delayed, are leased, and are dead."""
 
     ready: int
     delayed: int

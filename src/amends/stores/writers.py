@@ -1,4 +1,4 @@
-"""The contract inside a transaction: the same meanings, without awaiting."""
+"""The interface inside a transaction: the same methods, without awaiting."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["LogWriter", "QueueWriter", "TableWriter", "Transaction"]
 
 
 class LogWriter(Protocol):
-    """A log inside a transaction; the same meanings as `Log`, without awaiting."""
+    """A log inside a transaction; as `Log`, without awaiting."""
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         """See `Log.append`."""
         ...
 
     def bounds(self) -> Bounds:
-        """See `Log.bounds`; what the transaction itself appended counts."""
+        """See `Log.bounds`; includes what this transaction has appended."""
         ...
 
 
 class TableWriter(Protocol):
-    """A table inside a transaction; the same meanings as `Table`, without awaiting."""
+    """A table inside a transaction; as `Table`, without awaiting."""
 
     def get(self, key: str) -> Row | None:
         """See `Table.get`."""
@@ -48,7 +48,7 @@ class TableWriter(Protocol):
 
 
 class QueueWriter(Protocol):
-    """A queue inside a transaction; the same meanings as `Queue`, without awaiting."""
+    """A queue inside a transaction; as `Queue`, without awaiting."""
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         """See `Queue.put`."""
@@ -56,26 +56,26 @@ class QueueWriter(Protocol):
 
 
 class Transaction(Protocol):
-    """Everything done through it happens together, or not at all."""
+    """A transaction: the store commits all of its changes, or none."""
 
     def log(self, name: str) -> LogWriter:
-        """The log of that name."""
+        """The log with that name."""
         ...
 
     def table(self, name: str) -> TableWriter:
-        """The table of that name."""
+        """The table with that name."""
         ...
 
     def queue(self, name: str) -> QueueWriter:
-        """The queue of that name."""
+        """The queue with that name."""
         ...
 
     def done(self, lease: Lease) -> None:
         """
-        Remove a task this store's queue gave you: together with what its work changed, or not at all.
+        Remove a message that was taken from this store, in the same transaction as the changes of its work.
 
         Raises:
-            LeaseLostError: somebody else has taken it. Let it out, so that nothing of the transaction happens.
+            LeaseLostError: another worker has the message. Let it propagate, so that the transaction is rolled back.
         """
         ...
 
@@ -83,13 +83,13 @@ class Transaction(Protocol):
         """See `Lease.give_back`; raises like `done`."""
         ...
 
-    def bury(self, lease: Lease, reason: str) -> None:
-        """See `Lease.bury`; raises like `done`."""
+    def dead_letter(self, lease: Lease, reason: str) -> None:
+        """See `Lease.dead_letter`; raises like `done`."""
         ...
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """
-        Run a statement of your own in the same transaction, on the same file (SQLite only).
+        Run an SQL statement in the same transaction, on the same file (SQLite only).
 
         Raises:
             UnsupportedError: the backend is not SQLite.

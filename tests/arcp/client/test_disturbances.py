@@ -1,4 +1,4 @@
-"""Requests while a connection is away or full, garbage between messages, goodbyes that are not said."""
+"""Requests while the connection is lost or full, malformed frames, runtimes that do not confirm a close."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from amends.core.enums import Executed
 from amends.errors.arcp import (
     HeartbeatLostError,
 )
-from tests.arcp.client.talking import drops, talking
+from tests.arcp.client.scripted_client import drops, scripted_client
 from tests.arcp.scripted import SESSION
 
 
-async def test_what_was_asked_when_the_connection_was_lost():
-    """With a key, and for what only looks, it is asked again; without, nobody knows whether it arrived."""
+async def test_requests_pending_when_the_connection_is_lost():
+    """Requests with a key, and requests that only read, are sent again; for others it is unknown whether they arrived."""
 
     async def first(peer):
         await peer.welcome()
@@ -30,7 +30,7 @@ async def test_what_was_asked_when_the_connection_was_lost():
         await peer.result(1, "fine")
         await peer.goodbye()
 
-    async with talking(first, second) as (client, scripted):
+    async with scripted_client(first, second) as (client, scripted):
         keyed, plain, listed = await asyncio.gather(
             client.submit("echo", idempotency_key="k"),
             client.submit("echo"),
@@ -46,8 +46,8 @@ async def test_what_was_asked_when_the_connection_was_lost():
         assert scripted.peers[1].received[1]["id"] == ids[0]
 
 
-async def test_asking_while_the_connection_is_away():
-    """A request waits for the session to come back; for so long."""
+async def test_a_request_while_the_connection_is_lost():
+    """A request waits until the session is resumed, up to its timeout."""
 
     async def second(peer):
         await peer.welcome()
@@ -56,10 +56,10 @@ async def test_asking_while_the_connection_is_away():
         await peer.result(2, "two", "job_2")
         await peer.goodbye()
 
-    async with talking(drops, second, auto_resume=False, request_timeout=0.2) as (client, scripted):
+    async with scripted_client(drops, second, auto_resume=False, request_timeout=0.2) as (client, scripted):
         one = await client.submit("echo")
         await scripted.finished()
-        while client._link._open.is_set():
+        while client._session._open.is_set():
             await asyncio.sleep(0)
         with pytest.raises(HeartbeatLostError):
             await client.submit("echo")
@@ -69,8 +69,8 @@ async def test_asking_while_the_connection_is_away():
         assert (await one.done, await (await waiting).done) == ("one", "two")
 
 
-async def test_garbage_between_messages_is_passed_over():
-    """A few frames that are none are ignored; a stream of them is no session any more."""
+async def test_malformed_frames_between_messages_are_ignored():
+    """A few malformed frames are ignored; a series of them breaks the connection."""
 
     async def first(peer):
         await peer.welcome()
@@ -97,14 +97,14 @@ async def test_garbage_between_messages_is_passed_over():
         await peer.result(2, "fine")
         await peer.goodbye()
 
-    async with talking(first, second) as (client, _):
+    async with scripted_client(first, second) as (client, _):
         handle = await client.submit("echo")
         assert await handle.done == "fine"
         assert [event.seq async for event in handle.events()] == [None, 1]
 
 
-async def test_a_bug_of_ours_leaves_nobody_waiting(monkeypatch, caplog):
-    """Whatever breaks the reading task, everything that waits is told."""
+async def test_an_internal_error_leaves_no_caller_waiting(monkeypatch, caplog):
+    """Whatever breaks the reading task, everything that waits fails."""
 
     async def script(peer):
         await peer.welcome()
@@ -112,8 +112,8 @@ async def test_a_bug_of_ours_leaves_nobody_waiting(monkeypatch, caplog):
         await peer.event(1)
         await peer.take("nothing")
 
-    async with talking(script) as (client, _):
-        monkeypatch.setattr("amends.arcp.client.job.Job.event", lambda *_: 1 / 0)
+    async with scripted_client(script) as (client, _):
+        monkeypatch.setattr("amends.arcp.client.job.Job.add_event", lambda *_: 1 / 0)
         handle = await client.submit("echo")
         with pytest.raises(HeartbeatLostError):
             await handle.done
@@ -121,7 +121,7 @@ async def test_a_bug_of_ours_leaves_nobody_waiting(monkeypatch, caplog):
 
 
 async def test_a_full_connection_makes_requests_wait():
-    """What does not fit is sent when there is room, in order."""
+    """Requests that do not fit are sent later, in order."""
 
     async def script(peer):
         await peer.welcome()
@@ -133,13 +133,13 @@ async def test_a_full_connection_makes_requests_wait():
         submits = [message for message in peer.received if message["type"] == "job.submit"]
         assert [message["payload"]["input"] for message in submits] == list(range(1, 21))
 
-    async with talking(script, frames=2) as (client, _):
+    async with scripted_client(script, frames=2) as (client, _):
         handles = await asyncio.gather(*(client.submit("echo", number) for number in range(1, 21)))
         assert [await handle.done for handle in handles] == list(range(1, 21))
 
 
 async def test_a_full_connection_that_is_lost():
-    """Nothing is stuck behind it."""
+    """No request stays stuck behind it."""
 
     async def first(peer):
         await peer.welcome()
@@ -152,15 +152,15 @@ async def test_a_full_connection_that_is_lost():
             await peer.result(number + 1, number, f"job_{number}")
         await peer.goodbye()
 
-    async with talking(first, second, frames=2) as (client, _):
+    async with scripted_client(first, second, frames=2) as (client, _):
         handles = await asyncio.gather(
             *(client.submit("echo", idempotency_key=str(number)) for number in range(10))
         )
         assert len([await handle.done for handle in handles]) == 10
 
 
-async def test_a_runtime_that_does_not_say_goodbye():
-    """Leaving is bounded, and a connection that breaks while leaving is no failure."""
+async def test_a_runtime_that_does_not_confirm_the_close():
+    """Closing takes limited time, and a connection that breaks meanwhile is not an error."""
 
     async def script(peer):
         await peer.welcome()
@@ -168,49 +168,49 @@ async def test_a_runtime_that_does_not_say_goodbye():
         await peer.send("session.error", {"code": "INVALID_REQUEST", "message": "what is session.close?"})
         await peer.take("nothing")
 
-    async with talking(script):
+    async with scripted_client(script):
         pass
 
     async def gone(peer):
         await peer.welcome()
         await peer.take("session.close")
 
-    async with talking(gone):
+    async with scripted_client(gone):
         pass
 
 
-async def test_leaving_a_runtime_that_says_nothing(monkeypatch):
-    """Bounded."""
-    monkeypatch.setattr("amends.arcp.client.session._GOODBYE", 0.05)
+async def test_closing_with_a_silent_runtime(monkeypatch):
+    """It takes limited time."""
+    monkeypatch.setattr("amends.arcp.client.session._CLOSE_TIMEOUT", 0.05)
 
     async def script(peer):
         await peer.welcome()
         await peer.take("nothing")
 
-    async with talking(script):
+    async with scripted_client(script):
         pass
 
 
-async def test_leaving_a_connection_that_is_full(monkeypatch):
-    """What waits to be sent is given up."""
-    monkeypatch.setattr("amends.arcp.client.session._GOODBYE", 0.05)
-    deaf = asyncio.Event()
+async def test_closing_a_full_connection(monkeypatch):
+    """Pending messages are discarded."""
+    monkeypatch.setattr("amends.arcp.client.session._CLOSE_TIMEOUT", 0.05)
+    closed = asyncio.Event()
 
     async def script(peer):
         await peer.welcome()
-        await deaf.wait()
+        await closed.wait()
 
-    async with talking(script, frames=2) as (client, _):
-        asking = [asyncio.create_task(client.submit("echo", number)) for number in range(10)]
+    async with scripted_client(script, frames=2) as (client, _):
+        requests = [asyncio.create_task(client.submit("echo", number)) for number in range(10)]
         await asyncio.sleep(0.01)
         await client.close()
-        answers = await asyncio.gather(*asking, return_exceptions=True)
+        answers = await asyncio.gather(*requests, return_exceptions=True)
         assert {type(answer) for answer in answers} == {HeartbeatLostError}
-        deaf.set()
+        closed.set()
 
 
-async def test_a_gap_in_what_is_replayed_before_the_welcome():
-    """v1.0's order; the missing event is asked for as ever."""
+async def test_a_gap_in_events_replayed_before_the_welcome():
+    """In v1.0's order; the missing event is requested as usual."""
 
     async def second(peer):
         await peer.take("session.hello")
@@ -226,18 +226,18 @@ async def test_a_gap_in_what_is_replayed_before_the_welcome():
         await peer.result(3, "fine")
         await peer.goodbye()
 
-    async with talking(drops, second, third) as (client, _):
+    async with scripted_client(drops, second, third) as (client, _):
         handle = await client.submit("echo")
         assert await handle.done == "fine"
         assert [event.seq async for event in handle.events()] == [1, 2]
 
 
-async def test_leaving_while_the_connection_is_away():
-    """There is nobody to say goodbye to."""
-    async with talking(drops, auto_resume=False) as (client, scripted):
+async def test_closing_while_the_connection_is_lost():
+    """There is no connection to send `session.close` over."""
+    async with scripted_client(drops, auto_resume=False) as (client, scripted):
         handle = await client.submit("echo")
         await scripted.finished()
-        while client._link._open.is_set():
+        while client._session._open.is_set():
             await asyncio.sleep(0)
     with pytest.raises(HeartbeatLostError):
         await handle.done

@@ -1,4 +1,4 @@
-"""How a session begins: the greeting, what does not greet back, a runtime in this process."""
+"""Opening a session: the handshake, invalid answers to it, a runtime in this process."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from amends.errors.arcp import (
     InvalidRequestError,
     UnauthenticatedError,
 )
-from tests.arcp.client.talking import hangs_up, talking
+from tests.arcp.client.scripted_client import hangs_up, scripted_client
 from tests.arcp.scripted import SESSION, Scripted
 
 
-async def test_the_greeting():
-    """6.2: who we are, the token, what we can do; the effective features are the intersection."""
+async def test_the_handshake():
+    """6.2: the client sends its name, token and features; the effective features are the intersection."""
 
     async def script(peer):
         hello = await peer.welcome(
@@ -33,7 +33,7 @@ async def test_the_greeting():
         assert "resume" not in hello
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert client.session_id == SESSION
         assert client.features == {"ack"}
         assert set(client.agents) == {"a", "b"}
@@ -51,7 +51,7 @@ async def test_a_welcome_with_the_session_in_the_envelope_only():
         await peer.send("session.welcome", {"resume_token": "x"}, session_id="sess_9")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert client.session_id == "sess_9"
 
 
@@ -64,7 +64,7 @@ async def test_a_welcome_with_the_session_in_the_envelope_only():
     ],
 )
 async def test_a_session_error_is_what_connect_raises(code, kind):
-    """R6: with its class, its details, where it was found; unknown codes are kept."""
+    """R6: with its class, its details and its origin; unknown codes are kept."""
 
     async def script(peer):
         await peer.take()
@@ -74,7 +74,7 @@ async def test_a_session_error_is_what_connect_raises(code, kind):
         )
 
     with pytest.raises(kind) as caught:
-        async with talking(script):
+        async with scripted_client(script):
             pass
     error = caught.value
     assert (error.code, error.details, error.fault.trace_id) == (code, {"scheme": "basic"}, "ab" * 16)
@@ -82,14 +82,14 @@ async def test_a_session_error_is_what_connect_raises(code, kind):
 
 
 async def test_an_error_without_a_code():
-    """It is a failure all the same, and says what a conformant runtime would have done."""
+    """It is still a failure, and its origin contains what a conformant runtime would have sent."""
 
     async def script(peer):
         await peer.take()
         await peer.send("session.error", {"message": 5})
 
     with pytest.raises(InternalError) as caught:
-        async with talking(script):
+        async with scripted_client(script):
             pass
     assert caught.value.fault.origin.gap == "an error has a code"
 
@@ -123,10 +123,10 @@ async def silent(peer):
         (silent, "no_answer"),
     ],
 )
-async def test_what_does_not_greet_back(script, reason):
-    """HEARTBEAT_LOST, retryable, and surely nothing happened."""
+async def test_invalid_answers_to_the_handshake(script, reason):
+    """HEARTBEAT_LOST, retryable, with `executed` no."""
     with pytest.raises(HeartbeatLostError) as caught:
-        async with talking(script, connect_timeout=0.05):
+        async with scripted_client(script, connect_timeout=0.05):
             pass
     fault = caught.value.fault
     assert fault.details == {"reason": reason}
@@ -134,8 +134,8 @@ async def test_what_does_not_greet_back(script, reason):
     assert fault.origin.layer == "transport"
 
 
-async def test_nobody_there():
-    """Dialling that fails, dialling that never ends, dialling that breaks."""
+async def test_an_unreachable_runtime():
+    """A dial function that fails, that never returns, and that raises an unexpected error."""
 
     async def never():
         await asyncio.sleep(60)
@@ -155,7 +155,7 @@ async def test_nobody_there():
 
 
 async def test_connect_can_be_awaited():
-    """Then closing is the caller's."""
+    """Then the caller closes the client."""
 
     async def script(peer):
         await peer.welcome()
@@ -172,7 +172,7 @@ async def test_connect_can_be_awaited():
 
 
 async def test_a_runtime_in_this_process():
-    """Anything with `serve` is a runtime."""
+    """Any object with `serve` is a runtime."""
 
     class Runtime:
         async def serve(self, connection):
@@ -194,8 +194,8 @@ async def test_a_runtime_in_this_process():
         assert client.agents == {}
 
 
-async def test_the_trace_of_the_caller():
-    """Section 11: OpenTelemetry's current trace goes along."""
+async def test_the_trace_of_the_caller_is_sent():
+    """Section 11: OpenTelemetry's current trace is sent with a submission."""
     from opentelemetry.sdk.trace import TracerProvider
 
     async def script(peer):
@@ -204,15 +204,15 @@ async def test_the_trace_of_the_caller():
         await peer.result(1)
         await peer.goodbye()
 
-    async with talking(script) as (client, scripted):
+    async with scripted_client(script) as (client, scripted):
         with TracerProvider().get_tracer("test").start_as_current_span("outer") as span:
             await (await client.submit("echo")).done
     submit = next(message for message in scripted.peers[0].received if message["type"] == "job.submit")
     assert submit["trace_id"] == f"{span.get_span_context().trace_id:032x}"
 
 
-async def test_a_dial_that_is_lost_in_the_greeting():
-    """Sending the hello fails: nobody there."""
+async def test_a_connection_lost_during_the_handshake():
+    """Sending `session.hello` fails."""
 
     class Dead:
         peer = "dead"

@@ -1,4 +1,4 @@
-"""Heartbeats and acknowledgements, where they were agreed."""
+"""Heartbeats and acknowledgements, if they were negotiated."""
 
 import asyncio
 import time
@@ -8,11 +8,11 @@ import pytest
 from amends.errors.arcp import (
     HeartbeatLostError,
 )
-from tests.arcp.client.talking import talking
+from tests.arcp.client.scripted_client import scripted_client
 
 
 async def test_pings_are_answered_and_sent():
-    """6.4: an idle client pings; the runtime's pings are answered with their nonce."""
+    """6.4: an idle client sends pings; it answers the runtime's pings with their nonce."""
 
     pinged = asyncio.Event()
 
@@ -32,14 +32,14 @@ async def test_pings_are_answered_and_sent():
         await peer.result(1, "alive")
         await peer.goodbye()
 
-    async with talking(script) as (client, scripted):
+    async with scripted_client(script) as (client, scripted):
         await pinged.wait()
         assert await (await client.submit("echo")).done == "alive"
         assert len(scripted.peers) == 1
 
 
-async def test_silence_is_noticed():
-    """6.4: two intervals without a word, and the connection counts as dead; then it is resumed, or lost."""
+async def test_silence_is_detected():
+    """6.4: after two intervals without a message the connection counts as lost; the session is resumed, or fails."""
 
     async def first(peer):
         await peer.welcome(heartbeat_interval_sec=0.5)
@@ -51,7 +51,7 @@ async def test_silence_is_noticed():
         await peer.event(1)
         await peer.take("nothing")
 
-    async with talking(first, second) as (client, scripted):
+    async with scripted_client(first, second) as (client, scripted):
         handle = await client.submit("echo")
         with pytest.raises(HeartbeatLostError) as caught:
             await handle.done
@@ -60,23 +60,23 @@ async def test_silence_is_noticed():
         assert len(scripted.peers) == 2
 
 
-async def test_heartbeats_whose_interval_was_left_open(monkeypatch):
-    """Agreed on is agreed on: silence is noticed all the same."""
-    monkeypatch.setattr("amends.arcp.client.session._INTERVAL", 0.02)
+async def test_heartbeats_without_an_interval(monkeypatch):
+    """The runtime may leave the interval open; silence is detected anyway."""
+    monkeypatch.setattr("amends.arcp.client.session._DEFAULT_INTERVAL", 0.02)
 
     async def script(peer):
         await peer.welcome(token=None)
         await peer.accept()
         await peer.take("nothing")
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(HeartbeatLostError) as caught:
             await (await client.submit("echo")).done
         assert caught.value.details == {"reason": "silent"}
 
 
-async def test_no_heartbeat_where_it_was_not_agreed():
-    """An interval alone is no agreement."""
+async def test_no_heartbeat_if_it_was_not_negotiated():
+    """An interval without the feature is not enough."""
 
     async def script(peer):
         await peer.welcome(heartbeat_interval_sec=0.01, capabilities={"features": ["ack"]})
@@ -84,13 +84,13 @@ async def test_no_heartbeat_where_it_was_not_agreed():
         await peer.goodbye()
         assert not [message for message in peer.received if message["type"] == "session.ping"]
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         await asyncio.sleep(0.1)
-        assert client._link._interval is None
+        assert client._session._interval is None
 
 
-async def test_acknowledgements_come_at_a_bounded_rate():
-    """6.5: a few hundred milliseconds apart, or after a few hundred events; the highest number each time."""
+async def test_the_rate_of_acknowledgements_is_limited():
+    """6.5: one per few hundred milliseconds or events, each with the highest number."""
 
     async def script(peer):
         await peer.welcome()
@@ -106,12 +106,12 @@ async def test_acknowledgements_come_at_a_bounded_rate():
         await peer.result(1001, 1)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert await (await client.submit("echo")).done == 1
 
 
-async def test_no_acknowledgements_where_they_were_not_agreed():
-    """The feature decides."""
+async def test_no_acknowledgements_if_they_were_not_negotiated():
+    """Only the feature enables them."""
 
     async def script(peer):
         await peer.welcome(capabilities={"features": []})
@@ -126,5 +126,5 @@ async def test_no_acknowledgements_where_they_were_not_agreed():
             "session.close",
         }
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert await (await client.submit("echo")).done == 1

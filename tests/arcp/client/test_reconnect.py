@@ -1,4 +1,4 @@
-"""Lost connections: resumed without loss or doubling, within bounds, or given up on."""
+"""Lost connections: resumed without losing or repeating events, within limits, or given up."""
 
 import asyncio
 
@@ -11,12 +11,12 @@ from amends.errors.arcp import (
     InvalidRequestError,
     ResumeWindowExpiredError,
 )
-from tests.arcp.client.talking import drops, hangs_up, talking
+from tests.arcp.client.scripted_client import drops, hangs_up, scripted_client
 from tests.arcp.scripted import SESSION, TOKEN
 
 
-async def test_a_lost_connection_is_resumed_without_loss_or_doubling():
-    """6.3: from the last event seen, with the token of the last welcome; what is replayed twice comes once."""
+async def test_a_lost_connection_is_resumed_without_losing_or_repeating_events():
+    """6.3: from the last event received, with the token of the last welcome; events replayed twice are delivered once."""
 
     async def first(peer):
         await peer.welcome(token="rt_1")
@@ -45,7 +45,7 @@ async def test_a_lost_connection_is_resumed_without_loss_or_doubling():
         await peer.result(5, "twice")
         await peer.goodbye()
 
-    async with talking(first, second, third) as (client, _):
+    async with scripted_client(first, second, third) as (client, _):
         handle = await client.submit("echo")
         assert [event.seq async for event in handle.events()] == [1, 2, 3, 4]
         assert await handle.done == "fine"
@@ -53,7 +53,7 @@ async def test_a_lost_connection_is_resumed_without_loss_or_doubling():
 
 
 async def test_a_gap_is_filled_by_resuming():
-    """8.3: an unexpected gap means that the session is broken; what is missing is asked for."""
+    """8.3: a gap means that the session is broken; the client resumes it to get the missing events."""
 
     async def first(peer):
         await peer.welcome()
@@ -70,14 +70,14 @@ async def test_a_gap_is_filled_by_resuming():
         await peer.result(4, 1)
         await peer.goodbye()
 
-    async with talking(first, second) as (client, _):
+    async with scripted_client(first, second) as (client, _):
         handle = await client.submit("echo")
         assert [event.seq async for event in handle.events()] == [1, 2, 3]
         assert await handle.done == 1
 
 
 async def test_a_gap_that_stays_ends_the_session():
-    """The runtime does not have the events any more, whatever it says."""
+    """The runtime does not have the events any more."""
 
     async def first(peer):
         await peer.welcome()
@@ -90,7 +90,7 @@ async def test_a_gap_that_stays_ends_the_session():
         await peer.event(5)
         await peer.take("nothing")
 
-    async with talking(first, second, first) as (client, scripted):
+    async with scripted_client(first, second, first) as (client, scripted):
         handle = await client.submit("echo")
         with pytest.raises(ResumeWindowExpiredError) as caught:
             await handle.done
@@ -100,7 +100,7 @@ async def test_a_gap_that_stays_ends_the_session():
 
 
 async def test_a_session_that_cannot_be_resumed():
-    """Every way it can end: refused, forgotten, nobody there, no token. Never a hang."""
+    """Rejected, forgotten, unreachable, without a token: each ends the session, and none hangs."""
 
     async def refuses(peer):
         await peer.take()
@@ -121,7 +121,7 @@ async def test_a_session_that_cannot_be_resumed():
         ((drops, hangs_up, hangs_up, hangs_up), HeartbeatLostError, "no_protocol"),
         ((no_token,), HeartbeatLostError, "disconnected"),
     ):
-        async with talking(*scripts) as (client, _):
+        async with scripted_client(*scripts) as (client, _):
             handle = await client.submit("echo")
             with pytest.raises(kind) as caught:
                 await handle.done
@@ -131,24 +131,24 @@ async def test_a_session_that_cannot_be_resumed():
                 await client.submit("echo")
 
 
-async def test_the_window_bounds_the_tries():
-    """Nobody tries longer than the runtime keeps the session."""
+async def test_the_window_limits_the_attempts():
+    """The client does not try longer than the runtime keeps the session."""
 
     async def script(peer):
         await peer.welcome(window=0.05)
         await peer.accept()
 
     endless = Policy(attempts=None, max_wait=None, backoff=Backoff(first=0.01, cap=0.01))
-    async with talking(script, resuming=endless) as (client, _):
+    async with scripted_client(script, resuming=endless) as (client, _):
         with pytest.raises(ResumeWindowExpiredError) as caught:
             await (await client.submit("echo")).done
         assert caught.value.details == {"reason": "disconnected"}
 
 
-async def test_patience_bounds_the_tries_too():
+async def test_the_policy_limits_the_attempts():
     """A policy shorter than the window: HEARTBEAT_LOST, because the session may still be there."""
     short = Policy(attempts=None, max_wait=0.05, backoff=Backoff(first=0.01, cap=0.01))
-    async with talking(drops, resuming=short) as (client, _):
+    async with scripted_client(drops, resuming=short) as (client, _):
         with pytest.raises(HeartbeatLostError):
             await (await client.submit("echo")).done
 
@@ -157,36 +157,36 @@ async def welcomes_and_leaves(peer):
     await peer.welcome()
 
 
-async def test_a_runtime_that_welcomes_and_hangs_up():
-    """A resumption that brings nothing counts as a failed try: nobody goes round in circles for ever."""
-    async with talking(drops, *[welcomes_and_leaves] * 50) as (client, scripted):
+async def test_a_runtime_that_disconnects_after_its_welcome():
+    """A resumption without any message counts as a failed attempt, so the client stops trying."""
+    async with scripted_client(drops, *[welcomes_and_leaves] * 50) as (client, scripted):
         with pytest.raises(HeartbeatLostError):
             await (await client.submit("echo")).done
         assert len(scripted.peers) == 4
     short = Policy(attempts=None, max_wait=0.1, backoff=Backoff(first=0.01, cap=0.01))
-    async with talking(drops, *[welcomes_and_leaves] * 500, resuming=short) as (client, scripted):
+    async with scripted_client(drops, *[welcomes_and_leaves] * 500, resuming=short) as (client, scripted):
         with pytest.raises(HeartbeatLostError):
             await (await client.submit("echo")).done
         assert len(scripted.peers) < 100
 
 
-async def test_a_result_too_large_to_be_read():
-    """The transport refuses the frame, again and again: that ends too."""
+async def test_a_result_that_is_too_large_to_read():
+    """The transport rejects the frame each time, until the client stops trying."""
 
     async def replays(peer):
         await peer.welcome()
         await peer.result(1, "x" * 5_000_000)
         await peer.take("nothing")
 
-    async with talking(drops, *[replays] * 50) as (client, scripted):
+    async with scripted_client(drops, *[replays] * 50) as (client, scripted):
         with pytest.raises(HeartbeatLostError):
             await (await client.submit("echo")).done
         assert len(scripted.peers) == 4
 
 
-async def test_a_connection_that_lasted_is_no_failed_try(monkeypatch):
-    """However quiet it was: tries are counted anew."""
-    monkeypatch.setattr("amends.arcp.client.reconnect._LASTED", -1.0)
+async def test_a_connection_that_lasted_resets_the_attempts(monkeypatch):
+    """Also if nothing was received over it."""
+    monkeypatch.setattr("amends.arcp.client.reconnect._STABLE_AFTER", -1.0)
     lost_often = [welcomes_and_leaves] * 10
 
     async def last(peer):
@@ -194,12 +194,12 @@ async def test_a_connection_that_lasted_is_no_failed_try(monkeypatch):
         await peer.result(1, "fine")
         await peer.goodbye()
 
-    async with talking(drops, *lost_often, last) as (client, _):
+    async with scripted_client(drops, *lost_often, last) as (client, _):
         assert await (await client.submit("echo")).done == "fine"
 
 
-async def test_an_input_too_large_to_be_sent():
-    """Said here: sending it would cost the connection, and with it everybody's."""
+async def test_an_input_that_is_too_large_to_send():
+    """It raises before it is sent: sending it would end the connection and fail all other requests."""
 
     async def script(peer):
         await peer.welcome()
@@ -207,7 +207,7 @@ async def test_an_input_too_large_to_be_sent():
         await peer.result(1, "small")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(InvalidRequestError) as caught:
             await client.submit("echo", "x" * 5_000_000, idempotency_key="k")
         assert caught.value.details["limit"] < caught.value.details["bytes"]
@@ -215,7 +215,7 @@ async def test_an_input_too_large_to_be_sent():
 
 
 async def test_resuming_on_request():
-    """A connection that is open is left for a new one; the session and its jobs go on."""
+    """The client leaves an open connection for a new one; the session and its jobs continue."""
 
     async def first(peer):
         await peer.welcome()
@@ -230,7 +230,7 @@ async def test_resuming_on_request():
         await peer.result(3, "fine")
         await peer.goodbye()
 
-    async with talking(first, second) as (client, _):
+    async with scripted_client(first, second) as (client, _):
         handle = await client.submit("echo")
         events = handle.events()
         assert (await anext(events)).seq == 1
@@ -240,14 +240,14 @@ async def test_resuming_on_request():
 
 
 async def test_resuming_only_on_request():
-    """Without auto_resume a lost session waits for the call, as long as its window."""
+    """Without auto_resume a lost session waits for `resume()`, as long as its window."""
 
     async def second(peer):
         await peer.welcome(window=0.05)
         await peer.result(1, "fine")
         await peer.accept("job_2")
 
-    async with talking(drops, second, auto_resume=False) as (client, scripted):
+    async with scripted_client(drops, second, auto_resume=False) as (client, scripted):
         handle = await client.submit("echo")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(handle.done, 0.02)

@@ -1,4 +1,4 @@
-"""Submitting with recovery, sessions that are replaced, and tickets."""
+"""`submit_with_recovery`, replaced sessions, and tickets."""
 
 import asyncio
 
@@ -11,12 +11,12 @@ from amends.errors.arcp import (
     ResumeWindowExpiredError,
     UnauthenticatedError,
 )
-from tests.arcp.client.talking import NOW, drops, talking
+from tests.arcp.client.scripted_client import NOW, drops, scripted_client
 from tests.arcp.scripted import Scripted
 
 
-async def test_the_loop_of_s5():
-    """The same key every time; retryable codes are tried again, within the policy."""
+async def test_submit_with_recovery_repeats_with_the_same_key():
+    """Every attempt has the same key; retryable errors are tried again, within the policy."""
 
     async def script(peer):
         await peer.welcome()
@@ -31,15 +31,15 @@ async def test_the_loop_of_s5():
         assert keys.pop()
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         attempts = []
         result = await client.submit_with_recovery("echo", {"a": 1}, policy=NOW, history=attempts)
         assert result == "fine"
         assert len(attempts) == 3
 
 
-async def test_what_is_not_retryable_is_raised_at_once():
-    """With the decision and the history of recovery."""
+async def test_an_error_that_is_not_retryable_is_raised_at_once():
+    """With the decision and the history of the recovery."""
 
     async def script(peer):
         await peer.welcome()
@@ -47,15 +47,15 @@ async def test_what_is_not_retryable_is_raised_at_once():
         await peer.fail(1, "PERMISSION_DENIED", details={"capability": "net.fetch"})
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(PermissionDeniedError) as caught:
             await client.submit_with_recovery("echo", policy=NOW, idempotency_key="mine", max_runtime_sec=5)
         assert caught.value.details == {"capability": "net.fetch"}
         assert len(caught.value.history) == 1
 
 
-async def test_the_policy_bounds_the_loop():
-    """Three times, then the failure."""
+async def test_the_policy_limits_the_attempts():
+    """Three attempts, then the failure."""
 
     async def script(peer):
         await peer.welcome()
@@ -64,7 +64,7 @@ async def test_the_policy_bounds_the_loop():
             await peer.fail(seq, "INTERNAL_ERROR")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(InternalError) as caught:
             await client.submit_with_recovery("echo", policy=NOW)
         assert len(caught.value.history) == 3
@@ -77,7 +77,7 @@ async def test_a_session_that_is_over_is_replaced():
         await peer.take()
         await peer.send("session.error", {"code": "RESUME_WINDOW_EXPIRED", "message": "m"})
 
-    async def anew(peer):
+    async def new_session(peer):
         hello = await peer.welcome(session="sess_2")
         assert "resume" not in hello
         submit = await peer.accept()
@@ -86,19 +86,19 @@ async def test_a_session_that_is_over_is_replaced():
         await peer.result(1, "fine")
         await peer.goodbye()
 
-    async with talking(drops, refuses, anew) as (client, _):
+    async with scripted_client(drops, refuses, new_session) as (client, _):
         assert await client.submit_with_recovery("echo", policy=NOW, idempotency_key="mine") == "fine"
         assert client.session_id == "sess_2"
 
 
-async def test_a_new_session_that_is_refused():
-    """What cannot be mended is raised."""
+async def test_a_rejected_new_session_raises():
+    """The error is final."""
 
     async def refuses(peer):
         await peer.take()
         await peer.send("session.error", {"code": "UNAUTHENTICATED", "message": "m"})
 
-    async with talking(drops, refuses, refuses) as (client, _):
+    async with scripted_client(drops, refuses, refuses) as (client, _):
         handle = await client.submit("echo")
         with pytest.raises(UnauthenticatedError):
             await handle.done
@@ -106,8 +106,8 @@ async def test_a_new_session_that_is_refused():
             await client.submit_with_recovery("echo", policy=NOW)
 
 
-async def test_a_ticket_of_a_session_that_is_forgotten():
-    """Another session instead of the one asked for is none."""
+async def test_a_ticket_of_a_session_that_the_runtime_forgot():
+    """The runtime opened another session instead."""
 
     async def script(peer):
         hello = await peer.welcome(session="sess_2")
@@ -120,7 +120,7 @@ async def test_a_ticket_of_a_session_that_is_forgotten():
 
 
 async def test_a_runtime_without_tokens_gives_no_ticket():
-    """There is nothing to go on with."""
+    """The session cannot be resumed."""
 
     async def script(peer):
         await peer.welcome(token=None)
@@ -131,7 +131,7 @@ async def test_a_runtime_without_tokens_gives_no_ticket():
 
 
 async def test_events_of_a_job_whose_acceptance_was_lost():
-    """They come before the answer that is asked for again, and belong to its handle; its end comes with that answer."""
+    """They come before the repeated answer and belong to its handle; the result comes after that answer."""
 
     async def first(peer):
         await peer.welcome()
@@ -149,7 +149,7 @@ async def test_events_of_a_job_whose_acceptance_was_lost():
         await peer.event(6, job_id="job_3")
         await peer.goodbye()
 
-    async with talking(first, second) as (client, _):
+    async with scripted_client(first, second) as (client, _):
         handle = await client.submit("echo", idempotency_key="k")
         assert await handle.done == "fine"
         assert [event.seq async for event in handle.events()] == [1, 4]

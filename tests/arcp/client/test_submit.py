@@ -1,4 +1,4 @@
-"""Jobs and their ends: every failure is raised, and a refusal is for its request alone."""
+"""Jobs and their ends: every failure is raised, and a rejection affects only its request."""
 
 import asyncio
 
@@ -17,17 +17,17 @@ from amends.errors.arcp import (
     PermissionDeniedError,
 )
 from amends.errors.arcp import TimeoutError as JobTimeoutError
-from tests.arcp.client.talking import talking
+from tests.arcp.client.scripted_client import scripted_client
 from tests.arcp.scripted import SESSION
 
 
 async def test_a_job():
-    """Everything asked for is asked for; everything granted can be seen; `done` gives the result, again and again."""
-    asked = {}
+    """All arguments are sent; everything granted is visible; `done` returns the result any number of times."""
+    sent = {}
 
     async def script(peer):
         await peer.welcome()
-        asked.update(
+        sent.update(
             await peer.accept(
                 lease={"fs.read": ["/a/**"]}, budget={"USD": 5.0}, credentials=[{"value": "s3cr3t"}]
             )
@@ -35,7 +35,7 @@ async def test_a_job():
         await peer.result(1, {"a": [1, 2.5, None, "ü"]}, summary="fine")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit(
             "echo@1",
             {"a": 1},
@@ -53,9 +53,9 @@ async def test_a_job():
         assert (handle.summary, handle.trace_id, handle.run, handle.finished) == ("fine", "ab" * 16, 1, True)
         assert "s3cr3t" not in repr(handle) + repr(handle.accepted)
         assert [event async for event in handle.events()] == []
-    assert asked["trace_id"] == "ef" * 16
-    assert asked["session_id"] == SESSION
-    assert asked["payload"] == {
+    assert sent["trace_id"] == "ef" * 16
+    assert sent["session_id"] == SESSION
+    assert sent["payload"] == {
         "agent": "echo@1",
         "input": {"a": 1},
         "idempotency_key": "k",
@@ -66,8 +66,8 @@ async def test_a_job():
     }
 
 
-async def test_what_was_not_said_is_not_sent():
-    """A strict writer: no nulls."""
+async def test_omitted_arguments_are_not_sent():
+    """No nulls are written."""
 
     async def script(peer):
         await peer.welcome()
@@ -76,7 +76,7 @@ async def test_what_was_not_said_is_not_sent():
         assert "trace_id" not in submit
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo", expires_at=None)
         assert "running" in repr(handle)
         with pytest.raises(TypeError):
@@ -86,8 +86,8 @@ async def test_what_was_not_said_is_not_sent():
     assert caught.value.details == {"reason": "closed"}
 
 
-async def test_an_input_that_is_no_json_harms_no_other_request():
-    """It is the caller's mistake, said at once."""
+async def test_an_input_that_is_not_json_affects_no_other_request():
+    """It raises at once."""
 
     async def script(peer):
         await peer.welcome()
@@ -95,7 +95,7 @@ async def test_an_input_that_is_no_json_harms_no_other_request():
         await peer.result(1, 7)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(TypeError):
             await client.submit("echo", {"a": object()})
         assert await (await client.submit("echo")).done == 7
@@ -122,7 +122,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("payload", "kind", "retryable"), FAILURES)
 async def test_every_job_error_is_raised(payload, kind, retryable):
-    """R5, R2, R4: the class of its code, its details as sent, its retryability, for every await anew."""
+    """R5, R2, R4: with the class of its code, its details as sent and its retryability, for every await."""
 
     async def script(peer):
         await peer.welcome()
@@ -130,7 +130,7 @@ async def test_every_job_error_is_raised(payload, kind, retryable):
         await peer.send("job.error", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo")
         with pytest.raises(kind) as caught:
             await handle.done
@@ -139,7 +139,7 @@ async def test_every_job_error_is_raised(payload, kind, retryable):
         assert first.details == payload.get("details")
         assert first.fault.trace_id == "ab" * 16
         assert first.fault.extensions == {}
-        # R10: context can be added, and only here.
+        # R10: context can be added, to this exception only.
         first.details = {**(first.details or {}), "job_id": handle.job_id}
         assert first.fault.details["job_id"] == "job_1"
         with pytest.raises(kind) as caught:
@@ -164,7 +164,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("payload", "kind"), ENDS)
 async def test_every_failed_result_is_raised(payload, kind):
-    """R5: a published runtime ends failed jobs with job.result; a status nobody knows is no success."""
+    """R5: a published runtime ends failed jobs with job.result; an unknown status is not a success."""
 
     async def script(peer):
         await peer.welcome()
@@ -172,7 +172,7 @@ async def test_every_failed_result_is_raised(payload, kind):
         await peer.send("job.result", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         with pytest.raises(kind) as caught:
             await (await client.submit("echo")).done
         assert caught.value.fault.origin.gap
@@ -187,8 +187,8 @@ async def test_every_failed_result_is_raised(payload, kind):
         (None, None),
     ],
 )
-async def test_a_result_with_odd_members_is_a_result(payload, result):
-    """A member of a wrong type must not cost the result."""
+async def test_a_result_with_members_of_wrong_types_is_read(payload, result):
+    """They must not make the result unreadable."""
 
     async def script(peer):
         await peer.welcome()
@@ -196,21 +196,22 @@ async def test_a_result_with_odd_members_is_a_result(payload, result):
         await peer.send("job.result", payload, job_id="job_1", event_seq=1)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert await (await client.submit("echo")).done == result
 
 
 REFUSALS = [
     ("job.error", {"code": "AGENT_NOT_AVAILABLE", "message": "m"}, True, AgentNotAvailableError),
     ("job.error", {"code": "DUPLICATE_KEY", "message": "m"}, False, DuplicateKeyError),
+    ("job.error", {"code": "TIMEOUT", "message": "m"}, True, JobTimeoutError),
     ("session.error", {"code": "DUPLICATE_KEY", "message": "m"}, True, DuplicateKeyError),
     ("session.error", {"code": "INVALID_REQUEST", "message": "m"}, False, InvalidRequestError),
 ]
 
 
 @pytest.mark.parametrize(("type", "payload", "named", "kind"), REFUSALS)
-async def test_a_refusal_is_for_that_request_alone(type, payload, named, kind):
-    """R9: whether it names the request or not, whichever message it comes in; nobody else is harmed."""
+async def test_a_rejection_affects_only_its_request(type, payload, named, kind):
+    """R9: with and without the request's id, in either message type."""
 
     async def script(peer):
         await peer.welcome()
@@ -224,7 +225,7 @@ async def test_a_refusal_is_for_that_request_alone(type, payload, named, kind):
         await peer.result(2, "three", "job_3")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         one, two, three = await asyncio.gather(
             *(client.submit("echo", number) for number in (1, 2, 3)), return_exceptions=True
         )
@@ -232,8 +233,8 @@ async def test_a_refusal_is_for_that_request_alone(type, payload, named, kind):
         assert (await one.done, await three.done) == ("one", "three")
 
 
-async def test_answers_that_name_nobody_come_in_order():
-    """Older runtimes answer without request_id; a child that a job delegated to answers nobody."""
+async def test_answers_without_a_request_id_are_matched_by_order():
+    """Older runtimes answer without request_id; the acceptance of a delegated job answers no request."""
 
     async def script(peer):
         await peer.welcome()
@@ -249,13 +250,13 @@ async def test_answers_that_name_nobody_come_in_order():
         await peer.send("job.accepted", {"job_id": "job_3"})
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         one, two = await asyncio.gather(client.submit("echo"), client.submit("echo"))
         assert (await one.done, await two.done) == ("a", "b")
 
 
 async def test_a_session_error_that_ends_the_connection_ends_the_session():
-    """R6: fatal. Everything that waits raises it, and a new session is the recovery."""
+    """R6: it is fatal. Everything that waits raises it; the caller must open a new session."""
 
     async def script(peer):
         await peer.welcome()
@@ -263,7 +264,7 @@ async def test_a_session_error_that_ends_the_connection_ends_the_session():
         await peer.send("session.error", {"code": "INTERNAL_ERROR", "message": "m", "retryable": False})
         await peer.close()
 
-    async with talking(script, script) as (client, scripted):
+    async with scripted_client(script, script) as (client, scripted):
         handle = await client.submit("echo")
         with pytest.raises(InternalError) as caught:
             await handle.done
@@ -274,8 +275,8 @@ async def test_a_session_error_that_ends_the_connection_ends_the_session():
         assert len(scripted.peers) == 1
 
 
-async def test_a_session_error_that_does_not_is_a_refusal():
-    """A published runtime goes on after it; a connection lost later is resumed as ever."""
+async def test_a_session_error_on_an_open_connection_rejects_a_request():
+    """A published runtime continues after it; a connection lost later is resumed as usual."""
 
     async def first(peer):
         await peer.welcome()
@@ -289,23 +290,23 @@ async def test_a_session_error_that_does_not_is_a_refusal():
         await peer.result(1, "fine")
         await peer.goodbye()
 
-    async with talking(first, second) as (client, _):
+    async with scripted_client(first, second) as (client, _):
         assert await (await client.submit("echo")).done == "fine"
 
 
-async def test_a_request_nobody_answers():
-    """Bounded: HEARTBEAT_LOST, and whether it happened is unknown."""
+async def test_a_request_without_an_answer():
+    """It times out with HEARTBEAT_LOST, and it is unknown whether the request was executed."""
 
     async def script(peer):
         await peer.welcome()
         await peer.goodbye()
 
-    async with talking(script, request_timeout=0.05) as (client, _):
+    async with scripted_client(script, request_timeout=0.05) as (client, _):
         with pytest.raises(HeartbeatLostError) as caught:
             await client.submit("echo")
         assert caught.value.details == {"reason": "no_answer"}
         assert caught.value.fault.executed is Executed.MAYBE
-        given_up = asyncio.create_task(client.submit("echo"))
+        cancelled = asyncio.create_task(client.submit("echo"))
         await asyncio.sleep(0)
-        given_up.cancel()
-        await asyncio.gather(given_up, return_exceptions=True)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)

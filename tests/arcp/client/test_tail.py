@@ -1,4 +1,4 @@
-"""Cancelling jobs, watching those of others, listing them."""
+"""Cancelling jobs, following jobs of other sessions, and listing jobs."""
 
 import asyncio
 
@@ -12,11 +12,11 @@ from amends.errors.arcp import (
     PermissionDeniedError,
 )
 from amends.errors.arcp import TimeoutError as JobTimeoutError
-from tests.arcp.client.talking import talking
+from tests.arcp.client.scripted_client import scripted_client
 
 
 async def test_cancelling():
-    """7.4: acknowledged with job.cancelled; the end is a job.error that `done` raises. Later it does nothing."""
+    """7.4: the runtime confirms with job.cancelled; `done` raises the job.error. A second call does nothing."""
 
     async def script(peer):
         await peer.welcome()
@@ -28,7 +28,7 @@ async def test_cancelling():
         await peer.fail(1, "CANCELLED", final_status="cancelled")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo")
         await handle.cancel("enough")
         with pytest.raises(CancelledError):
@@ -36,8 +36,8 @@ async def test_cancelling():
         await handle.cancel()
 
 
-async def test_the_end_is_an_answer_to_a_cancellation():
-    """A published runtime does not acknowledge; a job may end by itself meanwhile, and then nobody finds it."""
+async def test_the_end_of_a_job_answers_its_cancellation():
+    """A published runtime does not confirm; and a job may end by itself before the runtime gets the request."""
     refused = asyncio.Event()
 
     async def script(peer):
@@ -57,7 +57,7 @@ async def test_the_end_is_an_answer_to_a_cancellation():
         await peer.result(3, "not cancelled", "job_3")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         one = await client.submit("echo")
         await one.cancel()
         with pytest.raises(CancelledError):
@@ -73,9 +73,9 @@ async def test_the_end_is_an_answer_to_a_cancellation():
 
 
 async def test_subscribing():
-    """7.6: history first, the end as for any job; a job that is here already is not asked for again."""
+    """7.6: history first, then the end as for any job; a job that the client already follows is not requested again."""
 
-    watched_twice = asyncio.Event()
+    subscribed_twice = asyncio.Event()
 
     async def script(peer):
         await peer.welcome()
@@ -92,7 +92,7 @@ async def test_subscribing():
             "job.subscribed",
             {**descriptor, "lease": {"fs.read": ["/"]}, "trace_id": "ab" * 16, "replayed": 1},
         )
-        await watched_twice.wait()
+        await subscribed_twice.wait()
         await peer.event(2)
         await peer.fail(3, "TIMEOUT")
         asked = await peer.take("job.subscribe")
@@ -106,10 +106,10 @@ async def test_subscribing():
         assert unsubscribe["payload"] == {"job_id": "job_4"}
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.subscribe("job_1")
         again = await client.subscribe("job_1")
-        watched_twice.set()
+        subscribed_twice.set()
         assert (handle.agent, handle.lease, handle.trace_id) == ("a@1", {"fs.read": ["/"]}, "ab" * 16)
         for each in (handle, again):
             with pytest.raises(JobTimeoutError):
@@ -119,14 +119,14 @@ async def test_subscribing():
             await client.subscribe("job_2")
         with pytest.raises(InternalError):
             await client.subscribe("job_3")
-        watched = await client.subscribe("job_4", from_event_seq=7)
+        followed = await client.subscribe("job_4", from_event_seq=7)
         await client.unsubscribe("job_4")
         with pytest.raises(HeartbeatLostError):
-            await watched.done
+            await followed.done
 
 
-async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
-    """Two who watch the same job get the same refusal; one who submitted it goes on."""
+async def test_a_failed_subscription_fails_for_all_who_share_it():
+    """Two subscribers of the same job get the same error; a handle from a submission continues."""
 
     async def script(peer):
         await peer.welcome()
@@ -140,7 +140,7 @@ async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
         await peer.goodbye()
 
     watching = asyncio.Event()
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         first = asyncio.create_task(client.subscribe("job_1"))
         await asyncio.sleep(0)
         second = await client.subscribe("job_1")
@@ -154,16 +154,16 @@ async def test_a_subscription_that_fails_is_everybodys_who_waits_for_it():
         )
         assert isinstance(refused, PermissionDeniedError)
         assert await handle.done == "fine"
-        given_up = asyncio.create_task(client.subscribe("job_3"))
+        cancelled = asyncio.create_task(client.subscribe("job_3"))
         await asyncio.sleep(0)
         other = await client.subscribe("job_3")
-        given_up.cancel()
+        cancelled.cancel()
         with pytest.raises(HeartbeatLostError):
             await other.done
 
 
-async def test_watching_what_is_over_already():
-    """Without history nothing would ever come: then history is asked for."""
+async def test_subscribing_to_a_job_that_has_ended():
+    """Without history its end would never come, so the client requests the history."""
 
     async def script(peer):
         await peer.welcome()
@@ -180,12 +180,12 @@ async def test_watching_what_is_over_already():
         )
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         assert await (await client.subscribe("job_1", history=False)).done == "old"
 
 
 async def test_listing():
-    """6.6: page by page, no more than asked for; a cursor that goes nowhere ends it."""
+    """6.6: page by page, at most `limit`; a cursor without further jobs ends the listing."""
 
     async def script(peer):
         await peer.welcome()
@@ -210,7 +210,7 @@ async def test_listing():
         await peer.send("session.jobs", {"request_id": asked["id"], "jobs": [], "next_cursor": "e"})
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         found = await client.jobs(status=["running"], agent="a", created_after=1_778_715_720.0, limit=3)
         assert [entry.job_id for entry in found] == ["job_0", "job_1", "job_0"]
         assert len(await client.jobs()) == 2

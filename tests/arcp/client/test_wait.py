@@ -1,4 +1,4 @@
-"""Waiting for a job and reading its events, however slowly; results in chunks."""
+"""Waiting for a job and reading its events, also slowly; results in chunks."""
 
 import asyncio
 
@@ -8,11 +8,11 @@ from amends.core.enums import Executed
 from amends.errors.arcp import (
     InternalError,
 )
-from tests.arcp.client.talking import talking
+from tests.arcp.client.scripted_client import scripted_client
 
 
-async def test_many_may_wait_and_any_may_give_up():
-    """Cancelling one waiter cancels nobody else."""
+async def test_several_tasks_can_wait_and_each_can_be_cancelled():
+    """Cancelling one waiter does not affect the others."""
     go = asyncio.Event()
 
     async def script(peer):
@@ -22,7 +22,7 @@ async def test_many_may_wait_and_any_may_give_up():
         await peer.result(1, "fine")
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo")
         waiting = [asyncio.ensure_future(handle.done) for _ in range(3)]
         await asyncio.sleep(0)
@@ -34,8 +34,8 @@ async def test_many_may_wait_and_any_may_give_up():
         assert waiting[0].cancelled()
 
 
-async def test_events_early_late_and_twice():
-    """Every iterator sees all that is kept, whenever it begins; unknown kinds are handed on, unreadable ones not."""
+async def test_iterators_that_start_early_and_late():
+    """Every iterator gets all events kept; unknown kinds are included, unreadable events are not."""
 
     async def script(peer):
         await peer.welcome()
@@ -50,7 +50,7 @@ async def test_events_early_late_and_twice():
         await peer.result(6, run=2)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo")
         early = [(event.seq, event.kind, event.body, event.run) async for event in handle.events()]
         assert early == [
@@ -65,8 +65,8 @@ async def test_events_early_late_and_twice():
         assert (handle.missed, handle.run) == (0, 2)
 
 
-async def test_the_buffer_is_bounded_while_nobody_reads():
-    """The oldest go, and the handle says how many."""
+async def test_the_buffer_is_limited_without_iterators():
+    """The oldest events are removed, and the handle has their number."""
 
     async def script(peer):
         await peer.welcome()
@@ -80,7 +80,7 @@ async def test_the_buffer_is_bounded_while_nobody_reads():
         await peer.result(22, 1, job_id="job_2")
         await peer.goodbye()
 
-    async with talking(script, buffer=4, buffer_bytes=3000) as (client, _):
+    async with scripted_client(script, buffer=4, buffer_bytes=3000) as (client, _):
         handle = await client.submit("echo")
         await handle.done
         assert [event.seq async for event in handle.events()] == [7, 8, 9, 10]
@@ -90,7 +90,7 @@ async def test_the_buffer_is_bounded_while_nobody_reads():
         assert [event.seq async for event in large.events()] == [20, 21]
 
 
-async def test_a_slow_reader_holds_up_the_connection_and_loses_nothing():
+async def test_a_slow_reader_blocks_the_connection_and_misses_nothing():
     """Back-pressure: the runtime can only send as fast as the slowest iterator reads."""
     sent = 0
 
@@ -104,7 +104,7 @@ async def test_a_slow_reader_holds_up_the_connection_and_loses_nothing():
         await peer.result(101, 1)
         await peer.goodbye()
 
-    async with talking(script, buffer=4, frames=2) as (client, _):
+    async with scripted_client(script, buffer=4, frames=2) as (client, _):
         handle = await client.submit("echo")
         seen = []
         async for event in handle.events():
@@ -116,8 +116,8 @@ async def test_a_slow_reader_holds_up_the_connection_and_loses_nothing():
         assert await handle.done == 1
 
 
-async def test_a_reader_that_stops_reading_is_told_and_hangs_nobody():
-    """Whoever iterates may wait for something else on the same connection: after a while events go on without it."""
+async def test_a_reader_that_stops_reading_raises_and_blocks_only_for_a_while():
+    """The code that iterates may wait for something else on the same connection, so events continue without it."""
 
     reading = asyncio.Event()
 
@@ -131,7 +131,7 @@ async def test_a_reader_that_stops_reading_is_told_and_hangs_nobody():
         await peer.result(21, 1)
         await peer.goodbye()
 
-    async with talking(script, buffer=4, patience=0.01) as (client, _):
+    async with scripted_client(script, buffer=4, slow_reader_timeout=0.01) as (client, _):
         handle = await client.submit("echo")
         events = handle.events()
         assert (await anext(events)).seq == 1
@@ -158,7 +158,7 @@ CHUNKS = [
 
 @pytest.mark.parametrize(("chunks", "size", "result"), CHUNKS)
 async def test_a_result_in_chunks(chunks, size, result):
-    """8.4: text stays text, with bytes in it the whole is bytes."""
+    """8.4: text stays text; with one chunk of bytes the result is bytes."""
 
     async def script(peer):
         await peer.welcome()
@@ -169,13 +169,13 @@ async def test_a_result_in_chunks(chunks, size, result):
         await peer.result(len(chunks) + 1, result_id="res_1", **more)
         await peer.goodbye()
 
-    async with talking(script) as (client, _):
+    async with scripted_client(script) as (client, _):
         handle = await client.submit("echo")
         assert await handle.done == result
         assert len([event async for event in handle.events()]) == len(chunks)
 
 
-SPOILT = [
+UNUSABLE = [
     ([chunk(0, "a"), chunk(2, "c")], "gap"),
     ([chunk(0, "a" * 101)], "too_large"),
     ([chunk(0, "a" * 60), chunk(1, "a" * 60), chunk(2, "a")], "too_large"),
@@ -190,9 +190,9 @@ SPOILT = [
 ]
 
 
-@pytest.mark.parametrize(("chunks", "reason"), SPOILT)
-async def test_a_result_that_cannot_be_put_together(chunks, reason):
-    """Section 14: INTERNAL_ERROR; the work was done, so it is not to be done again blindly."""
+@pytest.mark.parametrize(("chunks", "reason"), UNUSABLE)
+async def test_a_result_that_cannot_be_assembled(chunks, reason):
+    """Section 14: INTERNAL_ERROR with `executed` yes, because repeating the job would repeat the work."""
 
     async def script(peer):
         await peer.welcome()
@@ -202,7 +202,7 @@ async def test_a_result_that_cannot_be_put_together(chunks, reason):
         await peer.result(len(chunks) + 1, result_id="res_1", result_size=2)
         await peer.goodbye()
 
-    async with talking(script, max_result=100) as (client, _):
+    async with scripted_client(script, max_result=100) as (client, _):
         with pytest.raises(InternalError) as caught:
             await (await client.submit("echo")).done
         fault = caught.value.fault

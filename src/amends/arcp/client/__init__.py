@@ -1,8 +1,8 @@
 """
-The client: submit jobs, watch them, get every failure as the exception it is.
+The ARCP client: submit jobs, follow them, and get each failure as a typed exception.
 
-`connect` opens a session; a `Client` submits and subscribes; a `Handle` is one job. A lost connection is resumed
-within the runtime's window, without an event lost or doubled; what cannot be resumed fails, it never hangs.
+`connect` opens a session; a `Client` submits and subscribes; a `Handle` is one job. The client resumes a lost connection
+within the runtime's window, without losing or repeating an event. A session that cannot be resumed fails; it never hangs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-Results that come in chunks (section 8.4), put together within bounds.
+Assemble results that come in chunks (section 8.4), within limits.
 
-Chunks of one result count from 0 without gaps. Text stays text; with one chunk of bytes the whole is bytes. A chunk
-that was seen already is passed over; anything else out of order spoils the result, and so does one too many.
+The chunks of one result are numbered from 0 without gaps. Text stays text; if one chunk is bytes, the result is bytes. A
+repeated chunk is ignored. A chunk out of order, or one chunk too many, makes the result unusable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["Assembly"]
 
 _RESULTS = 8
-"""Results one job may begin; one is what the protocol has in mind."""
+"""Results that one job may begin; the protocol expects one."""
 
 
 class _Parts:
@@ -29,27 +29,29 @@ class _Parts:
 class Assembly:
     """The chunks of one job."""
 
-    __slots__ = ("_limit", "_results", "_size", "spoilt")
+    __slots__ = ("_limit", "_results", "_size", "problem")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
         self._results: dict[str, _Parts] = {}
-        self.spoilt: str | None = None
-        """Why nothing will come of it."""
+        self.problem: str | None = None
+        """Why the result is unusable."""
 
     def add(self, body: dict[str, Any]) -> None:
-        """Take a chunk."""
-        if self.spoilt is not None:
+        """Add a chunk."""
+        if self.problem is not None:
             return
-        problem = self._added(body)
-        if problem is not None:
-            self.spoilt = problem
+        self.problem = self._append(body)
+        if self.problem is not None:
             self._results.clear()
 
-    def _added(self, body: dict[str, Any]) -> str | None:
+    def _append(self, body: dict[str, Any]) -> str | None:
+        """Add a chunk, or return what is wrong with it."""
         result_id, number, data = body.get("result_id"), body.get("chunk_seq"), body.get("data")
-        if not isinstance(result_id, str) or number.__class__ is not int or not isinstance(data, str):
+        if not isinstance(result_id, str) or not isinstance(data, str):
+            return "malformed"
+        if not isinstance(number, int) or isinstance(number, bool):
             return "malformed"
         chunks = self._results.get(result_id)
         if chunks is None:
@@ -77,17 +79,17 @@ class Assembly:
         chunks.size += size
         return None
 
-    def whole(self, result_id: str, size: int | None) -> str | bytes | None:
-        """The result, or None: `spoilt` says why. An empty one may have come without any chunk."""
+    def result(self, result_id: str, size: int | None) -> str | bytes | None:
+        """The assembled result; None if it is unusable, with the reason in `problem`. An empty result may have no chunks."""
         chunks = self._results.pop(result_id, None)
         if chunks is None and size == 0:
             return ""
-        if chunks is None and self.spoilt is None:
-            self.spoilt = "missing"
-        if self.spoilt is not None or chunks is None:
+        if chunks is None and self.problem is None:
+            self.problem = "missing"
+        if self.problem is not None or chunks is None:
             return None
         if size is not None and size != chunks.size:
-            self.spoilt = "incomplete"
+            self.problem = "incomplete"
             return None
         if not chunks.binary:
             return "".join(part for part in chunks.parts if isinstance(part, str))

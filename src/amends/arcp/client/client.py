@@ -1,7 +1,8 @@
-"""The client: one session, its jobs, its requests."""
+"""The client: one session, its jobs and its requests."""
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Future, Lock
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,12 +12,13 @@ from amends.arcp.client.handle import Handle
 from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
-from amends.arcp.client.session import Link
-from amends.arcp.client.session_faults import lost
+from amends.arcp.client.session import Session
+from amends.arcp.client.session_faults import connection_lost, error_of
 from amends.arcp.client.settings import Settings
 from amends.arcp.client.tracing import current_trace_id
 from amends.arcp.wire import messages as m
 from amends.arcp.wire import text_of
+from amends.core.enums import Executed
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
 
@@ -27,7 +29,7 @@ _PAGE = 100
 
 
 class Client:
-    """A session with a runtime. Made by `connect`."""
+    """A session with a runtime, opened by `connect`."""
 
     def __init__(self, dial: Dial, token: str | None, settings: Settings) -> None:
         self._dial = dial
@@ -35,60 +37,61 @@ class Client:
         self._settings = settings
         self._inbox = Inbox(settings, partial(Handle, self))
         self._jobs, self._requests = self._inbox.jobs, self._inbox.requests
-        self._link = Link(dial, token, settings, self._inbox)
+        self._session = Session(dial, token, settings, self._inbox)
         self._renewing = Lock()
         self._closed = False
 
     # -- the session
 
     async def open(self, ticket: Ticket | None = None) -> None:
-        """Open the session; `connect` does it."""
-        await self._link.open(ticket)
+        """Open the session; `connect` calls it."""
+        await self._session.open(ticket)
 
     async def close(self) -> None:
-        """Leave the session. Jobs go on; handles that are still waiting raise HEARTBEAT_LOST."""
+        """Close the session. Jobs continue; pending `done` of handles raise HEARTBEAT_LOST."""
         self._closed = True
-        await self._link.close()
+        await self._session.close()
 
     async def detach(self) -> Ticket | None:
         """
-        Leave without a goodbye, so that `connect(…, ticket=…)` can go on with the session, here or elsewhere.
+        Disconnect without closing the session, so that `connect(…, ticket=…)` can continue it, here or elsewhere.
 
-        Whoever does may cancel its jobs, which another session may not. None where the runtime gives no token.
+        The client that continues it may cancel its jobs, which another session may not. Returns None if the runtime gives
+        no resume token.
         """
-        ticket = self._link.ticket
+        ticket = self._session.ticket
         self._closed = True
-        await self._link.close(goodbye=False)
+        await self._session.close(send_close=False)
         return ticket
 
     async def resume(self) -> None:
         """
-        Go on with the session on a new connection, now: after a loss, or to leave a bad connection.
+        Continue the session on a new connection now: after a loss, or to leave a bad connection.
 
-        Nothing is lost and nothing comes twice. A lost connection is resumed without this call too.
+        No event is lost or repeated. The client also resumes a lost connection without this call.
 
         Raises:
-            FaultError: RESUME_WINDOW_EXPIRED, UNAUTHENTICATED …: the session is over, and a new one is the recovery.
+            FaultError: RESUME_WINDOW_EXPIRED, UNAUTHENTICATED …: the session is over; open a new one.
 
         """
-        await self._link.resume()
+        await self._session.resume()
 
     @property
     def session_id(self) -> str:
         """The session's id."""
-        return self._link.session_id
+        return self._session.session_id
 
     @property
     def features(self) -> frozenset[str]:
-        """What both sides can do."""
-        return self._link.features
+        """The features that both sides support."""
+        return self._session.features
 
     @property
     def agents(self) -> dict[str, m.Agent]:
-        """The runtime's agents by name, as it named them in its welcome."""
-        listed = (self._link.welcome.capabilities or m.Capabilities()).agents or []
-        found = [m.Agent(entry) if isinstance(entry, str) else entry for entry in listed]
-        return {agent.name: agent for agent in found}
+        """The runtime's agents by name, from its welcome message."""
+        listed = (self._session.welcome.capabilities or m.Capabilities()).agents or []
+        agents = [m.Agent(entry) if isinstance(entry, str) else entry for entry in listed]
+        return {agent.name: agent for agent in agents}
 
     # -- jobs
 
@@ -105,21 +108,21 @@ class Client:
         parent_job_id: str | None = None,
     ) -> Handle:
         """
-        Submit a job, and get its handle once the runtime has accepted it.
+        Submit a job, and return its handle when the runtime has accepted it.
 
         Args:
-            agent: `name`, or `name@version` for exactly that one.
+            agent: `name`, or `name@version` for exactly that version.
             input: any JSON value.
-            idempotency_key: the same key with the same job is the same job, whatever was lost on the way.
+            idempotency_key: the same key with the same arguments is the same job, also after a lost connection.
             max_runtime_sec: after that many seconds the job ends with TIMEOUT.
-            lease: what it may do: capability → patterns.
-            expires_at: until when: seconds since the epoch, or UTC text with a Z.
-            trace_id: the trace it belongs to; without one, the current one of OpenTelemetry, else the runtime's.
-            parent_job_id: the job this one belongs to.
+            lease: what the job may do: capability → patterns.
+            expires_at: the end of the lease: seconds since the epoch, or UTC text with a Z.
+            trace_id: the trace of the job; default: OpenTelemetry's current trace, else the runtime chooses.
+            parent_job_id: the job that this one belongs to.
 
         Raises:
-            FaultError: why it was not accepted. Without a key, a connection lost before the answer leaves open
-                whether it was: HEARTBEAT_LOST, `executed` maybe.
+            FaultError: the runtime did not accept the job. If the connection is lost before the answer and there is no
+                key, it is unknown whether it did: HEARTBEAT_LOST with `executed` maybe.
 
         """
         constraints = None
@@ -135,16 +138,16 @@ class Client:
             parent_job_id=parent_job_id,
         )
         trace = trace_id or current_trace_id()
-        return await self._ask(  # type: ignore[no-any-return]
+        return await self._request(  # type: ignore[no-any-return]
             "job.submit", payload, repeatable=idempotency_key is not None, trace_id=trace
         )
 
     async def submit_with_recovery(self, agent: str, input: Any = None, **options: Any) -> Any:
         """
-        Submit, wait for the result, and repeat where that can help: S5's loop, within a policy's bounds.
+        Submit, wait for the result, and repeat where that can help, within the limits of a policy.
 
-        Every try carries the same key, so that the runtime has one job whatever is lost; a session that is over is
-        replaced by a new one. See `amends.arcp.client.recovery.submit_with_recovery` for the options.
+        Every attempt has the same key, so that the runtime has one job whatever is lost; a new session replaces one that
+        is over. See `amends.arcp.client.recovery.submit_with_recovery` for the options.
         """
         from amends.arcp.client.recovery import submit_with_recovery
 
@@ -154,29 +157,29 @@ class Client:
         self, job_id: str, *, history: bool = True, from_event_seq: int | None = None
     ) -> Handle:
         """
-        Watch a job of another session (7.6). With `history` its events so far come first.
+        Follow a job of another session (7.6). With `history`, its events so far come first.
 
         Raises:
-            FaultError: JOB_NOT_FOUND, PERMISSION_DENIED, or INVALID_REQUEST where the runtime has no subscriptions.
+            FaultError: JOB_NOT_FOUND, PERMISSION_DENIED, or INVALID_REQUEST if the runtime does not support it.
 
         """
         known = self._jobs.get(job_id)
         if known is not None:
-            # It is here already; asking again would bring its events twice.
+            # This client follows the job already; subscribing again would repeat its events.
             return Handle(self, known, m.Accepted(job_id))
-        self._need("subscribe")
+        self._require("subscribe")
         job = self._jobs[job_id] = Job(job_id, None, self._settings)
         try:
-            subscribed = await self._subscribed(job_id, history, from_event_seq)
+            subscribed = await self._subscribe(job_id, history, from_event_seq)
             if not history and subscribed.current_status in _ENDED and not job.outcome.finished:
-                # A job that is over has nothing to come but what was.
-                subscribed = await self._subscribed(job_id, history=True, from_event_seq=None)
+                # The job has ended, so only its history contains the end.
+                subscribed = await self._subscribe(job_id, history=True, from_event_seq=None)
         except BaseException as error:
-            # Somebody else may hold the same job: by a submission, then it goes on; by a subscription, then not.
+            # Another handle may share this job: after a submission it continues, after a subscription it fails too.
             if not job.submitted:
                 if self._jobs.get(job_id) is job:
                     del self._jobs[job_id]
-                job.fail(error.fault if isinstance(error, FaultError) else lost("closed"))
+                job.fail(error.fault if isinstance(error, FaultError) else connection_lost("closed"))
             raise
         job.trace_id = job.trace_id or subscribed.trace_id
         accepted = m.Accepted(
@@ -191,18 +194,18 @@ class Client:
         )
         return Handle(self, job, accepted)
 
-    async def _subscribed(self, job_id: str, history: bool, from_event_seq: int | None) -> m.Subscribed:
+    async def _subscribe(self, job_id: str, history: bool, from_event_seq: int | None) -> m.Subscribed:
         start = from_event_seq if from_event_seq is not None else 0 if history else None
         payload = m.Subscribe(job_id, start, history or None)
-        return await self._ask("job.subscribe", payload, repeatable=True, job_id=job_id)  # type: ignore[no-any-return]
+        return await self._request("job.subscribe", payload, repeatable=True, job_id=job_id)  # type: ignore[no-any-return]
 
     async def unsubscribe(self, job_id: str) -> None:
-        """Watch a job no longer. Handles that still wait raise HEARTBEAT_LOST."""
+        """Stop following a job. Pending `done` of its handles raise HEARTBEAT_LOST."""
         job = self._jobs.pop(job_id, None)
-        await self._link.ready(self._settings.request_timeout)
-        self._link.post(self._link.message("job.unsubscribe", m.Unsubscribe(job_id), job_id=job_id))
+        await self._session.wait_open(self._settings.request_timeout)
+        self._session.post(self._session.message("job.unsubscribe", m.Unsubscribe(job_id), job_id=job_id))
         if job is not None:
-            job.fail(lost("closed"))
+            job.fail(connection_lost("closed"))
 
     async def jobs(
         self,
@@ -213,40 +216,40 @@ class Client:
         limit: int = _PAGE,
     ) -> list[m.JobEntry]:
         """
-        The jobs this principal may see (6.6), at most `limit` of them, over as many pages as that takes.
+        List the jobs that this principal may see (6.6), at most `limit`, over as many pages as necessary.
 
         Raises:
-            FaultError: INVALID_REQUEST where the runtime has no listing.
+            FaultError: INVALID_REQUEST if the runtime does not support it.
 
         """
-        self._need("list_jobs")
+        self._require("list_jobs")
         after = text_of(created_after) if isinstance(created_after, int | float) else created_after
-        wanted = m.Filter(list(status) if status is not None else None, agent, after)
-        found: list[m.JobEntry] = []
+        filter = m.Filter(list(status) if status is not None else None, agent, after)
+        jobs: list[m.JobEntry] = []
         cursor: str | None = None
-        while len(found) < limit:
+        while len(jobs) < limit:
             payload = m.ListJobs(
-                filter=None if wanted == m.Filter() else wanted,
-                limit=min(limit - len(found), _PAGE),
+                filter=None if filter == m.Filter() else filter,
+                limit=min(limit - len(jobs), _PAGE),
                 cursor=cursor,
             )
-            page = await self._ask("session.list_jobs", payload, repeatable=True)
-            found += page.jobs
+            page = await self._request("session.list_jobs", payload, repeatable=True)
+            jobs += page.jobs
             if not page.next_cursor or page.next_cursor == cursor or not page.jobs:
                 break
             cursor = page.next_cursor
-        return found[:limit]
+        return jobs[:limit]
 
     async def cancel(self, job_id: str, reason: str | None = None) -> None:
         """
-        Ask the runtime to cancel a job of this session, and wait until it says that it does.
+        Ask the runtime to cancel a job of this session, and wait for its confirmation.
 
         Raises:
-            FaultError: PERMISSION_DENIED for another session's, JOB_NOT_FOUND, INVALID_REQUEST for one that has ended.
+            FaultError: PERMISSION_DENIED for another session's job, JOB_NOT_FOUND, INVALID_REQUEST for an ended job.
 
         """
         payload = m.Cancel(reason or "client_request")
-        await self._ask("job.cancel", payload, repeatable=True, job_id=job_id)
+        await self._request("job.cancel", payload, repeatable=True, job_id=job_id)
 
     async def _cancel(self, job: Job, reason: str | None) -> None:
         if job.outcome.finished:
@@ -254,11 +257,11 @@ class Client:
         try:
             await self.cancel(job.job_id, reason)
         except FaultError:
-            # It ended in the meantime, which is an answer too.
+            # The job ended in the meantime, so there is nothing to cancel.
             if not job.outcome.finished:
                 raise
 
-    async def _ask(
+    async def _request(
         self,
         type: str,
         payload: Any,
@@ -267,37 +270,42 @@ class Client:
         job_id: str | None = None,
         trace_id: str | None = None,
     ) -> Any:
-        link = self._link
-        if not link.is_open:
-            await link.ready(self._settings.request_timeout)
-        message = link.message(type, payload, job_id=job_id, trace_id=trace_id)
-        # Written before anybody waits: an input that is no JSON is the caller's mistake, said at once.
-        link.post(message, alone=not self._requests)
+        session = self._session
+        if not session.is_open:
+            await session.wait_open(self._settings.request_timeout)
+        message = session.message(type, payload, job_id=job_id, trace_id=trace_id)
+        # Posted before it is registered: an input that is not JSON raises here.
+        session.post(message)
         answer: Future[Any] = self._requests.add(message, repeatable=repeatable, job_id=job_id)
         try:
-            return await answer
-        except BaseException:
-            self._requests.forget(message)
-            raise
+            async with asyncio.timeout(self._settings.request_timeout):
+                return await answer
+        except TimeoutError as error:
+            # A fault with the code TIMEOUT is a TimeoutError too.
+            if isinstance(error, FaultError):
+                raise
+            raise error_of(connection_lost("no_answer", executed=Executed.MAYBE)) from None
+        finally:
+            self._requests.remove(message)
 
-    def _need(self, feature: str) -> None:
-        if feature not in self._link.features:
-            raise InvalidRequestError(f"The runtime does not offer {feature}", details={"feature": feature})
+    def _require(self, feature: str) -> None:
+        if feature not in self._session.features:
+            raise InvalidRequestError(f"The runtime does not support {feature}", details={"feature": feature})
 
     async def _renew(self) -> None:
-        """A new session in place of one that is over (S5: the recovery of every session error)."""
+        """Replace a session that is over with a new one."""
         async with self._renewing:
-            if self._link.fault is None or self._closed:
+            if self._session.fault is None or self._closed:
                 return
-            old, self._link = self._link, Link(self._dial, self._token, self._settings, self._inbox)
+            old, self._session = self._session, Session(self._dial, self._token, self._settings, self._inbox)
             await old.close()
             try:
-                await self._link.open()
+                await self._session.open()
             except FaultError as error:
-                self._link.fault = error.fault
+                self._session.fault = error.fault
                 raise
 
 
 def _whole(seconds: float | None) -> float | None:
-    """Published runtimes take whole seconds only."""
+    """A whole number as an int, because published runtimes accept only those."""
     return int(seconds) if seconds is not None and float(seconds).is_integer() else seconds

@@ -1,4 +1,4 @@
-"""How to reach a runtime: by URL, in this process, as a child, or over a connection of your own."""
+"""Connect to a runtime: by URL, in this process, as a child process, or over your own connection."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from amends.arcp.client.handshake import Dial, Ticket
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
 
-__all__ = ["Connecting", "connect"]
+__all__ = ["ConnectContext", "connect"]
 
 
-class Connecting:
-    """A client about to be: `async with` opens and closes it; `await` opens it, and closing is yours."""
+class ConnectContext:
+    """The result of `connect`: `async with` opens and closes a client; `await` opens one that the caller closes."""
 
     def __init__(self, make: Callable[[], Client], ticket: Ticket | None, runtime: Any) -> None:
         self._client: Client | None = None
         self._ticket = ticket
-        # A runtime of this process that nobody has started is started for as long as it has clients.
+        # A runtime of this process that is not running is started for as long as it has clients.
         self._runtime = runtime
-        # Made on the loop it will live on, not where `connect` was called.
+        # The client is created on the event loop that it will use, not where `connect` was called.
         self._make = make
 
     def __await__(self) -> Generator[Any, None, Client]:
         """Open the session."""
-        return self._opened().__await__()
+        return self._open().__await__()
 
-    async def _opened(self) -> Client:
+    async def _open(self) -> Client:
         if self._runtime is not None and not self._runtime.running:
             raise RuntimeError(
                 "start the runtime first, `async with runtime:`, or open the client with `async with`"
@@ -43,49 +43,49 @@ class Connecting:
     async def __aenter__(self) -> Client:
         """Open the session."""
         if self._runtime is None:
-            return await self._opened()
-        await _borrow(self._runtime)
+            return await self._open()
+        await _start_for_client(self._runtime)
         try:
-            return await self._opened()
+            return await self._open()
         except BaseException:
-            await _give_back(self._runtime)
+            await _stop_after_client(self._runtime)
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the session."""
         try:
             if self._client is not None:
                 await self._client.close()
         finally:
             if self._runtime is not None:
-                await _give_back(self._runtime)
+                await _stop_after_client(self._runtime)
 
 
-_BORROWED: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-"""How many clients a runtime has that was started for them."""
+_CLIENTS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+"""The number of clients of each runtime that was started for its clients."""
 
 
-async def _borrow(runtime: Any) -> None:
-    if runtime in _BORROWED:
-        _BORROWED[runtime] += 1
+async def _start_for_client(runtime: Any) -> None:
+    if runtime in _CLIENTS:
+        _CLIENTS[runtime] += 1
     elif not runtime.running:
-        _BORROWED[runtime] = 1
+        _CLIENTS[runtime] = 1
         try:
             await runtime.start()
         except BaseException:
-            del _BORROWED[runtime]
+            del _CLIENTS[runtime]
             raise
 
 
-async def _give_back(runtime: Any) -> None:
-    left = _BORROWED.get(runtime, 0) - 1
+async def _stop_after_client(runtime: Any) -> None:
+    left = _CLIENTS.get(runtime, 0) - 1
     if left > 0:
-        _BORROWED[runtime] = left
+        _CLIENTS[runtime] = left
     elif left == 0:
-        del _BORROWED[runtime]
-        # Nobody is left who could wait for its jobs.
+        del _CLIENTS[runtime]
+        # Without clients no caller can wait for its jobs.
         await runtime.stop(drain=0.0)
 
 
@@ -97,23 +97,23 @@ def connect(
     settings: Settings | None = None,
     transport: dict[str, Any] | None = None,
     **bounds: Any,
-) -> Connecting:
+) -> ConnectContext:
     """
-    A session about to be opened, for `async with`.
+    Open a session with a runtime, for use with `async with`.
 
     Args:
-        target: `wss://host/arcp`; a `Runtime` in this process, which `async with` starts if nobody has, and stops
-            with its last client; or a function that gives a fresh `Connection`, as
-            `amends.arcp.transports.stdio.command` does.
+        target: `wss://host/arcp`; a `Runtime` in this process, which `async with` starts if it is not running, and stops
+            with its last client; or a function that returns a new `Connection`, such as
+            `amends.arcp.transports.stdio.command`.
         token: the bearer token.
-        ticket: go on with a session that `client.detach()` left, instead of opening one.
-        settings: bounds on waiting, memory and resuming.
+        ticket: continue the session that `client.detach()` left, instead of opening a new one.
+        settings: limits on waiting, memory and resuming.
         transport: options of `amends.arcp.transports.websocket.dial`, for a URL.
-        bounds: single members of `Settings`, for a short word.
+        bounds: single members of `Settings`, as a shortcut.
 
     Raises:
-        FaultError: UNAUTHENTICATED and whatever else the runtime refuses with; HEARTBEAT_LOST when nobody is there.
-        ImportError: for a URL without the extra `arcp`.
+        FaultError: UNAUTHENTICATED or another error of the runtime; HEARTBEAT_LOST if it cannot be reached.
+        ImportError: the target is a URL and the extra `arcp` is not installed.
 
     """
     chosen = settings or Settings()
@@ -122,7 +122,7 @@ def connect(
 
         chosen = replace(chosen, **bounds)
     dial = _dial(target, transport or {})
-    return Connecting(lambda: Client(dial, token, chosen), ticket, _startable(target))
+    return ConnectContext(lambda: Client(dial, token, chosen), ticket, _startable(target))
 
 
 def _startable(target: Any) -> Any:
@@ -135,14 +135,14 @@ def _dial(target: Any, options: dict[str, Any]) -> Dial:
 
         return lambda: websocket.dial(target, **options)
     if hasattr(target, "serve"):
-        return _within(target)
+        return _dial_in_process(target)
     if callable(target):
         return target  # type: ignore[no-any-return]
-    raise TypeError("a runtime is reached by URL, by a Runtime, or by a function that gives a Connection")
+    raise TypeError("connect takes a URL, a Runtime, or a function that returns a Connection")
 
 
-def _within(runtime: Serves) -> Dial:
-    """A runtime of this process, over memory."""
+def _dial_in_process(runtime: Serves) -> Dial:
+    """Dial a runtime of this process, over an in-memory connection."""
     serving: set[asyncio.Task[None]] = set()
 
     async def dial() -> Connection:
@@ -152,7 +152,7 @@ def _within(runtime: Serves) -> Dial:
             raise ConnectionLost("the runtime was stopped")
         near, far = pair()
         task = asyncio.create_task(runtime.serve(far))
-        # A task that nobody holds may be collected while it runs.
+        # Without a reference the task could be garbage-collected while it runs.
         serving.add(task)
         task.add_done_callback(serving.discard)
         return near

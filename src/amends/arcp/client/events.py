@@ -1,9 +1,9 @@
 """
-A job's events, kept for whoever iterates: several iterators, early or late, each from the first event kept.
+A job's events, buffered for any number of iterators, each starting with the first event kept.
 
-The buffer is bounded. While nobody iterates, the oldest events go. A slow iterator holds up the connection for a
-while (back-pressure), then it is told what it missed: never silently, and never for ever, because whoever iterates
-may be waiting for something else on the same connection.
+The buffer is limited. Without iterators the oldest events are removed. A slow iterator blocks the connection for a while
+(back-pressure), then raises an error with the number of events it missed. It never blocks forever, because the code that
+iterates may be waiting for something else on the same connection.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["Event", "Events"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something a job reported (section 8)."""
+    """An event that a job reported (section 8)."""
 
     kind: str
-    """log, thought, tool_call, tool_result, status, metric, artifact_ref, delegate, progress, result_chunk, or one we
-    do not know."""
+    """log, thought, tool_call, tool_result, status, metric, artifact_ref, delegate, progress, result_chunk, or another
+    kind."""
     body: dict[str, Any] = {}
     ts: str | None = None
     job_id: str = ""
     seq: int | None = None
-    """The session's number of it: without gaps, over all jobs of a session."""
+    """The event's number in the session: without gaps, across all jobs of the session."""
     run: int = 1
-    """Which run of the job, when it ran again under the same key."""
+    """The run of the job, from 2 on if it ran again under the same key."""
 
 
 class _Cursor:
@@ -57,17 +57,17 @@ class Events:
         self._waiters: list[Future[None]] = []
         self._ended = False
         self.missed = 0
-        """Events that are no longer kept: the index of the first that is."""
+        """The number of events that are no longer kept, which is the index of the first one kept."""
 
     @property
-    def crowded(self) -> bool:
-        """Whether the next event would push out one that an iterator has not seen."""
+    def full(self) -> bool:
+        """Whether the next event would remove one that an iterator has not read."""
         if not self._cursors or (len(self._items) < self._limit and self._bytes < self._limit_bytes):
             return False
         return any(cursor.at == self.missed for cursor in self._cursors)
 
     def put(self, event: Event, size: int) -> None:
-        """Keep an event; the oldest go where there is no room."""
+        """Add an event, and remove the oldest ones if there are too many."""
         self._items.append((event, size))
         self._bytes += size
         while len(self._items) > self._limit or (self._bytes > self._limit_bytes and len(self._items) > 1):
@@ -77,21 +77,21 @@ class Events:
         self._wake()
 
     def end(self) -> None:
-        """No more events will come."""
+        """Mark the end of the events."""
         self._ended = True
         self._wake()
 
-    async def room(self, patience: float) -> None:
-        """Wait until a slow iterator has moved on, or patience is at an end."""
+    async def wait_for_space(self, seconds: float) -> None:
+        """Wait until a slow iterator has read an event, at most `seconds`."""
         try:
-            async with asyncio.timeout(patience):
-                while self.crowded and not self._ended:
+            async with asyncio.timeout(seconds):
+                while self.full and not self._ended:
                     await self._change()
         except TimeoutError:
             pass
 
     async def read(self) -> AsyncIterator[Event]:
-        """The events, from the first that is kept."""
+        """Iterate over the events, from the first one kept."""
         cursor = _Cursor(self.missed)
         self._cursors.append(cursor)
         try:
@@ -99,7 +99,7 @@ class Events:
                 ahead = cursor.at - self.missed
                 if ahead < 0:
                     raise InternalError(
-                        "Events came faster than they were read",
+                        "Events arrived faster than they were read",
                         retryable=False,
                         details={"reason": "slow_reader", "missed": -ahead},
                     )

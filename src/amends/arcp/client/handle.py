@@ -1,4 +1,4 @@
-"""One job, in the hands of whoever submitted it or watches it."""
+"""The handle of one job, for the caller that submitted it or subscribed to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Handle:
     """
     A job.
 
-    `await handle.done` gives its result or raises what it failed with; as often as you like, from as many tasks.
+    `await handle.done` returns its result or raises its failure, any number of times and from any number of tasks.
     """
 
     __slots__ = ("_client", "_job", "accepted")
@@ -28,7 +28,7 @@ class Handle:
         self._client = client
         self._job = job
         self.accepted = accepted
-        """What the runtime granted: agent and version, lease, budget, credentials."""
+        """What the runtime granted: agent and version, lease, budget and credentials."""
 
     @property
     def job_id(self) -> str:
@@ -38,20 +38,20 @@ class Handle:
     @property
     def done(self) -> Awaitable[Any]:
         """
-        The job's result, or its failure raised (R5): job.error, a time-out, a cancellation, a lost session.
+        The job's result; raises its failure (R5): job.error, a timeout, a cancellation, a lost session.
 
-        A result that came in chunks is text, or bytes where one chunk was bytes.
+        A result that came in chunks is text, or bytes if one of its chunks was bytes.
         """
         return self._job.outcome
 
     @property
     def finished(self) -> bool:
-        """Whether `done` has something to say already."""
+        """Whether the job has ended."""
         return self._job.outcome.finished
 
     @property
     def agent(self) -> str | None:
-        """The agent as resolved: `name@version`."""
+        """The agent as resolved by the runtime: `name@version`."""
         return self.accepted.agent
 
     @property
@@ -64,7 +64,7 @@ class Handle:
         """
         The job's credentials (9.8), each with its newest value: the runtime may replace them while the job runs.
 
-        Secrets, worth nothing once the job has ended: not for a log, and not to be kept.
+        They are secrets, and invalid after the job has ended: do not log or store them.
         """
         newest = self._job.rotated
         return [
@@ -76,30 +76,30 @@ class Handle:
 
     @property
     def trace_id(self) -> str | None:
-        """The trace the job belongs to."""
+        """The trace that the job belongs to."""
         return self._job.trace_id
 
     @property
     def run(self) -> int:
-        """Which run of the job this is: more than 1 when a key was used again after a retryable failure."""
+        """The run of the job: more than 1 if the key was used again after a retryable failure."""
         return self._job.run
 
     @property
     def summary(self) -> str | None:
-        """What the runtime said about a result, beside it."""
+        """The runtime's summary of the result, if it sent one."""
         return self._job.result.summary if self._job.result is not None else None
 
     @property
     def missed(self) -> int:
-        """Events that came while nobody iterated and are no longer kept."""
+        """The number of events that were removed from the buffer while no iterator read them."""
         return self._job.events.missed
 
     async def events(self) -> AsyncIterator[Event]:
         """
-        The job's events, from the first that is kept, until its end. Every call begins anew.
+        Iterate over the job's events, from the first one kept until the end. Every call starts again.
 
         Raises:
-            InternalError: when events came faster than they were read; its details say how many were missed.
+            InternalError: events arrived faster than they were read; its details contain how many were missed.
 
         """
         async for event in self._job.events.read():
@@ -107,15 +107,15 @@ class Handle:
 
     async def cancel(self, reason: str | None = None) -> None:
         """
-        Ask the runtime to cancel the job, and wait until it says that it does. The end itself is `done`'s.
+        Ask the runtime to cancel the job, and wait for its confirmation. `done` raises when the job has ended.
 
-        A job that has ended already is left alone.
+        Does nothing if the job has already ended.
 
         Raises:
-            FaultError: when it may not be cancelled from here, or nobody answers.
+            FaultError: this session may not cancel it, or the runtime does not answer.
 
         """
-        await self._client._cancel(self._job, reason)  # noqa: SLF001 - same family
+        await self._client._cancel(self._job, reason)  # noqa: SLF001 - same package
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "running"

@@ -1,4 +1,4 @@
-"""Opening a session, or going back to one (sections 6.1 to 6.3)."""
+"""Open a session, or resume one (sections 6.1 to 6.3)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from amends._version import __version__
-from amends.arcp.client.session_faults import error_of, lost, received
+from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault
 from amends.arcp.client.settings import Settings
 from amends.arcp.transports.connection import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, payload_of, read, read_payload, write
 from amends.arcp.wire import messages as m
 from amends.core.enums import Executed
 
-__all__ = ["Dial", "Opened", "Ticket", "open_session"]
+__all__ = ["Dial", "OpenedSession", "Ticket", "open_session"]
 
 Dial = Callable[[], Awaitable[Connection]]
-"""How to reach the runtime: every call gives a fresh connection."""
+"""Connects to the runtime; every call returns a new connection."""
 
 _EARLY = 100_000
-"""Messages that may come before the welcome: v1.0 replays first and welcomes then."""
+"""Messages that may come before the welcome: v1.0 replays events first."""
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A session to be resumed (6.3). A credential: keep it as you keep the token. Its text form does not show it."""
+    """A session to resume (6.3). It is a credential: protect it like the token. Its repr does not contain the token."""
 
     session_id: str
     resume_token: str
@@ -35,24 +35,24 @@ class Ticket(msgspec.Struct, frozen=True):
         return f"Ticket({self.session_id!r}, last_event_seq={self.last_event_seq})"
 
 
-class Opened(msgspec.Struct):
-    """A session that is open."""
+class OpenedSession(msgspec.Struct):
+    """An open session."""
 
     connection: Connection
     welcome: m.Welcome
     session_id: str
     early: list[tuple[Envelope, int]]
-    """What came before the welcome, with its size."""
+    """The messages before the welcome, each with its size."""
 
 
 async def open_session(
     dial: Dial, token: str | None, settings: Settings, resume: m.Resume | None = None
-) -> Opened:
+) -> OpenedSession:
     """
-    Dial, greet, and be welcomed.
+    Connect, send `session.hello` and read `session.welcome`.
 
     Raises:
-        FaultError: what the runtime refused with; HEARTBEAT_LOST when it cannot be reached or says nothing.
+        FaultError: the runtime's error; HEARTBEAT_LOST if it cannot be reached or does not answer.
 
     """
     hello = m.Hello(
@@ -66,7 +66,7 @@ async def open_session(
         async with asyncio.timeout(settings.connect_timeout):
             connection = await dial()
             await connection.send(write(envelope("session.hello", hello)))
-            return await _welcomed(connection)
+            return await _read_welcome(connection)
     except TimeoutError:
         reason = "unreachable" if connection is None else "no_answer"
     except ConnectionLost:
@@ -77,10 +77,10 @@ async def open_session(
         raise
     if connection is not None:
         await connection.close()
-    raise error_of(lost(reason, executed=Executed.NO)) from None
+    raise error_of(connection_lost(reason, executed=Executed.NO)) from None
 
 
-async def _welcomed(connection: Connection) -> Opened:
+async def _read_welcome(connection: Connection) -> OpenedSession:
     early: list[tuple[Envelope, int]] = []
     while len(early) < _EARLY:
         frame = await connection.receive()
@@ -90,12 +90,12 @@ async def _welcomed(connection: Connection) -> Opened:
         if isinstance(message, Malformed):
             break
         if message.type == "session.error":
-            raise error_of(received("session.error", payload_of(message), message.trace_id))
+            raise error_of(reported_fault("session.error", payload_of(message), message.trace_id))
         if message.type == "session.welcome":
             welcome = read_payload(message)
             session_id = None if isinstance(welcome, Malformed) else welcome.session_id or message.session_id
             if session_id is None:
                 break
-            return Opened(connection, welcome, session_id, early)
+            return OpenedSession(connection, welcome, session_id, early)
         early.append((message, len(frame)))
-    raise error_of(lost("no_protocol", executed=Executed.NO))
+    raise error_of(connection_lost("no_protocol", executed=Executed.NO))

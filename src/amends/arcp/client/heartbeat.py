@@ -1,4 +1,4 @@
-"""Signs of life (6.4) and acknowledgements (6.5): what a session says by itself, and the silence it notices."""
+"""Heartbeats (6.4) and acknowledgements (6.5) of a session, and the detection of a silent connection."""
 
 from __future__ import annotations
 
@@ -8,57 +8,60 @@ from collections.abc import Callable
 from amends.arcp.wire import message_id, now_text
 from amends.arcp.wire import messages as m
 
-__all__ = ["Pulse"]
+__all__ = ["Heartbeat"]
 
 _ACK_EVERY = 256
 _ACK_WITHIN = 0.25
-"""An acknowledgement at most this often, or after so many events, so that a fast runtime need not stop."""
+"""Acknowledge at most this often, or after that many events, so that a fast runtime need not pause."""
 
 
-class Pulse:
+class Heartbeat:
     """The timers of one session."""
 
     def __init__(
-        self, say: Callable[[str, m.Message], None], spoke: Callable[[], float], silence: Callable[[], None]
+        self,
+        send: Callable[[str, m.Message], None],
+        last_sent: Callable[[], float],
+        on_silence: Callable[[], None],
     ) -> None:
         """
-        Wait to be started.
+        Create the timers without starting them.
 
         Args:
-            say: sends a message of a type.
-            spoke: when something was sent last, by the loop's clock.
-            silence: called when nothing was heard for two intervals.
+            send: sends a message of a type.
+            last_sent: the time of the last sent message, by the loop's clock.
+            on_silence: called when nothing was received for two intervals.
 
         """
-        self._say = say
-        self._spoke = spoke
-        self._silence = silence
+        self._send = send
+        self._last_sent = last_sent
+        self._on_silence = on_silence
         self._loop = asyncio.get_running_loop()
         self._interval: float | None = None
         self._acks = False
         self._beat_timer: asyncio.TimerHandle | None = None
         self._ack_timer: asyncio.TimerHandle | None = None
         self._seq = self._acked = 0
-        self.heard = 0.0
-        """When something was heard last, by the loop's clock."""
+        self.last_received = 0.0
+        """The time of the last received message, by the loop's clock."""
 
     def start(self, interval: float | None, *, acks: bool) -> None:
-        """Begin on a new connection: `interval` in seconds where heartbeats were agreed on, and whether acks were."""
+        """Start on a new connection: `interval` in seconds if heartbeats were negotiated, and whether acks were."""
         self.stop()
-        self.heard = self._loop.time()
+        self.last_received = self._loop.time()
         self._interval = interval
         self._acks = acks
         self._beat_later()
 
     def stop(self) -> None:
-        """The connection is over."""
+        """Stop the timers, because the connection is over."""
         for timer in (self._beat_timer, self._ack_timer):
             if timer is not None:
                 timer.cancel()
         self._beat_timer = self._ack_timer = None
 
-    def progressed(self, seq: int) -> None:
-        """Every event up to this number has come."""
+    def received_up_to(self, seq: int) -> None:
+        """Record that every event up to `seq` was received."""
         self._seq = seq
         if self._ack_timer is None:
             if self._acks:
@@ -70,19 +73,19 @@ class Pulse:
     def _acknowledge(self) -> None:
         self._ack_timer = None
         self._acked = self._seq
-        self._say("session.ack", m.Ack(self._seq))
+        self._send("session.ack", m.Ack(self._seq))
 
     def _beat_later(self) -> None:
-        # Looked at twice per interval, so that a loss is noticed before half of a third one has passed.
+        # Checked twice per interval, so that a loss is detected before half of a third interval has passed.
         if self._interval is not None:
             self._beat_timer = self._loop.call_later(self._interval / 2, self._beat)
 
     def _beat(self) -> None:
         interval = self._interval or 0.0
         now = self._loop.time()
-        if now - self.heard >= 2 * interval:
-            self._silence()
+        if now - self.last_received >= 2 * interval:
+            self._on_silence()
             return
-        if now - self.heard >= interval / 2 or now - self._spoke() >= interval / 2:
-            self._say("session.ping", m.Ping(message_id(), now_text()))
+        if now - self.last_received >= interval / 2 or now - self._last_sent() >= interval / 2:
+            self._send("session.ping", m.Ping(message_id(), now_text()))
         self._beat_later()

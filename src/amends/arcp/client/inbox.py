@@ -1,4 +1,4 @@
-"""What comes in over a session: events and ends for its jobs, answers for whoever asked."""
+"""Route received messages: events and results to jobs, answers to pending requests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from amends.arcp.client.handle import Handle
 from amends.arcp.client.job import Job
-from amends.arcp.client.pending_requests import Requests
-from amends.arcp.client.session_faults import received
+from amends.arcp.client.pending_requests import PendingRequests
+from amends.arcp.client.session_faults import reported_fault
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
@@ -20,43 +20,42 @@ _UNCLAIMED = 64
 
 
 class Inbox:
-    """The jobs and the requests of one client, told by its link whatever comes."""
+    """The jobs and pending requests of one client; its session passes every message here."""
 
     def __init__(self, settings: Settings, handle: Callable[[Job, m.Accepted], Handle]) -> None:
         self._settings = settings
         self._handle = handle
         self.jobs: dict[str, Job] = {}
         self._unclaimed: dict[str, Job] = {}
-        """Jobs heard of while a submission waits for its answer: the answer may have been lost with a connection."""
-        self.requests = Requests(settings.request_timeout)
+        """Jobs with events while a submission is pending, whose answer may have been lost with a connection."""
+        self.requests = PendingRequests()
 
-    def arrived(self, message: Envelope, size: int) -> Any:
-        """A message that is about jobs or answers a request."""
+    def receive(self, message: Envelope, size: int) -> Any:
+        """Handle a message about a job or an answer; returns an awaitable if the connection must wait."""
         type = message.type
         if type == "job.event":
             job = self.jobs.get(message.job_id or "") or self._unclaimed_job(message.job_id)
-            if job is None or not job.take(message):
+            if job is None or not job.is_new(message):
                 return None
-            wait = job.events.room(self._settings.patience) if job.events.crowded else None
-            if wait is None:
-                job.event(message, size)
+            if not job.events.full:
+                job.add_event(message, size)
                 return None
-            return self._later(job, message, size, wait)
-        if type == "job.result" or type == "job.error":  # noqa: PLR1714 - the hot path
+            return self._add_event_later(job, message, size)
+        if type in {"job.result", "job.error"}:
             return self._terminal(message)
         if type == "job.accepted":
             return self._accepted(message)
-        answers = _ANSWERS.get(type)
-        if answers is not None:
-            self._answered(message, answers)
+        request = _ANSWERS.get(type)
+        if request is not None:
+            self._answered(message, request)
         return None
 
     def _unclaimed_job(self, job_id: str | None) -> Job | None:
         """
-        A job nobody here knows (yet).
+        The job of an unknown id.
 
-        After a resumption the events of a job can come before the answer to its submission: that was lost, and is
-        asked for again. They are kept for whoever gets that answer. An end is not: the new answer brings its own.
+        After a resumption, events of a job can come before the answer to its submission, which was lost and is requested
+        again. They are kept until that answer comes. A result is not kept, because the runtime sends it again then.
         """
         if not job_id or not self.requests.any("job.submit"):
             self._unclaimed.clear()
@@ -66,10 +65,9 @@ class Inbox:
             job = self._unclaimed[job_id] = Job(job_id, None, self._settings)
         return job
 
-    @staticmethod
-    async def _later(job: Job, message: Envelope, size: int, wait: Any) -> None:
-        await wait
-        job.event(message, size)
+    async def _add_event_later(self, job: Job, message: Envelope, size: int) -> None:
+        await job.events.wait_for_space(self._settings.slow_reader_timeout)
+        job.add_event(message, size)
 
     def _accepted(self, message: Envelope) -> None:
         accepted = read_payload(message)
@@ -78,16 +76,16 @@ class Inbox:
             job_id = payload.get("job_id", message.job_id)
             if not isinstance(job_id, str):
                 return
-            accepted = m.Accepted(job_id, request_id=_named(payload))
+            accepted = m.Accepted(job_id, request_id=_request_id(payload))
         if accepted.request_id is None and accepted.delegate_id is not None:
-            # A child of one of our jobs (10.1): nobody here asked for it.
+            # A child of one of our jobs (10.1), which this client did not submit.
             return
         job = self.jobs.get(accepted.job_id) or self._unclaimed.pop(accepted.job_id, None)
         if job is None:
             job = Job(accepted.job_id, None, self._settings)
         job.trace_id = job.trace_id or accepted.trace_id or message.trace_id
         if self.requests.answer(self._handle(job, accepted), "job.submit", accepted.request_id):
-            # Known from now on: its events may be right behind.
+            # Registered now, because its events may follow directly.
             job.submitted = True
             self.jobs[accepted.job_id] = job
 
@@ -95,42 +93,42 @@ class Inbox:
         job = self.jobs.get(message.job_id or "")
         if message.type == "job.error" and (message.event_seq is None or job is None):
             payload = payload_of(message) or {}
-            named = _named(payload)
-            fault = received("job.error", payload, message.trace_id)
-            if named is not None or job is None:
-                # Refused before there was a job, or a request about one was.
+            request_id = _request_id(payload)
+            fault = reported_fault("job.error", payload, message.trace_id)
+            if request_id is not None or job is None:
+                # The runtime rejected a submission, or a request about a job.
                 if message.event_seq is None:
-                    self.requests.refuse(
-                        fault, named, None if message.job_id else "job.submit", message.job_id
+                    self.requests.reject(
+                        fault, request_id, None if message.job_id else "job.submit", message.job_id
                     )
                 return
-        if job is None or not job.take(message):
+        if job is None or not job.is_new(message):
             return
-        # In this order: whatever goes wrong, a job that is listed is told of the session's end.
+        # In this order: if finish() raises, the job is still listed and fails with the session.
         job.finish(message)
         del self.jobs[job.job_id]
-        self.requests.settle("job.cancel", job.job_id, None)
+        self.requests.answer_all("job.cancel", job.job_id, None)
 
     def _answered(self, message: Envelope, request: str) -> None:
         payload = read_payload(message)
         if isinstance(payload, Malformed):
-            fault = received(message.type, None, message.trace_id)
-            self.requests.refuse(fault, _named(payload_of(message) or {}), request, message.job_id)
+            fault = reported_fault(message.type, None, message.trace_id)
+            self.requests.reject(fault, _request_id(payload_of(message) or {}), request, message.job_id)
             return
         job_id = getattr(payload, "job_id", None) or message.job_id
         self.requests.answer(payload, request, payload.request_id, job_id)
 
-    def refused(self, fault: Fault, payload: dict[str, Any]) -> None:
-        """A session.error: for the request it names, or the oldest that waits (published runtimes answer in order)."""
-        self.requests.refuse(fault, _named(payload))
+    def reject(self, fault: Fault, payload: dict[str, Any]) -> None:
+        """Handle a session.error: reject the request it names, or the oldest (published runtimes answer in order)."""
+        self.requests.reject(fault, _request_id(payload))
 
-    def unanswered(self) -> Iterable[Envelope]:
-        """What may be asked again; whoever asked for anything else is told that it is in doubt."""
-        return self.requests.again()
+    def requests_to_repeat(self) -> Iterable[Envelope]:
+        """The requests to send again after a resumption; the others fail, because it is unknown whether they arrived."""
+        return self.requests.take_repeatable()
 
-    def ended(self, fault: Fault) -> None:
-        """Tell everybody who waits."""
-        # Emptied first: who hears of the end may begin anew.
+    def end(self, fault: Fault) -> None:
+        """Fail all jobs and pending requests."""
+        # Emptied first: a caller that is woken may start again.
         jobs = list(self.jobs.values())
         self.jobs.clear()
         for job in jobs:
@@ -146,6 +144,6 @@ _ANSWERS = {
 }
 
 
-def _named(payload: dict[str, Any]) -> str | None:
-    request = payload.get("request_id")
-    return request if isinstance(request, str) else None
+def _request_id(payload: dict[str, Any]) -> str | None:
+    request_id = payload.get("request_id")
+    return request_id if isinstance(request_id, str) else None

@@ -1,4 +1,4 @@
-"""One job as this client knows it. Handles of the same job share it."""
+"""The client's state of one job, shared by all handles of the job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from amends.arcp.client.assembly import Assembly
 from amends.arcp.client.events import Event, Events
 from amends.arcp.client.outcome import Outcome
-from amends.arcp.client.session_faults import received, spoilt
+from amends.arcp.client.session_faults import reported_fault, result_unusable
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import Envelope, Malformed, payload_of, read_payload
 from amends.arcp.wire import messages as m
@@ -15,13 +15,13 @@ from amends.core.fault import Fault
 
 __all__ = ["Job"]
 
-# Words peers have for success; nothing said counts as success, because job.result is how a success is reported.
+# The statuses that peers use for success. No status counts as success, because job.result reports a success.
 _SUCCESS = frozenset({None, "success", "succeeded", "completed", "ok"})
 _NOTHING: Any = object()
 
 
 class Job:
-    """What is known of a job, and whoever waits for more."""
+    """The state of a job, its events and its outcome."""
 
     __slots__ = (
         "_chunks",
@@ -42,7 +42,7 @@ class Job:
         self.trace_id = trace_id
         self.run = 1
         self.submitted = False
-        """Whether this session submitted it, and not only watches it."""
+        """Whether this session submitted the job, and does not only follow it."""
         self.last_seq = 0
         self.result: m.Result | None = None
         self.rotated: dict[str, str] = {}
@@ -54,15 +54,15 @@ class Job:
 
     @property
     def events(self) -> Events:
-        """The events kept. Made when the first comes or somebody asks: most jobs only have an end."""
+        """The event buffer, created on first use: most jobs have no events."""
         if self._events is None:
             self._events = Events(self._settings.buffer, self._settings.buffer_bytes)
             if self.outcome.finished:
                 self._events.end()
         return self._events
 
-    def take(self, message: Envelope) -> bool:
-        """Whether a message of this job is new. Numbers rise; what came before a resumption comes once."""
+    def is_new(self, message: Envelope) -> bool:
+        """Whether a message of this job was not received before; records its number. After a resumption some are repeated."""
         seq = message.event_seq
         if seq is None:
             return True
@@ -71,8 +71,8 @@ class Job:
         self.last_seq = seq
         return True
 
-    def event(self, message: Envelope, size: int) -> None:
-        """Keep an event. One that cannot be read is passed over: only its number matters then."""
+    def add_event(self, message: Envelope, size: int) -> None:
+        """Add an event to the buffer. An event that cannot be read is ignored; only its number matters then."""
         payload = read_payload(message)
         if isinstance(payload, Malformed):
             return
@@ -85,25 +85,25 @@ class Job:
                 self._chunks = Assembly(self._settings.max_result)
             self._chunks.add(body)
         elif payload.kind == "status" and body.get("phase") == "credential_rotated":
-            self._note_rotation(body)
+            self._record_rotation(body)
         event = Event(payload.kind, body, payload.ts, self.job_id, message.event_seq, self.run)
         self.events.put(event, size)
 
-    def _note_rotation(self, body: dict[str, Any]) -> None:
+    def _record_rotation(self, body: dict[str, Any]) -> None:
         id, value = body.get("id"), body.get("value")
         if isinstance(id, str) and isinstance(value, str):
             self.rotated[id] = value
 
     def finish(self, message: Envelope) -> None:
-        """Take the job's end: `job.result` or `job.error`."""
+        """End the job with `job.result` or `job.error`."""
         if message.type == "job.error":
             payload = payload_of(message)
-            self._note_run(payload)
-            self.fail(received("job.error", payload, message.trace_id or self.trace_id))
+            self._record_run(payload)
+            self.fail(reported_fault("job.error", payload, message.trace_id or self.trace_id))
             return
         result = read_payload(message)
         if isinstance(result, Malformed):
-            # A member of a wrong type must not cost the result.
+            # A member of a wrong type must not make the result unreadable.
             payload = payload_of(message) or {}
             result = m.Result(
                 final_status=_text(payload.get("final_status")),
@@ -121,29 +121,29 @@ class Job:
             payload = payload_of(message)
             if status is None and payload is not None:
                 payload = {**payload, "final_status": "error"}
-            self.fail(received("job.result", payload, message.trace_id or self.trace_id))
+            self.fail(reported_fault("job.result", payload, message.trace_id or self.trace_id))
             return
-        value = result.result if result.result_id is None else self._assembled(result)
+        value = result.result if result.result_id is None else self._assemble(result)
         if value is not _NOTHING:
             self.outcome.succeed(value)
             self._end_events()
 
-    def _assembled(self, result: m.Result) -> Any:
+    def _assemble(self, result: m.Result) -> Any:
         chunks = self._chunks or Assembly(self._settings.max_result)
         self._chunks = None
-        value = chunks.whole(result.result_id or "", result.result_size)
+        value = chunks.result(result.result_id or "", result.result_size)
         if value is None:
-            self.fail(spoilt(chunks.spoilt or "missing", self.trace_id, result_id=result.result_id))
+            self.fail(result_unusable(chunks.problem or "missing", self.trace_id, result_id=result.result_id))
             return _NOTHING
         return value
 
-    def _note_run(self, payload: dict[str, Any] | None) -> None:
+    def _record_run(self, payload: dict[str, Any] | None) -> None:
         run = payload.get("run") if payload else None
-        if run.__class__ is int:
+        if isinstance(run, int) and not isinstance(run, bool):
             self.run = run
 
     def fail(self, fault: Fault) -> None:
-        """The job failed, or nothing more will be heard of it."""
+        """End the job with a failure, also if the session is over and its real end is unknown."""
         if not self.outcome.finished:
             self.outcome.fail(fault)
             self._end_events()

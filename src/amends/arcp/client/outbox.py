@@ -1,4 +1,4 @@
-"""What is on its way out: the messages of one turn of the loop leave together, in order, and wait where they must."""
+"""The send queue of a session: the messages of one turn of the loop are sent together and in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Outbox"]
 
 
 class Outbox:
-    """The sending side of a session. What a lost connection took is not kept: whoever needs an answer asks again."""
+    """The sending side of a session. Messages that a lost connection took are not kept; pending requests are repeated."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -21,28 +21,28 @@ class Outbox:
         self._flushing = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self.connection: Connection | None = None
-        self.spoke = 0.0
-        """When something was sent last, by the loop's clock."""
+        self.last_sent = 0.0
+        """The time of the last sent message, by the loop's clock."""
 
     def attach(self, connection: Connection) -> None:
-        """Send over this connection from now on."""
+        """Use this connection from now on."""
         self.connection = connection
-        self.spoke = self._loop.time()
+        self.last_sent = self._loop.time()
         self._frames = []
 
     def drop(self) -> None:
-        """Be done with the connection; it is closed on the side."""
+        """Detach from the connection and close it in the background."""
         connection, self.connection = self.connection, None
         if connection is not None:
             self._keep(asyncio.create_task(connection.close()))
 
-    def post(self, message: Envelope, *, alone: bool = False) -> None:
+    def post(self, message: Envelope) -> None:
         """
-        Send a message with whatever else this turn of the loop sends, or at once where it is likely to be `alone`.
+        Send a message together with all others of this turn of the loop.
 
         Raises:
-            InvalidRequestError: for a message that no frame may hold; sending it would cost the connection.
-            TypeError, ValueError: for one that is no JSON.
+            InvalidRequestError: the message is larger than a frame may be; sending it would end the connection.
+            TypeError, ValueError: the message cannot be encoded as JSON.
 
         """
         frame = write(message)
@@ -50,16 +50,12 @@ class Outbox:
             details = {"bytes": len(frame), "limit": MAX_FRAME}
             raise InvalidRequestError("The message is larger than a frame may be", details=details)
         self._frames.append(frame)
-        if self._flushing:
-            return
-        self._flushing = True
-        if alone:
-            self._flush()
-        else:
+        if not self._flushing:
+            self._flushing = True
             self._loop.call_soon(self._flush)
 
     async def close(self) -> None:
-        """Give up what still waits."""
+        """Cancel pending writes."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -67,7 +63,7 @@ class Outbox:
     def _flush(self) -> None:
         frames, self._frames = self._frames, []
         connection = self.connection
-        self.spoke = self._loop.time()
+        self.last_sent = self._loop.time()
         if connection is None or connection.post(frames):
             self._flushing = False
         else:
@@ -79,7 +75,7 @@ class Outbox:
                 await connection.send_all(frames)
                 frames, self._frames = self._frames, []
         except ConnectionLost:
-            # Whoever reads sees it too, and goes back to the session.
+            # The reading task sees the loss too, and resumes the session.
             self._frames = []
         finally:
             self._flushing = False

@@ -1,4 +1,4 @@
-"""How a job ended, to be awaited as often and by as many as like."""
+"""The outcome of a job, which any number of tasks can await any number of times."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["Outcome"]
 
 class Outcome:
     """
-    Gives the result, or raises the failure. Cancelling whoever awaits it cancels nobody else.
+    Returns the result or raises the failure. Cancelling one waiter does not affect the others.
 
-    Not a future on purpose: a future dies with the first waiter that is cancelled, and complains when nobody asks.
+    Not a future: awaiting a future from a task that is cancelled cancels it for all, and a failed one that is never awaited
+    logs an error.
     """
 
     __slots__ = ("_waiters", "fault", "finished", "value")
@@ -28,12 +29,12 @@ class Outcome:
         self._waiters: list[Future[None]] = []
 
     def succeed(self, value: Any) -> None:
-        """The job succeeded."""
+        """End with a result."""
         self.value = value
         self._end()
 
     def fail(self, fault: Fault) -> None:
-        """The job failed, or nothing more will be heard of it."""
+        """End with a failure."""
         self.fault = fault
         self._end()
 

@@ -1,95 +1,95 @@
-"""Going back to a session whose connection is gone: how long, how often, and when it has been in vain."""
+"""Resume a session after its connection was lost: how often, for how long, and when to give up."""
 
 from __future__ import annotations
 
 import asyncio
 from random import random
 
-from amends.arcp.client.handshake import Dial, Opened, open_session
-from amends.arcp.client.session_faults import lost, window_over
+from amends.arcp.client.handshake import Dial, OpenedSession, open_session
+from amends.arcp.client.session_faults import connection_lost, resume_expired
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 
-__all__ = ["Comeback"]
+__all__ = ["Reconnect"]
 
 _WINDOW = 600.0
-"""Seconds, where the welcome names no window: v1.0's example."""
-_LASTED = 10.0
-"""Seconds after which a connection was worth its while, however quiet it was."""
+"""Seconds, if the welcome contains no window: the example in v1.0."""
+_STABLE_AFTER = 10.0
+"""Seconds after which a connection counts as useful even if nothing was received over it."""
 
 
-class Comeback:
-    """The tries of one session, counted from one connection that was worth its while to the next."""
+class Reconnect:
+    """The attempts to resume one session, counted since its last useful connection."""
 
     def __init__(self, dial: Dial, token: str | None, settings: Settings) -> None:
         self._dial = dial
         self._token = token
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._hurry = asyncio.Event()
-        self._away_since = self._opened_at = 0.0
+        self._retry_now = asyncio.Event()
+        self._lost_at = self._opened_at = 0.0
         self._tries = 0
-        self.fruitful = True
-        """Whether the connection has brought anything."""
+        self.received_anything = True
+        """Whether anything was received over the connection."""
         self.window = _WINDOW
-        """Seconds within which the runtime takes the session up again."""
+        """Seconds within which the runtime allows the session to be resumed."""
 
-    def opened(self, welcome: m.Welcome) -> None:
-        """There is a connection again, under these conditions."""
+    def connected(self, welcome: m.Welcome) -> None:
+        """Record a new connection and the window in its welcome."""
         if welcome.resume_window_sec is not None and welcome.resume_window_sec >= 0:
             self.window = welcome.resume_window_sec
         self._opened_at = self._loop.time()
 
-    def hurry(self) -> None:
-        """Somebody waits: the next try is due now."""
-        self._hurry.set()
+    def retry_now(self) -> None:
+        """Start the next attempt without waiting."""
+        self._retry_now.set()
 
-    async def back(self, resume: m.Resume, reason: str) -> Opened | Fault:
-        """The session on a new connection; the fault when that cannot be, `reason` being why it was left."""
+    async def resume(self, resume: m.Resume, reason: str) -> OpenedSession | Fault:
+        """Resume the session on a new connection; returns the fault if that fails. `reason` is why the old one was left."""
         policy = self._settings.resuming
         now = self._loop.time()
-        if self.fruitful or now - self._opened_at > _LASTED:
-            self._away_since, self._tries = now, 0
-        # Else the last resumption brought nothing before it was lost: it counts as one more failed try, so that a
-        # peer that welcomes and hangs up, or replays a frame too large to be read, is not gone back to for ever.
-        self.fruitful = False
-        patience = self.window
+        if self.received_anything or now - self._opened_at > _STABLE_AFTER:
+            self._lost_at, self._tries = now, 0
+        # Otherwise the last resumption was lost before anything was received. It counts as a failed attempt, so that the
+        # client stops if a peer always disconnects after its welcome, or replays a frame that is too large to read.
+        self.received_anything = False
+        limit = self.window
         if policy.max_wait is not None and self._settings.auto_resume:
-            patience = min(patience, policy.max_wait)
-        last = lost(reason)
+            limit = min(limit, policy.max_wait)
+        last = connection_lost(reason)
         while True:
             self._tries += 1
-            left = patience - (self._loop.time() - self._away_since)
+            left = limit - (self._loop.time() - self._lost_at)
             if left <= 0:
-                return window_over(reason=reason) if patience >= self.window else last
+                return resume_expired(reason=reason) if limit >= self.window else last
             if policy.attempts is not None and self._tries > policy.attempts:
                 return last
             wait = policy.backoff.jitter(policy.backoff.wait(self._tries), random())  # noqa: S311 - jitter
-            called = await self._pause(min(left, wait) if self._settings.auto_resume else left)
-            if not called and not self._settings.auto_resume:
-                return window_over(reason=reason)
+            requested = await self._pause(min(left, wait) if self._settings.auto_resume else left)
+            if not requested and not self._settings.auto_resume:
+                return resume_expired(reason=reason)
             try:
                 opened = await open_session(self._dial, self._token, self._settings, resume)
             except FaultError as error:
-                # Nobody there: try again. Refused: that is final.
+                # Unreachable: try again. Rejected by the runtime: that is final.
                 if error.fault.origin is None or error.fault.origin.path != "connection":
                     return error.fault
                 last = error.fault
                 continue
             if opened.session_id != resume.session_id:
-                # It opened another session instead: what we wait for is not in it.
+                # The runtime opened another session, which does not have this one's jobs.
                 await opened.connection.close()
-                return window_over(reason="forgotten")
+                return resume_expired(reason="forgotten")
             return opened
 
     async def _pause(self, delay: float) -> bool:
-        """Wait before a try; whether somebody is in a hurry, which ends the wait."""
+        """Wait before an attempt; returns True if `retry_now` ended the wait."""
         try:
             async with asyncio.timeout(delay):
-                await self._hurry.wait()
+                await self._retry_now.wait()
         except TimeoutError:
             return False
-        self._hurry.clear()
+        self._retry_now.clear()
         return True

@@ -1,4 +1,4 @@
-"""S5's loop: submit with a key, wait, and again where the code is retryable, within a policy's bounds."""
+"""Submit with a key, wait, and submit again if the error is retryable, within the limits of a policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from amends.arcp.client.session_faults import error_of, transient
+from amends.arcp.client.session_faults import as_transient, error_of
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.arcp import ResumeWindowExpiredError
@@ -33,20 +33,20 @@ async def submit_with_recovery(
     **job: Any,
 ) -> Any:
     """
-    The result of a job, however often it has to be asked for.
+    Submit a job and return its result, with as many attempts as the policy allows.
 
-    INTERNAL_ERROR, TIMEOUT and HEARTBEAT_LOST are tried again, and whatever else the runtime calls retryable; a
-    session that could not be resumed is replaced, because the key makes the new submission the same job.
+    INTERNAL_ERROR, TIMEOUT, HEARTBEAT_LOST and every other error that the runtime marks as retryable are tried again. A new
+    session replaces one that could not be resumed; the key makes the new submission the same job.
 
     Args:
         client: an open client.
         agent: as in `submit`.
         input: as in `submit`.
-        idempotency_key: without one, a key is made for this call.
-        policy: how often and how long.
-        upstream: what is shared with other callers of the same runtime.
-        fallback: another way, where repeating cannot help.
-        history: a list that gets every attempt.
+        idempotency_key: default: a new key for this call.
+        policy: how often and how long to try.
+        upstream: the state shared with other callers of the same runtime.
+        fallback: an alternative if repeating cannot help.
+        history: a list to which every attempt is appended.
         job: further arguments of `submit`.
 
     Raises:
@@ -57,11 +57,11 @@ async def submit_with_recovery(
 
     async def attempt(*_arguments: Any) -> Any:
         try:
-            await client._renew()  # noqa: SLF001 - same family
+            await client._renew()  # noqa: SLF001 - same package
             handle = await client.submit(agent, input, idempotency_key=key, **job)
             return await handle.done
         except ResumeWindowExpiredError as error:
-            raise error_of(transient(error.fault)) from None
+            raise error_of(as_transient(error.fault)) from None
 
     return await arecover(
         attempt,

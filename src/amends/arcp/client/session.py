@@ -1,9 +1,9 @@
 """
-A session over connections that come and go.
+A session, over any number of connections.
 
-One task reads. When the connection is lost, or falls silent, or skips an event, the same task goes back to the session
-on a new one, within the runtime's window and our policy; what comes then is exactly what is missing. When that
-cannot be, everything that waits is told why.
+One task reads. When the connection is lost, silent or skips an event, the same task resumes the session on a new
+connection, within the runtime's window and the client's policy; the runtime then replays exactly the missing events. If
+the session cannot be resumed, everything that waits fails with the reason.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from amends.arcp.client.handshake import Dial, Opened, Ticket, open_session
-from amends.arcp.client.heartbeat import Pulse
+from amends.arcp.client.handshake import Dial, OpenedSession, Ticket, open_session
+from amends.arcp.client.heartbeat import Heartbeat
 from amends.arcp.client.outbox import Outbox
-from amends.arcp.client.reconnect import Comeback
-from amends.arcp.client.session_faults import error_of, lost, received, window_over
+from amends.arcp.client.reconnect import Reconnect
+from amends.arcp.client.session_faults import connection_lost, error_of, reported_fault, resume_expired
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import (
     Envelope,
     Malformed,
     envelope,
-    negotiated,
+    negotiate,
     now_text,
     payload_of,
     read,
@@ -30,35 +30,35 @@ from amends.arcp.wire import (
 from amends.arcp.wire import messages as m
 from amends.core.fault import Fault
 
-__all__ = ["Link", "Receiver"]
+__all__ = ["Receiver", "Session"]
 
-_INTERVAL = 30.0
-_GARBAGE = 16
-"""Frames in a row that are no messages, before the connection counts as broken."""
-_GOODBYE = 2.0
-_OVER: Any = object()
-_TURN = 64
-"""Messages taken before others on the loop get their turn."""
+_DEFAULT_INTERVAL = 30.0
+_MAX_MALFORMED = 16
+"""Consecutive malformed frames after which the connection counts as broken."""
+_CLOSE_TIMEOUT = 2.0
+_CONNECTION_OVER: Any = object()
+_YIELD_EVERY = 64
+"""Messages handled before the reading task yields to other tasks."""
 
 
 class Receiver(Protocol):
-    """What a link tells its owner."""
+    """What a session passes to its owner."""
 
-    def arrived(self, message: Envelope, size: int) -> Any:
-        """A message; something to await where the connection has to be held up."""
+    def receive(self, message: Envelope, size: int) -> Any:
+        """Handle a message; returns an awaitable if the connection must wait."""
 
-    def refused(self, fault: Fault, payload: dict[str, Any]) -> None:
-        """A `session.error`: some request may be meant."""
+    def reject(self, fault: Fault, payload: dict[str, Any]) -> None:
+        """Handle a `session.error`, which may belong to a request."""
 
-    def unanswered(self) -> Iterable[Envelope]:
-        """The session goes on, on another connection: what is to be asked again there."""
+    def requests_to_repeat(self) -> Iterable[Envelope]:
+        """The requests to send again after a resumption."""
 
-    def ended(self, fault: Fault) -> None:
-        """Nothing more will come."""
+    def end(self, fault: Fault) -> None:
+        """Handle the end of the session."""
 
 
-class Link:
-    """The session."""
+class Session:
+    """The client's session with a runtime."""
 
     def __init__(self, dial: Dial, token: str | None, settings: Settings, receiver: Receiver) -> None:
         self._dial = dial
@@ -67,32 +67,32 @@ class Link:
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
-        self._pulse = Pulse(self._say, lambda: self._outbox.spoke, self._fell_silent)
+        self._heartbeat = Heartbeat(self._send, lambda: self._outbox.last_sent, self._on_silence)
         self._task: asyncio.Task[None] | None = None
-        self._comeback = Comeback(dial, token, settings)
+        self._reconnect = Reconnect(dial, token, settings)
         self._open = asyncio.Event()
         self._closing = False
-        self._said_goodbye = asyncio.Event()
+        self._closed_by_runtime = asyncio.Event()
         self._session_error: Fault | None = None
         self._silent = False
         self._gap_at = -1
         self._resume_token: str | None = None
         self.fault: Fault | None = None
-        """Why the session is over, once it is."""
+        """Why the session is over; None while it is not."""
         self.session_id = ""
         self.features: frozenset[str] = frozenset()
         self.welcome = m.Welcome()
         self.last_seq = 0
-        """The highest number up to which every event has come."""
+        """The highest number up to which every event was received."""
 
     # -- opening and closing
 
     async def open(self, ticket: Ticket | None = None) -> None:
         """
-        Open the session, or take one over from whoever left it.
+        Open the session, or continue the one of a ticket.
 
         Raises:
-            FaultError: what the runtime refused with, or HEARTBEAT_LOST.
+            FaultError: the runtime's error, or HEARTBEAT_LOST.
 
         """
         resume = None
@@ -102,50 +102,50 @@ class Link:
         opened = await open_session(self._dial, self._token, self._settings, resume)
         if ticket is not None and opened.session_id != ticket.session_id:
             await opened.connection.close()
-            raise error_of(window_over(reason="forgotten"))
-        self._adopt(opened)
-        await self._take_early(opened)
+            raise error_of(resume_expired(reason="forgotten"))
+        self._attach(opened)
+        await self._handle_early(opened)
         self._task = asyncio.create_task(self._run())
 
     @property
     def ticket(self) -> Ticket | None:
-        """What somebody needs to go on with this session elsewhere; None where the runtime gives no token."""
+        """What another client needs to continue this session; None if the runtime gives no resume token."""
         if self._resume_token is None:
             return None
         return Ticket(self.session_id, self._resume_token, self.last_seq)
 
-    async def close(self, *, goodbye: bool = True) -> None:
-        """Leave the session, in good order or so that it can be resumed; its jobs go on either way."""
+    async def close(self, *, send_close: bool = True) -> None:
+        """Leave the session, with `session.close` or so that it can be resumed; its jobs continue in both cases."""
         self._closing = True
         task, connection = self._task, self._outbox.connection
-        if goodbye and self.fault is None and self._open.is_set() and connection is not None:
+        if send_close and self.fault is None and self._open.is_set() and connection is not None:
             try:
-                async with asyncio.timeout(_GOODBYE):
+                async with asyncio.timeout(_CLOSE_TIMEOUT):
                     self.post(self.message("session.close", m.Bye("client_shutdown")))
-                    await self._said_goodbye.wait()
+                    await self._closed_by_runtime.wait()
             except TimeoutError:
                 pass
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self._pulse.stop()
+        self._heartbeat.stop()
         await self._outbox.close()
         if connection is not None:
             await connection.close()
         if self.fault is None:
-            self._end(lost("closed"))
+            self._end(connection_lost("closed"))
 
     @property
     def is_open(self) -> bool:
         """Whether messages can be sent now."""
         return self._outbox.connection is not None and self.fault is None
 
-    async def ready(self, within: float) -> None:
+    async def wait_open(self, within: float) -> None:
         """
         Wait until messages can be sent.
 
         Raises:
-            FaultError: when the session is over, or not back in time.
+            FaultError: the session is over, or was not resumed in time.
 
         """
         if not self._open.is_set():
@@ -153,40 +153,40 @@ class Link:
                 async with asyncio.timeout(within):
                     await self._open.wait()
             except TimeoutError:
-                raise error_of(lost("disconnected")) from None
-        # An end opens the door too, for whoever waits at it.
+                raise error_of(connection_lost("disconnected")) from None
+        # The event is also set when the session ends, to wake the waiters.
         if self.fault is not None:
             raise error_of(self.fault)
 
     async def resume(self) -> None:
         """
-        Go on with the session on a new connection, now.
+        Continue the session on a new connection now.
 
         Raises:
-            FaultError: when that cannot be.
+            FaultError: the session cannot be resumed.
 
         """
         if self.fault is not None:
             raise error_of(self.fault)
         if self._open.is_set():
-            # The reading task has to see that this connection is over before anybody waits for the next.
+            # The reading task must see that this connection is over before this method waits for the next.
             self._drop()
-        self._comeback.hurry()
-        await self.ready(self._comeback.window + self._settings.connect_timeout)
+        self._reconnect.retry_now()
+        await self.wait_open(self._reconnect.window + self._settings.connect_timeout)
 
     # -- sending
 
     def message(
         self, type: str, payload: Any, *, job_id: str | None = None, trace_id: str | None = None
     ) -> Envelope:
-        """A message of this session."""
+        """Create a message of this session."""
         return envelope(type, payload, session_id=self.session_id, job_id=job_id, trace_id=trace_id)
 
-    def post(self, message: Envelope, *, alone: bool = False) -> None:
+    def post(self, message: Envelope) -> None:
         """Send a message; see `Outbox.post`."""
-        self._outbox.post(message, alone=alone)
+        self._outbox.post(message)
 
-    def _say(self, type: str, payload: m.Message) -> None:
+    def _send(self, type: str, payload: m.Message) -> None:
         self.post(self.message(type, payload))
 
     # -- reading
@@ -198,52 +198,52 @@ class Link:
                 await self._read()
                 if self._closing:
                     return
-                fault = self._session_error or await self._return()
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may be left waiting
+                fault = self._session_error or await self._resume_lost()
+        except Exception as error:  # noqa: BLE001 - every waiter must be woken, whatever the error is
             _log(error)
-            fault = lost("disconnected")
+            fault = connection_lost("disconnected")
         finally:
             if fault is None and not self._closing:
-                fault = lost("disconnected")
+                fault = connection_lost("disconnected")
         if fault is not None:
             self._end(fault)
 
     async def _read(self) -> None:
-        """Hand on what comes, until the connection is over."""
-        outbox, pulse, comeback, now = self._outbox, self._pulse, self._comeback, self._loop.time
+        """Handle received messages until the connection is over."""
+        outbox, heartbeat, reconnect, now = self._outbox, self._heartbeat, self._reconnect, self._loop.time
         connection = outbox.connection
-        garbage = in_a_row = 0
+        malformed = handled = 0
         while connection is not None and connection is outbox.connection:
             frame = await connection.receive()
             if frame is None:
                 break
-            pulse.heard = now()
+            heartbeat.last_received = now()
             message = read(frame)
             if isinstance(message, Malformed):
-                garbage += 1
-                if garbage >= _GARBAGE:
+                malformed += 1
+                if malformed >= _MAX_MALFORMED:
                     break
                 continue
-            garbage = 0
-            comeback.fruitful = True
-            more = self._take(message, len(frame))
+            malformed = 0
+            reconnect.received_anything = True
+            more = self._handle(message, len(frame))
             if more is not None:
-                if more is _OVER:
+                if more is _CONNECTION_OVER:
                     break
                 await more
-            in_a_row += 1
-            if in_a_row % _TURN == 0:
-                # A flood must not keep those from running who would read it.
+            handled += 1
+            if handled % _YIELD_EVERY == 0:
+                # Without this a flood of messages would keep the iterators from running.
                 await asyncio.sleep(0)
         self._open.clear()
-        self._said_goodbye.set()
-        pulse.stop()
+        self._closed_by_runtime.set()
+        heartbeat.stop()
         outbox.connection = None
         if connection is not None:
             await connection.close()
 
-    def _take(self, message: Envelope, size: int) -> Any:
-        """Take one message: None, something to await, or _OVER when the connection is of no use any more."""
+    def _handle(self, message: Envelope, size: int) -> Any:
+        """Handle one message; returns None, an awaitable, or _CONNECTION_OVER if the connection cannot be used further."""
         control = _CONTROL.get(message.type)
         if control is not None:
             return control(self, message)
@@ -254,14 +254,14 @@ class Link:
                 return self._gap()
             if seq > self.last_seq:
                 self.last_seq = seq
-                self._pulse.progressed(seq)
-        return self._receiver.arrived(message, size)
+                self._heartbeat.received_up_to(seq)
+        return self._receiver.receive(message, size)
 
-    async def _take_early(self, opened: Opened) -> None:
-        """What came before the welcome."""
+    async def _handle_early(self, opened: OpenedSession) -> None:
+        """Handle the messages that came before the welcome."""
         for message, size in opened.early:
-            more = self._take(message, size)
-            if more is _OVER:
+            more = self._handle(message, size)
+            if more is _CONNECTION_OVER:
                 self._drop()
                 return
             if more is not None:
@@ -269,113 +269,113 @@ class Link:
 
     def _gap(self) -> Any:
         """
-        Events are missing (8.3): go back to the session for them, once.
+        Events are missing (8.3): resume the session once to get them.
 
-        A runtime that has them replays them. One that skips them again does not have them any more.
+        A runtime that has the events replays them. If the same events are missing again, it does not have them any more.
         """
         if self._gap_at == self.last_seq:
-            self._session_error = window_over(reason="gap", after=self.last_seq)
+            self._session_error = resume_expired(reason="gap", after=self.last_seq)
         self._gap_at = self.last_seq
-        return _OVER
+        return _CONNECTION_OVER
 
-    # -- what is said about the session itself
+    # -- control messages
 
-    def _pinged(self, message: Envelope) -> None:
+    def _on_ping(self, message: Envelope) -> None:
         self._session_error = None
         payload = payload_of(message) or {}
         nonce = payload.get("nonce")
         pong = m.Pong(nonce if isinstance(nonce, str) else "", now_text())
         self.post(self.message("session.pong", pong))
 
-    def _ponged(self, message: Envelope) -> None:
-        """It was heard: the session goes on, whatever was said before."""
+    def _on_pong(self, message: Envelope) -> None:
+        """Clear the session error: the session continues."""
         self._session_error = None
 
-    def _bid_goodbye(self, message: Envelope) -> None:
-        """The runtime leaves. Ours was answered, or it goes down: another node may have the session."""
-        self._said_goodbye.set()
+    def _on_closed(self, message: Envelope) -> None:
+        """The runtime confirms `session.close`, or shuts down; in the second case another node may have the session."""
+        self._closed_by_runtime.set()
 
-    def _errored(self, message: Envelope) -> Any:
+    def _on_error(self, message: Envelope) -> Any:
         """
-        S5: fatal, the transport closes after it. A published runtime refuses requests with it and goes on.
+        Handle `session.error`: by the specification it is fatal; a published runtime rejects requests with it and continues.
 
-        So it ends the session only if the connection ends with it; and a request that was waiting is refused.
+        It therefore ends the session only if the connection ends too, and it rejects a pending request.
         """
         payload = payload_of(message)
-        fault = received("session.error", payload, message.trace_id)
+        fault = reported_fault("session.error", payload, message.trace_id)
         if fault.code == "HEARTBEAT_LOST" and not self._closing:
-            # 6.4: this connection was given up, not the session. We may hear of it late, and go back all the same.
-            return _OVER
+            # 6.4: the runtime gave up this connection, not the session, so the client can resume it.
+            return _CONNECTION_OVER
         if self._closing:
-            self._said_goodbye.set()
-        self._receiver.refused(fault, payload or {})
+            self._closed_by_runtime.set()
+        self._receiver.reject(fault, payload or {})
         self._session_error = fault
         return None
 
-    # -- going back
+    # -- resuming
 
-    async def _return(self) -> Fault | None:
-        """Go back to the session; the fault when that cannot be."""
+    async def _resume_lost(self) -> Fault | None:
+        """Resume the session after a lost connection; returns the fault if that fails."""
         reason = "silent" if self._silent else "gap" if self._gap_at == self.last_seq else "disconnected"
         if self._resume_token is None:
-            return lost(reason)
+            return connection_lost(reason)
         resume = m.Resume(self.session_id, self._resume_token, self.last_seq)
-        opened = await self._comeback.back(resume, reason)
+        opened = await self._reconnect.resume(resume, reason)
         if isinstance(opened, Fault):
             return opened
-        self._adopt(opened)
-        # At once: what is asked from now on is not in doubt.
-        for message in self._receiver.unanswered():
+        self._attach(opened)
+        # Before anything is awaited: requests made from now on are not in doubt.
+        for message in self._receiver.requests_to_repeat():
             message.session_id = self.session_id
             self.post(message)
-        await self._take_early(opened)
+        await self._handle_early(opened)
         return None
 
-    def _adopt(self, opened: Opened) -> None:
+    def _attach(self, opened: OpenedSession) -> None:
         welcome = opened.welcome
         self._outbox.attach(opened.connection)
         self._resume_token = welcome.resume_token or None
         capabilities = welcome.capabilities or m.Capabilities()
         self.welcome = welcome
         self.session_id = opened.session_id
-        self.features = negotiated(self._settings.features, capabilities.features or ())
+        self.features = negotiate(self._settings.features, capabilities.features or ())
         self._silent = False
         self._session_error = None
-        self._comeback.opened(welcome)
+        self._reconnect.connected(welcome)
         self._open.set()
-        self._pulse.start(self._interval, acks="ack" in self.features)
+        self._heartbeat.start(self._interval, acks="ack" in self.features)
 
     def _drop(self) -> None:
-        """Be done with this connection."""
+        """Stop using this connection."""
         self._open.clear()
-        self._pulse.stop()
+        self._heartbeat.stop()
         self._outbox.drop()
 
-    def _fell_silent(self) -> None:
+    def _on_silence(self) -> None:
         self._silent = True
         self._drop()
 
     def _end(self, fault: Fault) -> None:
         self.fault = fault
-        self._pulse.stop()
+        self._heartbeat.stop()
         self._open.set()
-        self._receiver.ended(fault)
+        self._receiver.end(fault)
 
     @property
     def _interval(self) -> float | None:
-        """Seconds between signs of life, where both sides agreed on them; a runtime may leave open how often."""
+        """Seconds between heartbeats if both sides support them; the runtime may leave the interval open."""
         if "heartbeat" not in self.features:
             return None
         seconds = self.welcome.heartbeat_interval_sec
-        return seconds if seconds is not None and seconds > 0 else _INTERVAL
+        return seconds if seconds is not None and seconds > 0 else _DEFAULT_INTERVAL
 
 
-_CONTROL: dict[str, Callable[[Link, Envelope], None]] = {
-    "session.ping": Link._pinged,  # noqa: SLF001 - the table of its own methods
-    "session.pong": Link._ponged,  # noqa: SLF001
-    "session.bye": Link._bid_goodbye,  # noqa: SLF001
-    "session.closed": Link._bid_goodbye,  # noqa: SLF001
-    "session.error": Link._errored,  # noqa: SLF001
+_CONTROL: dict[str, Callable[[Session, Envelope], None]] = {
+    "session.ping": Session._on_ping,  # noqa: SLF001 - a table of the class's own methods
+    "session.pong": Session._on_pong,  # noqa: SLF001
+    "session.bye": Session._on_closed,  # noqa: SLF001
+    "session.closed": Session._on_closed,  # noqa: SLF001
+    "session.error": Session._on_error,  # noqa: SLF001
 }
 
 

@@ -1,4 +1,4 @@
-"""Failures as faults: what a peer said, and what only we can know about the connection."""
+"""The faults of a session: those that the runtime reports, and those of the connection."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.errors.base import FaultError
 
-__all__ = ["error_of", "lost", "received", "spoilt", "transient", "window_over"]
+__all__ = [
+    "as_transient",
+    "connection_lost",
+    "error_of",
+    "reported_fault",
+    "result_unusable",
+    "resume_expired",
+]
 
-# What a job's end says beside the error itself.
-_BESIDE = frozenset({"final_status", "completed_at", "request_id", "run"})
+# The members of a job's end that are not part of the error.
+_NOT_OF_ERROR = frozenset({"final_status", "completed_at", "request_id", "run"})
 _CONNECTION = Origin("arcp", "connection", "transport")
 
 
 def error_of(fault: Fault) -> FaultError:
-    """A fresh exception, so that every `await` has its own traceback and its own `details` to add to."""
+    """A new exception for a fault, so that every `await` raises one with its own traceback and its own `details`."""
     return FaultError.from_fault(fault)
 
 
-def received(type: str, payload: dict[str, Any] | None, trace_id: str | None) -> Fault:
-    """What a `session.error`, `job.error` or failed `job.result` says. One that cannot be read is one all the same."""
-    said = payload or {}
+def reported_fault(type: str, payload: dict[str, Any] | None, trace_id: str | None) -> Fault:
+    """The fault in a `session.error`, `job.error` or failed `job.result`; INTERNAL_ERROR if it cannot be read."""
+    error = payload or {}
     if type != "job.result":
-        said = {name: value for name, value in said.items() if name not in _BESIDE}
-    fault = carrier.read({"type": type, "payload": said, "trace_id": trace_id}).fault
+        error = {name: value for name, value in error.items() if name not in _NOT_OF_ERROR}
+    fault = carrier.read({"type": type, "payload": error, "trace_id": trace_id}).fault
     if fault is not None:
         return fault
     gap = "an error has a code" if type != "job.result" else "a job ends in success or in job.error"
@@ -41,32 +48,32 @@ def received(type: str, payload: dict[str, Any] | None, trace_id: str | None) ->
     )
 
 
-def lost(reason: str, *, executed: Executed = Executed.MAYBE, **details: Any) -> Fault:
-    """The other side is gone, or silent: HEARTBEAT_LOST, retryable by S5's table."""
+def connection_lost(reason: str, *, executed: Executed = Executed.MAYBE, **details: Any) -> Fault:
+    """The runtime is gone or silent: HEARTBEAT_LOST, which is retryable."""
     return Fault(
         code="HEARTBEAT_LOST",
         vocabulary="arcp",
-        message=_WORDS[reason],
+        message=_MESSAGES[reason],
         executed=executed,
         details={"reason": reason, **details},
         origin=_CONNECTION,
     )
 
 
-_WORDS = {
+_MESSAGES = {
     "unreachable": "The runtime cannot be reached",
-    "silent": "The runtime has not said anything for two heartbeats",
+    "silent": "The runtime has sent nothing for two heartbeat intervals",
     "no_answer": "The runtime did not answer in time",
-    "no_protocol": "What answers does not speak ARCP",
+    "no_protocol": "The server did not answer with an ARCP message",
     "disconnected": "The connection was lost, and the session cannot be resumed",
-    "in_doubt": "The connection was lost before the answer came; whether the request arrived is unknown",
+    "in_doubt": "The connection was lost before the answer; it is unknown whether the request arrived",
     "gap": "Events are missing, and the session cannot be resumed",
-    "closed": "The client was closed; the job goes on without it",
+    "closed": "The client was closed; the job continues without it",
 }
 
 
-def window_over(**details: Any) -> Fault:
-    """The session cannot be continued: its window has passed, or the runtime has forgotten it."""
+def resume_expired(**details: Any) -> Fault:
+    """The session cannot be continued: its window has passed, or the runtime does not have it any more."""
     return Fault(
         code="RESUME_WINDOW_EXPIRED",
         vocabulary="arcp",
@@ -76,12 +83,12 @@ def window_over(**details: Any) -> Fault:
     )
 
 
-def spoilt(reason: str, trace_id: str | None, **details: Any) -> Fault:
-    """The job succeeded, and its result cannot be had (section 14). Submitting it again would do the work again."""
+def result_unusable(reason: str, trace_id: str | None, **details: Any) -> Fault:
+    """The job succeeded, but its result cannot be assembled (section 14). Submitting again would repeat the work."""
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="arcp",
-        message="The job's result cannot be put together",
+        message="The result of the job cannot be assembled from its chunks",
         recovery=Recovery.TERMINAL,
         executed=Executed.YES,
         details={"reason": reason, **details},
@@ -90,6 +97,6 @@ def spoilt(reason: str, trace_id: str | None, **details: Any) -> Fault:
     )
 
 
-def transient(fault: Fault) -> Fault:
-    """The same fault, worth another try: with a key, what a new session can mend is no reason to stop."""
+def as_transient(fault: Fault) -> Fault:
+    """The same fault as transient: with a key, a new session can continue the job."""
     return replace(fault, recovery=Recovery.TRANSIENT)

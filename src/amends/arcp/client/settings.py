@@ -1,4 +1,4 @@
-"""What a client is told once: bounds on waiting, on memory, and on going back to a lost session."""
+"""The settings of a client: limits on waiting, on memory, and on resuming a lost session."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ RESUMING = Policy(attempts=None, max_wait=120.0, backoff=Backoff(first=0.1, cap=
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of a client. Seconds and bytes."""
+    """Limits of a client, in seconds and bytes."""
 
     name: str = "amends"
-    """What we call ourselves in `session.hello`."""
+    """The client's name in `session.hello`."""
     features: tuple[str, ...] = FEATURES
-    """What we offer; what is used is what the runtime offers too."""
+    """The features to offer; those that the runtime offers too are used."""
     connect_timeout: float = 10.0
-    """From dialling to the welcome."""
+    """From connecting to the welcome."""
     request_timeout: float = 30.0
-    """From a request to its answer, a resumption in between included."""
+    """From a request to its answer, including a resumption in between."""
     auto_resume: bool = True
-    """Go back to a lost session by itself. Without it, `client.resume()` does, within the window."""
+    """Resume a lost session automatically. If False, `client.resume()` does it, within the window."""
     resuming: Policy = RESUMING
-    """How often and how long to try; the runtime's window bounds it too."""
+    """How often and how long to try to resume; the runtime's window is a limit too."""
     buffer: int = 1024
-    """Events kept per job for whoever iterates, now or later."""
+    """Events kept per job for its iterators."""
     buffer_bytes: int = 16 * 1024 * 1024
     """The same in bytes of frames."""
-    patience: float = 10.0
-    """How long a slow iterator may hold up the connection before it is told that it missed events."""
+    slow_reader_timeout: float = 10.0
+    """How long a slow iterator may block the connection before it misses events."""
     max_result: int = 64 * 1024 * 1024
-    """Bytes of a result that comes in chunks."""
+    """The largest result that comes in chunks, in bytes."""

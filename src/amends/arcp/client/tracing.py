@@ -1,4 +1,4 @@
-"""The trace a submission belongs to (section 11): OpenTelemetry's current one, where somebody traces."""
+"""The trace of a submission (section 11): OpenTelemetry's current one, if the program uses OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["current_trace_id"]
 
 
 def current_trace_id() -> str | None:
-    """32 hexadecimal digits, or None. OpenTelemetry is not imported: a program that traces has loaded it."""
+    """32 hexadecimal digits, or None. OpenTelemetry is not imported: a program that uses it has imported it."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None

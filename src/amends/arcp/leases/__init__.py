@@ -1,12 +1,12 @@
 """
-What a job may do: capabilities with patterns, an end, and budgets (sections 9 and 10). PURE: the clock is an argument.
+Leases: capabilities with patterns, an expiry, and budgets (sections 9 and 10). PURE: the clock is an argument.
 
     lease = leases.read({"fs.read": ["/workspace/**"], "cost.budget": ["USD:5.00"]}, now=now)
     error = lease.check("fs.read", "/workspace/a.txt", now)      # None, or the error to raise or to send
     child = lease.narrow(request, remaining, now)                 # a Lease, or LEASE_SUBSET_VIOLATION
 
-Where two readers could understand a path, a URL or a pattern differently it is refused, so nobody downstream can be
-led elsewhere than to what was checked: `..`, encoded separators, backslashes, user info, other scripts' dots.
+A path, a URL or a pattern that two readers could understand differently is rejected, so that no later reader can interpret
+it as something other than what was checked: `..`, encoded separators, backslashes, user info, dots of other scripts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Budgets (section 9.6): a counter per currency, in decimals, never in floats.
 
-Amounts come as `USD:5.00` in a lease, as numbers or strings elsewhere. A float means what it prints: 0.1 is a tenth.
-Rounding, where there has to be some, is never in favour of whoever spends.
+Amounts are `USD:5.00` in a lease, and numbers or strings elsewhere. A float counts as it prints: 0.1 is a tenth.
+Amounts are never rounded in favour of the spender.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parse_amount(text: Any) -> tuple[str, Decimal]:
     Currency and amount of a `cost.budget` pattern.
 
     Raises:
-        Refused: when it is none.
+        Refused: `text` is not such a pattern.
 
     """
     found = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
@@ -41,7 +41,7 @@ def parse_amount(text: Any) -> tuple[str, Decimal]:
 
 def amount_of(value: Any) -> Decimal | None:
     """
-    A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None when it is none, or negative.
+    A reported or received amount: a number, `"5.00"` or `"USD:5.00"`. None if it is invalid or negative.
 
     >>> amount_of(0.1), amount_of("USD:5.00"), amount_of(-1), amount_of(True)
     (Decimal('0.1'), Decimal('5.00'), None, None)
@@ -69,7 +69,7 @@ def amount_of(value: Any) -> Decimal | None:
 
 class Budget(msgspec.Struct, frozen=True):
     """
-    What is left, per currency. A value: spending gives another one.
+    The remaining amount per currency. Immutable: `spend` returns a new budget.
 
     >>> budget = Budget.of(["USD:1.00"]).spend("USD", 0.7).spend("USD", 0.1).spend("USD", 0.2)
     >>> budget.left["USD"], budget.exhausted
@@ -81,28 +81,28 @@ class Budget(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, amounts: Iterable[Any]) -> Budget:
         """
-        The counters a lease begins with.
+        The counters at the start of a lease.
 
         Raises:
-            Refused: for what is no amount, and for a currency named twice: which ceiling was meant?
+            Refused: an amount is invalid, or a currency occurs twice, which leaves its limit unclear.
 
         """
         left: dict[str, Decimal] = {}
         for text in amounts:
             currency, amount = parse_amount(text)
             if currency in left:
-                raise Refused("a currency named twice")
+                raise Refused("a currency occurs twice")
             left[currency] = amount
         return cls(left)
 
     @classmethod
     def read(cls, counters: Mapping[str, Any] | None) -> Budget:
-        """Counters as a peer or a store has them; what is no amount is passed over."""
-        found = {name: amount_of(value) for name, value in (counters or {}).items()}
-        return cls({name: amount for name, amount in found.items() if amount is not None})
+        """Counters from a peer or a store; invalid amounts are ignored."""
+        amounts = {name: amount_of(value) for name, value in (counters or {}).items()}
+        return cls({name: amount for name, amount in amounts.items() if amount is not None})
 
     def spend(self, currency: Any, amount: Any) -> Budget:
-        """What is left after a cost. A currency without a counter, or a cost that is none, changes nothing."""
+        """The budget after a cost. A currency without a counter, or an invalid cost, changes nothing."""
         cost = amount_of(amount)
         if cost is None or not cost or not isinstance(currency, str) or currency not in self.left:
             return self
@@ -110,17 +110,17 @@ class Budget(msgspec.Struct, frozen=True):
 
     @property
     def exhausted(self) -> str | None:
-        """The first currency with nothing left, or None (9.6: zero is nothing)."""
+        """The first currency with nothing left, or None (9.6: zero counts as nothing)."""
         return next((name for name, amount in self.left.items() if amount <= 0), None)
 
-    def holds(self, wanted: Budget) -> str | None:
-        """The first currency in which `wanted` is more than is left, or None."""
+    def first_exceeded(self, wanted: Budget) -> str | None:
+        """The first currency in which `wanted` is more than what is left, or None."""
         return next((name for name, amount in wanted.left.items() if amount > self.left.get(name, 0)), None)
 
     def counters(self) -> dict[str, str]:
-        """For the wire: exact decimals as strings, which every peer reads."""
+        """The counters for the wire: exact decimals as strings, which every peer can read."""
         return {name: f"{amount:f}" for name, amount in self.left.items()}
 
     def amounts(self) -> list[str]:
-        """As patterns of a lease: `USD:5.00`."""
+        """The counters as patterns of a lease: `USD:5.00`."""
         return [f"{name}:{max(amount, Decimal(0)):f}" for name, amount in self.left.items()]

@@ -1,11 +1,11 @@
 """
-Patterns over segments (v1.0, section 9.2): `*` stands for one segment or a part of one, `**` for any number of them.
+Glob patterns over segments (v1.0, section 9.2): `*` matches one segment or a part of one, `**` any number of segments.
 
-Anchored at both ends. Every other character stands for itself. One walk answers both questions: does a pattern match
-a target, and does it match everything another pattern matches (9.4)? A wildcard of the other pattern is then a symbol
-of its own that only a wildcard can take in, so what cannot be proven is refused.
+Patterns are anchored at both ends, and every other character matches itself. One algorithm answers both questions: does a
+pattern match a target, and does it match everything that another pattern matches (9.4)? In the second case a wildcard of the
+other pattern is a symbol that only a wildcard matches, so a relation that cannot be proved is rejected.
 
-The walk goes back to the last star only, as two pointers do; its cost is bounded by the product of both lengths.
+The algorithm backtracks only to the last star; its cost is bounded by the product of both lengths.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ANY", "MANY", "Segment", "glob_covers", "parse_segment", "segment_co
 
 
 class _Star:
-    """A wildcard, equal to nothing but itself."""
+    """A wildcard, equal only to itself."""
 
     __slots__ = ("_sign",)
 
@@ -39,7 +39,7 @@ Segment = Any
 
 def parse_segment(text: str) -> Segment | None:
     """
-    A pattern's segment; None where `**` is only a part of one, which nobody has defined.
+    Parse a segment of a pattern; None if `**` is only a part of it, which is undefined.
 
     >>> parse_segment("a*"), parse_segment("**"), parse_segment("a**")
     (('a', *), **, None)
@@ -52,7 +52,7 @@ def parse_segment(text: str) -> Segment | None:
 
 
 def segment_covers(pattern: Segment, segment: Segment) -> bool:
-    """Whether a pattern's segment takes in every text that `segment` stands for."""
+    """Whether a pattern's segment matches every text that `segment` matches."""
     if pattern is MANY or segment is MANY:
         return pattern is MANY
     if pattern == (ANY,):
@@ -62,7 +62,7 @@ def segment_covers(pattern: Segment, segment: Segment) -> bool:
 
 
 def glob_covers(pattern: Sequence[Segment], segments: Sequence[Segment]) -> bool:
-    """Whether a pattern takes in every target that `segments` stand for: one target, or those of another pattern."""
+    """Whether a pattern matches every target that `segments` match: one target, or those of another pattern."""
     return _covers(pattern, segments, MANY, segment_covers)
 
 

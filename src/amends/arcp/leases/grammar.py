@@ -1,8 +1,8 @@
 """
-How the patterns of each capability are read and compared (section 9.2).
+Parse and compare the patterns of each capability (section 9.2).
 
-A capability is a row: what its patterns are (paths, URLs, names, amounts). Unknown ones are refused, because a
-misspelt grant would silently grant nothing; vendors' own begin with `x-`.
+Each capability has a row with the kind of its patterns (paths, URLs, names, amounts). Unknown capabilities are rejected,
+because a misspelt grant would silently grant nothing; those of vendors begin with `x-`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from amends.arcp.leases.targets import (
     url_path,
 )
 
-__all__ = ["CAPABILITIES", "MAX_PATTERN", "covers", "known", "parse_pattern", "parse_target"]
+__all__ = ["CAPABILITIES", "MAX_PATTERN", "covers", "is_known", "parse_pattern", "parse_target"]
 
 MAX_PATTERN = 2048
 _CAPABILITY = re.compile(r"x-[a-z0-9-]+(?:\.[a-z0-9_-]+)*", re.ASCII)
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A pattern or a target, taken apart. What is equal must be equal, what is a glob must be covered."""
+    """A parsed pattern or target: `exact` parts must be equal, `globs` must be covered."""
 
     exact: tuple[str, ...] = ()
     globs: tuple[tuple[Segment, ...], ...] = ()
@@ -59,7 +59,7 @@ def _name(text: Any, *, pattern: bool) -> Pattern:
 
 
 def _agent(text: Any, *, pattern: bool) -> Pattern:
-    """`name` covers every version of it, `name@version` that one."""
+    """`name` covers every version of the agent, `name@version` only that one."""
     parts = name_segments(text)
     name, at, version = parts[-1].partition("@")
     parse = _glob if pattern else _letters
@@ -80,7 +80,7 @@ def _url(text: Any, *, pattern: bool) -> Pattern:
     if address:
         address, host = host_of(host)
     else:
-        # The names a wildcard stands for are plain ones; what stands beside it must be too.
+        # A wildcard matches plain names, so the rest of the host must be plain too.
         host_of(host.replace("**", "a").replace("*", "a"))
     return Pattern((scheme, host if address else ""), _url_globs(_glob, host, address, port, path))
 
@@ -94,10 +94,10 @@ def _url_globs(
 
 
 class Reader(Protocol):
-    """Reads a pattern or a target of one kind."""
+    """Parses a pattern or a target of one kind."""
 
     def __call__(self, text: Any, *, pattern: bool) -> Pattern:
-        """Take it apart, or raise Refused."""
+        """Parse `text`, or raise Refused."""
 
 
 CAPABILITIES: dict[str, Reader | None] = {
@@ -109,11 +109,11 @@ CAPABILITIES: dict[str, Reader | None] = {
     "model.use": _name,
     "cost.budget": None,
 }
-"""The reserved capabilities and how their patterns are read; budgets are amounts, and read by `budget`."""
+"""The reserved capabilities and the parsers of their patterns; `budget` parses amounts."""
 
 
-def known(capability: object) -> bool:
-    """Whether a capability is a reserved one or a vendor's."""
+def is_known(capability: object) -> bool:
+    """Whether a capability is reserved or a vendor's."""
     return isinstance(capability, str) and (
         capability in CAPABILITIES or (len(capability) <= 64 and bool(_CAPABILITY.fullmatch(capability)))
     )
@@ -122,36 +122,36 @@ def known(capability: object) -> bool:
 @lru_cache(maxsize=4096)
 def parse_pattern(capability: str, pattern: str) -> Pattern:
     """
-    A grant's pattern.
+    Parse a pattern of a grant.
 
     Raises:
-        Refused: when it has no one meaning.
+        Refused: it is ambiguous or invalid.
 
     """
     if len(pattern) > MAX_PATTERN:
         raise Refused("too long")
     reader: Reader | None = CAPABILITIES.get(capability, _name)
     if reader is None:
-        raise Refused("an amount is no pattern")
+        raise Refused("an amount is not a pattern")
     return reader(pattern, pattern=True)
 
 
 def parse_target(capability: str, target: Any) -> Pattern:
     """
-    What an operation wants to touch.
+    Parse the target of an operation.
 
     Raises:
-        Refused: when it has no one meaning.
+        Refused: it is ambiguous or invalid.
 
     """
     reader: Reader | None = CAPABILITIES.get(capability, _name)
     if reader is None:
-        raise Refused("an amount is no target")
+        raise Refused("an amount is not a target")
     return reader(target, pattern=False)
 
 
 def covers(pattern: Pattern, other: Pattern) -> bool:
-    """Whether a pattern takes in a target, or all of another pattern."""
+    """Whether a pattern covers a target, or everything that another pattern covers."""
     return (
         pattern.exact == other.exact
         and len(pattern.globs) == len(other.globs)

@@ -1,4 +1,4 @@
-"""A lease: what was granted, until when; checks against it, and smaller leases made from it (sections 9.3 to 9.5)."""
+"""A lease: its grants and expiry, checks against it, and narrower leases for delegation (sections 9.3 to 9.5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from amends.arcp.leases.budget import Budget
-from amends.arcp.leases.grammar import covers, known, parse_pattern, parse_target
+from amends.arcp.leases.grammar import covers, is_known, parse_pattern, parse_target
 from amends.arcp.leases.targets import Refused
 from amends.arcp.wire.times import seconds_of, text_of
 from amends.errors.arcp import (
@@ -23,29 +23,29 @@ from amends.errors.arcp import (
 __all__ = ["MAX_PATTERNS", "Lease", "read"]
 
 MAX_PATTERNS = 256
-"""Patterns of one capability."""
+"""The most patterns of one capability."""
 _SHOWN = 256
-"""Characters of a target that an error repeats."""
+"""The most characters of a target that an error contains."""
 
 
 def read(request: Any, constraints: Any = None, *, now: float) -> Lease:
     """
-    The lease a request asks for.
+    Parse a requested lease.
 
     Args:
         request: `lease_request`: capability → patterns.
         constraints: `lease_constraints`: `{"expires_at": …}`.
-        now: seconds since the epoch; an end that has passed is refused (9.5).
+        now: seconds since the epoch; an expiry in the past is rejected (9.5).
 
     Raises:
-        InvalidRequestError: when a part of it has no one meaning; `details` name the capability and why.
+        InvalidRequestError: a part is ambiguous or invalid; `details` contain the capability and the reason.
 
     """
     return Lease(_grants(request), _expiry(constraints, now))
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What a job may do. Frozen: a lease is never widened, and never renewed."""
+    """What a job may do. Immutable: a lease is never widened or renewed."""
 
     grants: dict[str, tuple[str, ...]] = {}
     expires_at: float | None = None
@@ -53,35 +53,35 @@ class Lease(msgspec.Struct, frozen=True):
 
     @property
     def budget(self) -> Budget:
-        """The counters the lease begins with."""
+        """The counters at the start of the lease."""
         return Budget.of(self.grants.get("cost.budget", ()))
 
     def wire(self) -> dict[str, list[str]]:
-        """`lease`, as sent."""
+        """The value of `lease` on the wire."""
         return {capability: list(patterns) for capability, patterns in self.grants.items()}
 
     def constraints(self) -> dict[str, str] | None:
-        """`lease_constraints`, as sent."""
+        """The value of `lease_constraints` on the wire."""
         return None if self.expires_at is None else {"expires_at": text_of(self.expires_at)}
 
     def check(
         self, capability: str, target: Any, now: float, budget: Budget | None = None
     ) -> ARCPError | None:
         """
-        Whether an operation is allowed: None, or the error that says why not, to raise or to send.
+        Check an operation: returns None if it is allowed, else the error to raise or to send.
 
         Args:
             capability: `fs.read`, `tool.call`, …
-            target: the path, URL or name it touches.
+            target: the path, URL or name that the operation uses.
             now: seconds since the epoch.
-            budget: the counters as they are now, where the lease has some.
+            budget: the current counters, if the lease has a budget.
 
         """
         shown = str(target)[:_SHOWN] if isinstance(target, str) else None
         about = {"capability": capability, "target": shown}
         if self.expires_at is not None and now >= self.expires_at:
             return LeaseExpiredError(
-                "The lease has ended", details={**about, "expires_at": text_of(self.expires_at)}
+                "The lease has expired", details={**about, "expires_at": text_of(self.expires_at)}
             )
         reason = self._refusal(capability, target)
         if reason is not None:
@@ -98,7 +98,7 @@ class Lease(msgspec.Struct, frozen=True):
     def _refusal(self, capability: str, target: Any) -> str | None:
         patterns = self.grants.get(capability)
         if not patterns:
-            return "the lease has no such capability"
+            return "the lease does not grant this capability"
         try:
             wanted = parse_target(capability, target)
         except Refused as refused:
@@ -110,13 +110,13 @@ class Lease(msgspec.Struct, frozen=True):
         self, request: Lease, remaining: Budget | None, now: float
     ) -> Lease | LeaseSubsetViolationError:
         """
-        The lease of a job this one delegates to, or the violation (9.4, 10.2).
+        The lease of a delegated job, or the violation (9.4, 10.2).
 
-        What the request leaves out it does not get, but for the two bounds: without an end of its own it has ours,
-        and a currency it names no ceiling for has what is left of ours.
+        The delegated job gets only what the request contains, except for two limits: without an expiry it gets the expiry of
+        this lease, and a currency without a limit gets what is left of this lease's budget.
 
         Args:
-            request: what is asked for, as `read` gave it.
+            request: the requested lease, as `read` returned it.
             remaining: what is left of this lease's budget.
             now: seconds since the epoch.
 
@@ -128,15 +128,15 @@ class Lease(msgspec.Struct, frozen=True):
             for pattern in patterns:
                 if not any(covers(mine, parse_pattern(capability, pattern)) for mine in granted):
                     return _violation(
-                        "asks for more than is granted", capability=capability, pattern=pattern[:_SHOWN]
+                        "requests more than is granted", capability=capability, pattern=pattern[:_SHOWN]
                     )
         left = remaining if remaining is not None else self.budget
         grants = dict(request.grants)
         if left.left:
-            over = left.holds(request.budget)
+            over = left.first_exceeded(request.budget)
             if over is not None:
                 return _violation(
-                    "asks for more than is left of the budget",
+                    "requests more than is left of the budget",
                     capability="cost.budget",
                     currency=over,
                     remaining=left.counters().get(over, "0"),
@@ -145,7 +145,7 @@ class Lease(msgspec.Struct, frozen=True):
         expires_at = request.expires_at
         if self.expires_at is not None:
             if expires_at is not None and expires_at > self.expires_at:
-                return _violation("ends later", expires_at=text_of(self.expires_at))
+                return _violation("expires later", expires_at=text_of(self.expires_at))
             expires_at = self.expires_at if expires_at is None else expires_at
         return Lease(grants, expires_at)
 
@@ -161,12 +161,12 @@ def _grants(request: Any) -> dict[str, tuple[str, ...]]:
         raise InvalidRequestError("A lease maps capabilities to patterns", details={"field": "lease_request"})
     grants: dict[str, tuple[str, ...]] = {}
     for capability, patterns in request.items():
-        if not known(capability):
+        if not is_known(capability):
             raise _invalid(str(capability)[:64], "an unknown capability")
         if not isinstance(patterns, list | tuple) or len(patterns) > MAX_PATTERNS:
-            raise _invalid(capability, "not a list of patterns, or too long a one")
+            raise _invalid(capability, "not a list of patterns, or too many")
         if not all(isinstance(pattern, str) for pattern in patterns):
-            raise _invalid(capability, "a pattern that is no text")
+            raise _invalid(capability, "a pattern is not a string")
         try:
             if capability == "cost.budget":
                 Budget.of(patterns)
@@ -188,7 +188,7 @@ def _expiry(constraints: Any, now: float) -> float | None:
     seconds = seconds_of(text)
     if seconds is None or seconds <= now:
         raise InvalidRequestError(
-            "A lease ends at a time to come, in UTC with a Z",
+            "A lease must expire in the future, at a time in UTC with a Z",
             details={"field": "lease_constraints.expires_at"},
         )
     return seconds
@@ -196,4 +196,4 @@ def _expiry(constraints: Any, now: float) -> float | None:
 
 def _invalid(capability: str, reason: str) -> InvalidRequestError:
     details = {"field": "lease_request", "capability": capability, "reason": reason}
-    return InvalidRequestError("A part of the lease cannot be granted", details=details)
+    return InvalidRequestError("A part of the requested lease is invalid", details=details)

@@ -91,7 +91,7 @@ class Agents:
         self._by_reference[agent.ref] = agent
         if name in self._defaults:
             self._by_reference[name] = versions[self._defaults[name]]
-        self.changed.ring()
+        self.changed.notify()
         return agent
 
     def lookup(self, reference: str) -> Agent | None:

@@ -170,7 +170,7 @@ async def stop_dispatch(node: Node, dispatching: asyncio.Task[None]) -> None:
     """Stop taking jobs; a job that has been taken from its queue is still started."""
     node.draining = True
     node.queue_wakeup.set()
-    node.agents.changed.ring()
+    node.agents.changed.notify()
     for task in list(node.interruptible):
         task.cancel()
     await asyncio.wait([dispatching], timeout=_STOP_TIMEOUT)

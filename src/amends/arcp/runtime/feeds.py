@@ -137,7 +137,7 @@ class Feed:
             if not node.notified:
                 await self._read_log(node, None)
                 return
-            async with node.store.log(job_log(self.job_id)).watched() as signal:
+            async with node.store.log(job_log(self.job_id)).watch() as signal:
                 await self._read_log(node, signal)
         except Exception:  # noqa: BLE001 - the feed cannot continue, so the client has to resume the session
             _log.exception(
@@ -152,7 +152,7 @@ class Feed:
         pause, longest = _FASTEST, _SLOWEST if signal is None else _MISSED_SIGNAL
         while True:
             seen = 0 if signal is None else signal.count
-            pushed = page = [] if signal is None else signal.brought(self.next)
+            pushed = page = [] if signal is None else signal.entries(self.next)
             if not pushed:
                 try:
                     page = await node.ledger.entries(self.job_id, self.next)

@@ -20,7 +20,7 @@ from amends.arcp.wire import (
     Envelope,
     Malformed,
     envelope,
-    negotiated,
+    negotiate,
     now_text,
     read,
     read_payload,
@@ -76,7 +76,7 @@ async def _handle_hello(node: Node, connection: Connection, message: Envelope | 
     supported = FEATURES if node.credentials is not None else _WITHOUT_CREDENTIALS
     capabilities = hello.capabilities
     named = None if capabilities is None else capabilities.features
-    features = negotiated(supported, named or ())
+    features = negotiate(supported, named or ())
     wanted: Resume | None = hello if isinstance(hello, Resume) else hello.resume
     if wanted is None:
         session, token = await node.sessions.open(principal, features, connection)

@@ -238,7 +238,7 @@ async def end_orphan(node: Node, spec: JobSpec, tail: tuple[int, JobEntry], erro
 async def follow_control(node: Node, every: float) -> None:
     """Read cancellations that other nodes request: when the log signals a change, and every `every` seconds."""
     log = node.store.log(CONTROL)
-    async with log.watched() as signal:
+    async with log.watch() as signal:
         await _follow(node, log, signal, every)
 
 

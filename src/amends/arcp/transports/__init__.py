@@ -1,7 +1,7 @@
 """
-How frames travel: WebSocket, an ASGI endpoint, stdio, in memory. All are one small protocol, `Connection`.
+Transports: WebSocket, an ASGI endpoint, stdio and in-memory. All implement one small protocol, `Connection`.
 
-`memory` needs nothing, `stdio` and `asgi` the standard library, `websocket` the extra `arcp`.
+`memory` needs nothing, `stdio` and `asgi` only the standard library, `websocket` the extra `arcp`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-A runtime inside an ASGI application: mount `endpoint(runtime)` where its WebSocket should be.
+A runtime in an ASGI application: mount `endpoint(runtime)` at the path of its WebSocket.
 
     app = Starlette(routes=[Mount("/arcp", app=endpoint(runtime))])
 """
@@ -21,17 +21,17 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class AsgiConnection:
-    """An ASGI WebSocket, as a connection."""
+    """An ASGI WebSocket as a `Connection`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, max_frame: int) -> None:
-        """Take over a WebSocket that was accepted."""
+        """Wrap an accepted WebSocket."""
         client = scope.get("client")
         self.peer = f"{client[0]}:{client[1]}" if client else "asgi"
         self._receive = receive
         self._send = send
         self._max_frame = max_frame
         self._closed = False
-        # The server's own order of frames is the order of its calls.
+        # The server sends frames in the order of its calls, so they must not overlap.
         self._turn = asyncio.Lock()
 
     async def send(self, data: str | bytes) -> None:
@@ -43,21 +43,21 @@ class AsgiConnection:
             try:
                 await self._send({"type": "websocket.send", "text": text})
             except (OSError, RuntimeError):
-                # Servers say it either way when the other side has gone.
+                # Servers raise either of them after the client has disconnected.
                 self._closed = True
                 raise ConnectionLost("the WebSocket is closed") from None
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
-        """Send several in order."""
+        """Send several frames in order."""
         for frame in frames:
             await self.send(frame)
 
     def post(self, frames: Sequence[str | bytes]) -> bool:
-        """Never: an ASGI server is only ever awaited."""
+        """Return False: an ASGI server can only be awaited."""
         return False
 
     async def receive(self) -> str | bytes | None:
-        """The next frame, or None."""
+        """The next frame, or None if the connection is closed."""
         if self._closed:
             return None
         message = await self._receive()
@@ -72,7 +72,7 @@ class AsgiConnection:
         return frame
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """End it."""
+        """Close the WebSocket."""
         async with self._turn:
             if self._closed:
                 return
@@ -84,7 +84,7 @@ class AsgiConnection:
 
 
 class Endpoint:
-    """An ASGI application that is one runtime's WebSocket."""
+    """An ASGI application that serves one runtime on a WebSocket."""
 
     def __init__(self, runtime: Serves, origins: Sequence[str | None] | None, max_frame: int) -> None:
         """See `endpoint`."""
@@ -93,7 +93,7 @@ class Endpoint:
         self._max_frame = max_frame
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection."""
+        """Serve one connection."""
         if scope["type"] == "http":
             await _upgrade_required(send)
         elif scope["type"] == "lifespan":
@@ -120,12 +120,12 @@ def endpoint(
     runtime: Serves, *, origins: Sequence[str | None] | None = (None,), max_frame: int = MAX_FRAME
 ) -> Endpoint:
     """
-    An ASGI application for a runtime.
+    Return an ASGI application for a runtime.
 
     Args:
-        runtime: whatever runs a connection to its end.
-        origins: which pages' browsers may connect; None stands for what is no browser, and is alone by default.
-        max_frame: characters of a frame; a larger one ends the connection.
+        runtime: an object that serves connections, such as a `Runtime`.
+        origins: the origins of web pages that may connect; None means clients that are not browsers, the default.
+        max_frame: the most characters of a frame; a larger one closes the connection.
 
     """
     return Endpoint(runtime, origins, max_frame)
@@ -141,11 +141,11 @@ def _origin(scope: Scope) -> str | None:
 async def _upgrade_required(send: Send) -> None:
     headers = [(b"content-type", b"text/plain"), (b"upgrade", b"websocket"), (b"connection", b"upgrade")]
     await send({"type": "http.response.start", "status": 426, "headers": headers})
-    await send({"type": "http.response.body", "body": b"This is a WebSocket.\n"})
+    await send({"type": "http.response.body", "body": b"This is a WebSocket endpoint.\n"})
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
-    """A runtime has its own beginning and end; a server that asks gets its answers."""
+    """Answer lifespan messages. The runtime is started and stopped separately."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

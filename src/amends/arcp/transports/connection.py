@@ -1,4 +1,4 @@
-"""What a transport is: frames in order, both ways, with back-pressure and an end."""
+"""The interface of a transport: frames in order in both directions, with back-pressure and an end."""
 
 from __future__ import annotations
 
@@ -9,53 +9,54 @@ __all__ = ["Connection", "ConnectionLost", "Serves"]
 
 
 class ConnectionLost(ConnectionError):
-    """The other side is gone. Says nothing more: what the network said is not for the wire."""
+    """The connection is gone. The message contains no text of the network, which must not be sent to a peer."""
 
 
 class Connection(Protocol):
     """
     One connection. A single task receives; any task may send.
 
-    A frame larger than the transport's limit ends the connection on the receiving side (1009) instead of being read.
+    A frame larger than the transport's limit closes the connection on the receiving side (1009) instead of being read.
     """
 
     peer: str
-    """Who is at the other end, for logs."""
+    """The address of the other side, for logs."""
 
     async def send(self, data: str | bytes) -> None:
         """
-        Hand one frame over, waiting while the other side is slow.
+        Send one frame, and wait while the other side is slow.
 
         Raises:
-            ConnectionLost: when nobody is there any more.
+            ConnectionLost: the connection is gone.
 
         """
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
         """
-        Hand several frames over in order, in one go where the transport can.
+        Send several frames in order, with one write if the transport can.
 
         Raises:
-            ConnectionLost: when nobody is there any more; how many frames left is unknown.
+            ConnectionLost: the connection is gone; it is unknown how many frames were sent.
 
         """
 
     def post(self, frames: Sequence[str | bytes]) -> bool:
         """
-        Hand frames over at once, without waiting, where there is room.
+        Send frames at once, without waiting, if there is room.
 
-        False: nothing was taken, because somebody has to wait or because the other side is gone; `send_all` tells.
+        Returns False, and sends nothing, if it would have to wait or if the connection is gone; `send_all` then waits or
+        raises.
         """
 
     async def receive(self) -> str | bytes | None:
-        """The next frame, or None when there will be no more."""
+        """The next frame, or None if the connection has ended."""
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """End the connection; once is as good as twice. Returns within seconds, whatever the other side does."""
+        """Close the connection; a second call has no effect. Returns within seconds, whatever the other side does."""
 
 
 class Serves(Protocol):
-    """What transports serve: a runtime."""
+    """An object that serves connections: a runtime."""
 
     async def serve(self, connection: Connection) -> None:
-        """Run one connection to its end."""
+        """Serve one connection until it ends."""

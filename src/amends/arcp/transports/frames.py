@@ -1,7 +1,7 @@
 """
-A text frame of RFC 6455, whole and without extensions: the only one we send once a connection is open.
+Encode a text frame of RFC 6455, unfragmented and without extensions: the only kind this package sends on an open connection.
 
-The library's own way there takes five calls and an object for each frame, which counts where messages are small and many.
+The websockets library needs five calls and an object for each frame, which matters for many small messages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from struct import Struct
 
 try:
     from websockets.speedups import apply_mask
-except ImportError:  # pragma: no cover - where the library was installed without its extension
+except ImportError:  # pragma: no cover - websockets without its C extension
     from websockets.utils import apply_mask
 
 __all__ = ["text_frame"]
@@ -24,7 +24,7 @@ _eight_bytes = Struct("!BBQ").pack
 
 def text_frame(data: bytes, *, masked: bool) -> bytes:
     r"""
-    The frame of a message; a client's are `masked` (5.3), with a key nobody can foresee.
+    Encode a message as a frame; a client's frames are `masked` (5.3), with an unpredictable key.
 
     >>> text_frame(b"hello", masked=False)
     b'\x81\x05hello'

@@ -1,4 +1,4 @@
-"""Two ends in one process, bounded both ways: a sender waits for a slow reader, as on a network."""
+"""Two connected ends in one process, limited in both directions: a sender waits for a slow reader, as on a network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from amends.arcp.wire.envelope import MAX_FRAME
 __all__ = ["MemoryConnection", "pair"]
 
 FRAMES = 256
-"""Frames on their way in one direction before a sender has to wait."""
+"""Frames in one direction before a sender has to wait."""
 
 
 class _Lane:
@@ -56,7 +56,7 @@ class MemoryConnection:
         self._max_frame = max_frame
 
     async def send(self, data: str | bytes) -> None:
-        """Hand one frame over, waiting while the other side is slow."""
+        """Send one frame, and wait while the other side is slow."""
         lane = self._outgoing
         while len(lane.frames) >= lane.limit and not lane.closed:
             room: Future[None] = get_running_loop().create_future()
@@ -64,7 +64,7 @@ class MemoryConnection:
             try:
                 await room
             except BaseException:
-                # Whoever was woken in vain passes the turn on.
+                # This writer was woken but is cancelled: wake the next one.
                 if room.done() and not room.cancelled():
                     lane.wake_writer()
                 raise
@@ -74,12 +74,12 @@ class MemoryConnection:
         lane.wake_reader()
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
-        """Hand several frames over in order."""
+        """Send several frames in order."""
         for frame in frames:
             await self.send(frame)
 
     def post(self, frames: Sequence[str | bytes]) -> bool:
-        """Hand frames over at once where there is room for all of them."""
+        """Send frames at once if there is room for all of them."""
         lane = self._outgoing
         if lane.closed or lane.writers or len(lane.frames) + len(frames) > lane.limit:
             return False
@@ -88,7 +88,7 @@ class MemoryConnection:
         return True
 
     async def receive(self) -> str | bytes | None:
-        """The next frame, or None when there will be no more."""
+        """The next frame, or None if the connection has ended."""
         lane = self._incoming
         while not lane.frames:
             if lane.closed:
@@ -106,13 +106,13 @@ class MemoryConnection:
         return frame
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """End both directions. Frames that were sent before can still be read at the other end, not at this one."""
+        """Close both directions. The other end can still read the frames that were sent before; this end cannot."""
         self._outgoing.close()
         self._incoming.close()
         self._incoming.frames.clear()
 
 
 def pair(*, frames: int = FRAMES, max_frame: int = MAX_FRAME) -> tuple[MemoryConnection, MemoryConnection]:
-    """Two connected ends."""
+    """Return two connected ends."""
     there, back = _Lane(frames), _Lane(frames)
     return MemoryConnection(back, there, max_frame), MemoryConnection(there, back, max_frame)

@@ -1,10 +1,10 @@
 """
-A runtime as a child process: one envelope per line on its stdin and stdout (v1.0, section 4.2).
+A runtime in a child process: one envelope per line on its stdin and stdout (v1.0, section 4.2).
 
     amends.arcp.connect(stdio.command("python", "agent.py"))       # the parent
     await stdio.serve(runtime)                                      # agent.py
 
-What else the child prints goes to stderr, so that a stray `print` does not break the protocol.
+Other output of the child goes to stderr, so that a stray `print` does not break the protocol.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from amends.arcp.wire.envelope import MAX_FRAME
 
 __all__ = ["LineConnection", "command", "serve"]
 
-_LEAVING = 5.0
-"""Seconds a child has to end after its stdin has, and again after it was asked to."""
+_EXIT_TIMEOUT = 5.0
+"""Seconds for a child to exit after its stdin was closed, and again after SIGTERM."""
 
 
 class LineConnection:
-    """Lines in, lines out."""
+    """A connection over lines of a reader and a writer."""
 
     def __init__(
         self,
@@ -33,17 +33,17 @@ class LineConnection:
         writer: asyncio.StreamWriter,
         *,
         peer: str = "stdio",
-        ended: Callable[[], Awaitable[None]] | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`ended` is awaited once, after the connection was closed."""
+        """`on_close` is awaited once, after the connection was closed."""
         self.peer = peer
         self._reader = reader
         self._writer = writer
-        self._ended = ended
+        self._on_close = on_close
         self._closed = False
 
     async def send(self, data: str | bytes) -> None:
-        """Write one line, waiting while the other side is slow."""
+        """Write one line, and wait while the other side is slow."""
         await self.send_all((data,))
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
@@ -57,7 +57,7 @@ class LineConnection:
             raise ConnectionLost("the pipe is closed") from None
 
     def post(self, frames: Sequence[str | bytes]) -> bool:
-        """Write lines now, if the pipe is not full."""
+        """Write lines at once, if the pipe is not full."""
         transport = self._writer.transport
         if self._closed or transport.is_closing() or transport.get_write_buffer_size() > _ROOM:
             return False
@@ -65,12 +65,12 @@ class LineConnection:
         return True
 
     async def receive(self) -> str | bytes | None:
-        """The next line that is not empty, or None."""
+        """The next line that is not empty, or None if the connection has ended."""
         while not self._closed:
             try:
                 line = await self._reader.readuntil()
             except asyncio.IncompleteReadError as rest:
-                # The last line may lack its end.
+                # The last line may have no line end.
                 return rest.partial.strip() or None
             except (asyncio.LimitOverrunError, OSError):
                 await self.close(1009)
@@ -80,19 +80,19 @@ class LineConnection:
         return None
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Close our side, and see the other one off."""
+        """Close the pipe, and wait for the other side to end."""
         if self._closed:
             return
         self._closed = True
         self._writer.close()
         try:
-            await asyncio.wait_for(self._writer.wait_closed(), _LEAVING)
+            await asyncio.wait_for(self._writer.wait_closed(), _EXIT_TIMEOUT)
         except (OSError, TimeoutError):
             pass
-        # Whoever is reading is told that there is nothing more.
+        # Wakes a task that is reading.
         self._reader.feed_eof()
-        if self._ended is not None:
-            await self._ended()
+        if self._on_close is not None:
+            await self._on_close()
 
 
 _ROOM = 64 * 1024
@@ -106,11 +106,11 @@ def _lines(frames: Sequence[str | bytes]) -> bytes:
 
 def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[[], Awaitable[Connection]]:
     """
-    How to reach a runtime that is a child process: started anew for every connection, ended with it.
+    Connect to a runtime in a child process, which is started for every connection and ends with it.
 
     Args:
         argv: the command and its arguments.
-        max_frame: bytes of a line; a longer one ends the connection.
+        max_frame: the most bytes of a line; a longer one closes the connection.
         options: further arguments of `asyncio.create_subprocess_exec` (`env`, `cwd` …).
 
     """
@@ -129,16 +129,16 @@ def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[
         if child.stdout is None or child.stdin is None:  # pragma: no cover - both are pipes, see above
             raise ConnectionLost("the command has no pipes")
 
-        async def ended() -> None:
-            await _see_off(child)
+        async def on_close() -> None:
+            await _wait_for_exit(child)
 
-        return LineConnection(child.stdout, child.stdin, peer=f"process {child.pid}", ended=ended)
+        return LineConnection(child.stdout, child.stdin, peer=f"process {child.pid}", on_close=on_close)
 
     return start
 
 
-async def _see_off(child: asyncio.subprocess.Process) -> None:
-    """Wait for a child that was told to end, ask it, then make it."""
+async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
+    """Wait for a child whose stdin was closed; terminate and finally kill it if it does not exit."""
     for step in (None, child.terminate, child.kill):
         if step is not None:
             try:
@@ -146,7 +146,7 @@ async def _see_off(child: asyncio.subprocess.Process) -> None:
             except ProcessLookupError:
                 pass
         try:
-            await asyncio.wait_for(child.wait(), _LEAVING)
+            await asyncio.wait_for(child.wait(), _EXIT_TIMEOUT)
         except TimeoutError:
             continue
         return
@@ -156,7 +156,7 @@ async def serve(runtime: Serves, *, max_frame: int = MAX_FRAME) -> None:
     """
     Serve a runtime on this process's stdin and stdout, until stdin ends.
 
-    While it runs, `sys.stdout` is stderr: stdout belongs to the protocol.
+    While it runs, `sys.stdout` writes to stderr, because stdout is reserved for the protocol.
     """
     loop = asyncio.get_running_loop()
     outgoing = os.dup(sys.stdout.fileno())

@@ -1,9 +1,9 @@
 """
 WebSockets, one text frame per envelope (v1.0, section 4.1). Needs the extra `arcp`.
 
-Frames are not compressed: they are small and many, and compressing costs more than everything else together.
-A server takes no connection that a browser made for some page (`origins`), and a client sends no token over a line
-that others can read, unless it is this machine's own.
+Frames are not compressed: they are small and many, and compression would cost more than everything else together. By
+default a server accepts no connection from a browser (`origins`), and a client sends no token over an unencrypted
+connection, except to its own machine.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ __all__ = ["PATH", "Listening", "WebSocketConnection", "check_url", "dial", "ser
 
 PATH = "/arcp"
 _CLOSING = 2.0
-"""Seconds the other side has to say goodbye."""
+"""Seconds for the other side to confirm a close."""
 _KEEPALIVE = 30.0
-"""Seconds between the transport's own pings, for peers that have no heartbeat."""
+"""Seconds between WebSocket pings, for peers without ARCP heartbeats."""
 _READ = 64 * 1024
 """
-Bytes that are asked for at once. asyncio asks for 256 KB, and the buffer for that, made anew for every read, is so large
-that the system maps it and takes it back each time: three calls, as expensive as all that is done with a small message.
+Bytes per read. asyncio reads up to 256 KB, and the buffer for that, allocated for every read, is so large that the system maps
+and unmaps it each time: three system calls, which cost as much as all other work for a small message.
 """
 
 
 class WebSocketConnection:
-    """A WebSocket, as a connection."""
+    """A WebSocket as a `Connection`."""
 
     __slots__ = ("_masked", "_plain", "_protocol", "_socket", "peer")
 
     def __init__(self, socket: Any) -> None:
-        """Take over a connection of the `websockets` library, either side's."""
+        """Wrap a connection of the `websockets` library, of either side."""
         self._socket = socket
         self._protocol = socket.protocol
         self._masked = socket.protocol.side is Side.CLIENT
@@ -63,15 +63,15 @@ class WebSocketConnection:
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "websocket"
 
     async def send(self, data: str | bytes) -> None:
-        """Send one text frame, waiting while the other side is slow."""
+        """Send one text frame, and wait while the other side is slow."""
         await self.send_all((data,))
 
     async def send_all(self, frames: Sequence[str | bytes]) -> None:
-        """Send several, and wait for room once."""
+        """Send several frames, and wait for room once."""
         if self.post(frames):
             return
         try:
-            # The library's own context for writing: one flush and one wait for all of them.
+            # The library's own context for writing: one flush and one wait for all frames.
             async with self._socket.send_context():
                 for frame in frames:
                     self._protocol.send_text(_bytes(frame))
@@ -79,11 +79,11 @@ class WebSocketConnection:
             raise ConnectionLost("the WebSocket is closed") from None
 
     def post(self, frames: Sequence[str | bytes]) -> bool:
-        """Write frames now, if the socket has room and is open."""
+        """Send frames at once, if the socket is open and has room."""
         socket, protocol = self._socket, self._protocol
         if protocol.state is not State.OPEN or socket.paused or socket.transport.is_closing():
             return False
-        # One write for all of them. An open protocol has nothing else to send: what it says itself it has written at once.
+        # One write for all frames. An open protocol has nothing else to send: it writes its own frames at once.
         if self._plain:
             masked = self._masked
             socket.transport.write(b"".join([text_frame(_bytes(frame), masked=masked) for frame in frames]))
@@ -94,14 +94,14 @@ class WebSocketConnection:
         return True
 
     async def receive(self) -> str | bytes | None:
-        """The next frame, undecoded, or None."""
+        """The next frame as bytes, or None if the connection has ended."""
         try:
             return await self._socket.recv(decode=False)  # type: ignore[no-any-return]
         except ConnectionClosed:
             return None
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Say goodbye, and go after a moment in any case."""
+        """Close the WebSocket; waits only briefly for the other side."""
         await self._socket.close(code, reason[:100])
 
 
@@ -110,15 +110,15 @@ def _bytes(frame: str | bytes) -> bytes:
 
 
 class Listening:
-    """A server that is up."""
+    """A running server."""
 
     def __init__(self, server: Any, secure: bool, path: str) -> None:
-        """What `serve` gives."""
+        """Created by `serve`."""
         host, port = server.sockets[0].getsockname()[:2]
         self.port: int = port
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'wss' if secure else 'ws'}://{shown}:{port}{path}"
-        """Where clients connect."""
+        """The URL to which clients connect."""
 
 
 @asynccontextmanager
@@ -137,13 +137,13 @@ async def serve(
     Serve a runtime on a WebSocket.
 
     Args:
-        runtime: whatever runs a connection to its end.
-        host: where to listen.
-        port: 0 takes a free one; `url` of what is given says which.
-        path: any other is answered with 404.
-        ssl: a context for `wss:`; without one keep to this machine, or put something in front that has it.
-        origins: which pages' browsers may connect; None stands for what is no browser, and is alone by default.
-        max_frame: bytes of a frame; a larger one ends the connection.
+        runtime: an object that serves connections, such as a `Runtime`.
+        host: the address to listen on.
+        port: 0 for a free port; the yielded object's `url` contains it.
+        path: the path of the WebSocket; others get status 404.
+        ssl: a context for `wss:`; without one, listen only on this machine, or behind a proxy with TLS.
+        origins: the origins of web pages that may connect; None means clients that are not browsers, the default.
+        max_frame: the most bytes of a frame; a larger one closes the connection.
         options: further arguments of `websockets.serve`.
 
     """
@@ -183,14 +183,14 @@ async def dial(
 
     Args:
         url: `wss://host/arcp`, or `ws:` to this machine.
-        ssl: a context of your own.
-        max_frame: bytes of a frame; a larger one ends the connection.
-        insecure: let a token travel over `ws:` to another machine.
+        ssl: your own TLS context.
+        max_frame: the most bytes of a frame; a larger one closes the connection.
+        insecure: allow sending a token over `ws:` to another machine.
         options: further arguments of `websockets.connect`.
 
     Raises:
-        ConnectionLost: when nobody is there, or no runtime.
-        ValueError: for a URL that is none, or that would send the token in the clear.
+        ConnectionLost: no server answers, or it is not a WebSocket server.
+        ValueError: the URL is invalid, or would send the token unencrypted.
 
     """
     check_url(url, insecure=insecure)
@@ -201,7 +201,7 @@ async def dial(
         "close_timeout": _CLOSING,
         "ping_interval": _KEEPALIVE,
         "ping_timeout": _KEEPALIVE,
-        # A proxy is somebody's decision, not an environment variable's.
+        # A proxy must be configured explicitly, not by an environment variable.
         "proxy": None,
         **options,
     }
@@ -212,16 +212,16 @@ async def dial(
     except InvalidURI:
         raise ValueError("not a WebSocket URL: use wss://host/arcp") from None
     except (TimeoutError, OSError, InvalidHandshake, EOFError):
-        # What the network said may name hosts and addresses: it stays here.
+        # The network's error may contain hosts and addresses, so it is not passed on.
         raise ConnectionLost("no runtime can be reached at this URL") from None
 
 
 def check_url(url: str, *, insecure: bool = False) -> None:
     """
-    Whether a runtime may be dialled at a URL.
+    Check that a runtime may be dialled at a URL.
 
     Raises:
-        ValueError: for one that is none, or that would send the token in the clear.
+        ValueError: the URL is invalid, or would send the token unencrypted.
 
     """
     try:

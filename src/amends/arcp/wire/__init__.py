@@ -1,9 +1,9 @@
 """
-What ARCP peers say to each other: envelopes, their payloads, ids, times, features.
+The messages of ARCP: envelopes, payloads, ids, times and features.
 
-PURE but for `ids` and `times`, which roll dice and read the clock because every frame needs a fresh id. A reader is
-total and liberal: any bytes give an `Envelope` or a `Malformed`, unknown members are ignored, nulls count as absent,
-numbers may be strings. A writer is strict: what is absent is left out, and times are UTC.
+PURE except for `ids` and `times`, which use randomness and the clock because every frame needs a new id. Reading is total
+and lenient: any bytes give an `Envelope` or a `Malformed`, unknown members are ignored, null counts as absent, numbers may
+be strings. Writing is strict: absent members are omitted, and times are in UTC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amends.arcp.wire.envelope import (
     read,
     write,
 )
-from amends.arcp.wire.features import FEATURES, negotiated
+from amends.arcp.wire.features import FEATURES, negotiate
 from amends.arcp.wire.ids import message_id, new_id
 from amends.arcp.wire.messages import MESSAGES, Message, read_payload
 from amends.arcp.wire.times import now_text, seconds_of, text_of
@@ -33,7 +33,7 @@ __all__ = [
     "Message",
     "envelope",
     "message_id",
-    "negotiated",
+    "negotiate",
     "new_id",
     "now_text",
     "payload_of",

@@ -1,10 +1,10 @@
-"""The features of v1.1 (section 6.2). Nobody uses one that both sides did not name."""
+"""The features of v1.1 (section 6.2). A feature is used only if both sides offer it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["FEATURES", "negotiated"]
+__all__ = ["FEATURES", "negotiate"]
 
 FEATURES = (
     "heartbeat",
@@ -19,14 +19,14 @@ FEATURES = (
     "result_chunk",
     "agent_versions",
 )
-"""All there are. A runtime without a provisioner does not offer `provisioned_credentials`."""
+"""All features. A runtime without a credential provider does not offer `provisioned_credentials`."""
 
 
-def negotiated(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:
+def negotiate(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:
     """
-    What both sides have.
+    The features that both sides offer.
 
-    >>> sorted(negotiated(FEATURES, ["ack", "telepathy"]))
+    >>> sorted(negotiate(FEATURES, ["ack", "telepathy"]))
     ['ack']
     """
     return frozenset(ours) & frozenset(theirs)

@@ -1,8 +1,8 @@
 """
-Ids of messages, jobs and sessions, all ULIDs: sortable by time, and the only form every published peer takes.
+Ids of messages, jobs and sessions: ULIDs, which sort by time and are the only form that every published peer accepts.
 
-A message's id has to be unique, no more, and every frame needs one: a clock, a word of randomness per process and a
-counter. Jobs and sessions get 64 random bits, because knowing one id must not help to guess another.
+A message id only has to be unique, and every frame needs one: it consists of a time, a random number per process and a
+counter. Ids of jobs and sessions have 64 random bits, so that one id does not help to guess another.
 """
 
 from __future__ import annotations
@@ -14,37 +14,25 @@ from time import time_ns
 
 __all__ = ["message_id", "new_id"]
 
-# Crockford's base 32, which leaves out I, L, O and U. Decimal and hexadecimal digits are digits of it as well.
+# Crockford's base 32, which omits I, L, O and U. Decimal and hexadecimal digits are valid in it.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 
 
-class _Clock:
-    """The first ten digits of an id: milliseconds. Ids of one millisecond share them."""
-
-    __slots__ = ("_millisecond", "_text")
-
-    def __init__(self) -> None:
-        self._millisecond = -1
-        self._text = ""
-
-    def __call__(self) -> str:
-        now = time_ns() // 1_000_000
-        if now != self._millisecond:
-            pairs = _PAIRS
-            self._text = (
-                pairs[now >> 40 & 1023]
-                + pairs[now >> 30 & 1023]
-                + pairs[now >> 20 & 1023]
-                + pairs[now >> 10 & 1023]
-                + pairs[now & 1023]
-            )
-            self._millisecond = now
-        return self._text
+def _timestamp() -> str:
+    """The first ten digits of an id: milliseconds."""
+    now = time_ns() // 1_000_000
+    return (
+        _PAIRS[now >> 40 & 1023]
+        + _PAIRS[now >> 30 & 1023]
+        + _PAIRS[now >> 20 & 1023]
+        + _PAIRS[now >> 10 & 1023]
+        + _PAIRS[now & 1023]
+    )
 
 
 class _Messages:
-    """The ids of one process's messages."""
+    """The generator of this process's message ids."""
 
     __slots__ = ("_count", "_random")
 
@@ -56,23 +44,22 @@ class _Messages:
         self._count = count()
 
     def __call__(self) -> str:
-        return f"{_clock()}{self._random}{next(self._count) % 100_000_000:08d}"
+        return f"{_timestamp()}{self._random}{next(self._count) % 100_000_000:08d}"
 
 
-_clock = _Clock()
 message_id = _Messages()
-"""A fresh message id."""
+"""Return a new message id."""
 
-# A child that was forked must not say its parent's ids.
+# A forked child must not repeat its parent's ids.
 if hasattr(os, "register_at_fork"):  # pragma: no branch - every platform we run tests on has it
     os.register_at_fork(after_in_child=message_id.renew)
 
 
 def new_id(prefix: str) -> str:
     """
-    An id nobody can guess: `job_01J…`.
+    An id that cannot be guessed: `job_01J…`.
 
     >>> len(new_id("job"))
     30
     """
-    return f"{prefix}_{_clock()}{randbits(64):016X}"
+    return f"{prefix}_{_timestamp()}{randbits(64):016X}"

@@ -1,15 +1,15 @@
 """
 The payload of every message type, and one table from type to struct.
 
-Members nobody must send are optional here, whoever sends them: a reader asks the struct, and says itself what it
-cannot do without. Numbers may come as strings. What a published peer needs to read us is marked *peer*.
+Members that no sender must send are optional here: the reader checks for the ones it needs. Numbers may be strings. Members
+that a published peer requires are marked *peer*.
 
-Two messages are ours to explain:
+Two messages need an explanation:
 
-- A request that is refused before there is a job (DUPLICATE_KEY, AGENT_NOT_AVAILABLE …) is answered with `job.error`
-  that names the request in `request_id` and has neither `event_seq` nor, where no job is concerned, `job_id`. Only
-  what ends the session is a `session.error` (S5). A client also reads refusals sent as `session.error`.
-- Resuming is `session.hello` with `resume` (v1.0); `session.resume`, which v1.1 names without showing, is read as well.
+- A request that is rejected before there is a job (DUPLICATE_KEY, AGENT_NOT_AVAILABLE …) is answered with a `job.error`
+  that has the request's id in `request_id`, no `event_seq`, and no `job_id` unless it concerns a job. Only an error that ends
+  the session is a `session.error`. A client also accepts a rejection sent as `session.error`.
+- Resuming is `session.hello` with `resume` (v1.0); `session.resume`, which v1.1 mentions without an example, is read too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from amends.arcp.wire.envelope import Envelope, Malformed, Seq, cleaned
+from amends.arcp.wire.envelope import Envelope, Malformed, Seq, read_lenient
 from amends.core.wire import TOO_DEEP, Unreadable
 
 __all__ = [
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-# A default that no value equals: 0 is then written, because peers insist on it, and still may be left out.
+# A default that no value equals: 0 is then written, because peers require it, and the member can still be omitted.
 _WRITTEN: Any = None
 
 
@@ -62,14 +62,14 @@ class Message(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Peer(Message):
-    """Who is speaking."""
+    """Name and version of one side."""
 
     name: str = ""
     version: str = ""
 
 
 class Auth(Message):
-    """The bearer token (6.1). Its text form does not show it."""
+    """The bearer token (6.1). Its repr does not contain the token."""
 
     scheme: str | None = None
     token: str | None = None
@@ -79,7 +79,7 @@ class Auth(Message):
 
 
 class Agent(Message):
-    """An entry of the inventory (7.5); v1.0 has the bare name instead."""
+    """An agent in the inventory (7.5); v1.0 has only the name instead."""
 
     name: str
     versions: list[str] | None = None
@@ -87,7 +87,7 @@ class Agent(Message):
 
 
 class Capabilities(Message):
-    """What a side can do."""
+    """What one side supports."""
 
     encodings: list[str] | None = None
     features: list[str] | None = None
@@ -95,7 +95,7 @@ class Capabilities(Message):
 
 
 class Resume(Message):
-    """Which session goes on, and from where (6.3). Its text form does not show the token."""
+    """The session to resume, and the last event received (6.3). Its repr does not contain the token."""
 
     session_id: str = ""
     resume_token: str = ""
@@ -122,11 +122,11 @@ class Hello(Message):
 
 
 class Welcome(Message):
-    """session.welcome. Its text form does not show the token."""
+    """session.welcome. Its repr does not contain the token."""
 
     runtime: Peer | None = None
     session_id: str | None = None
-    """*peer*: read from here, though the envelope has it too."""
+    """*peer*: read from here, although the envelope has it too."""
     resume_token: str | None = None
     resume_window_sec: float | None = None
     heartbeat_interval_sec: float | None = None
@@ -166,7 +166,7 @@ class Ack(Message):
 
 
 class Filter(Message):
-    """Which jobs are listed; every member is optional."""
+    """The filter of a listing; every member is optional."""
 
     status: list[str] | None = None
     agent: str | None = None
@@ -192,7 +192,7 @@ class JobEntry(Message):
     parent_job_id: str | None = None
     created_at: str | None = None
     submitted_at: str | None = None
-    """*peer*: its name for `created_at`."""
+    """*peer*: the name of `created_at` in a published peer."""
     trace_id: str | None = None
     last_event_seq: int | None = None
 
@@ -219,7 +219,7 @@ class Submit(Message):
 
 
 class Accepted(Message):
-    """job.accepted. Its text form does not show credentials."""
+    """job.accepted. Its repr does not contain credentials."""
 
     job_id: str
     agent: str | None = None
@@ -233,7 +233,7 @@ class Accepted(Message):
     parent_job_id: str | None = None
     delegate_id: str | None = None
     request_id: str | None = None
-    """*peer*: the id of the submission this answers."""
+    """*peer*: the id of the submission that this answers."""
 
     def __repr__(self) -> str:
         return f"Accepted(job_id={self.job_id!r}, agent={self.agent!r})"
@@ -245,11 +245,11 @@ class Cancel(Message):
     reason: str | None = None
     code: str | None = None
     job_id: str | None = None
-    """Belongs in the envelope; read from here where that has none."""
+    """Belongs in the envelope; read from here if the envelope has none."""
 
 
 class Cancelled(Message):
-    """job.cancelled: the cancellation is being carried out; the end itself is a `job.error`."""
+    """job.cancelled: the cancellation has begun; the end is a `job.error`."""
 
     job_id: str | None = None
     request_id: str | None = None
@@ -262,7 +262,7 @@ class Event(Message):
     ts: str | None = None
     body: dict[str, Any] | None = None
     run: int | None = None
-    """Ours: which run of a job that ran again, from 2 on."""
+    """An extension of amends: the run of a job that ran again, from 2 on."""
 
 
 class Result(Message):
@@ -282,9 +282,9 @@ class Result(Message):
 
 class Error(Message):
     """
-    session.error and job.error: S5's payload, and what a job's end has beside it.
+    session.error and job.error: the error payload of ARCP, and the other members of a job's end.
 
-    Written with this struct; read as an object by `amends.carriers.arcp`, which knows what peers make of it.
+    Used for writing; `amends.carriers.arcp` reads errors as objects, because it handles the variants of peers.
     """
 
     code: str
@@ -322,7 +322,7 @@ class Subscribed(Message):
     trace_id: str | None = None
     subscribed_from: int | None = None
     replayed: Any = None
-    """Whether history was replayed; a published peer has a number."""
+    """Whether history was replayed; a published peer sends a number."""
 
     def __repr__(self) -> str:
         return f"Subscribed(job_id={self.job_id!r}, current_status={self.current_status!r})"
@@ -364,20 +364,20 @@ _DECODERS = {type: msgspec.json.Decoder(struct, strict=False).decode for type, s
 
 
 def read_payload(message: Envelope) -> Any:
-    """The payload of a message that was read, as the struct of its type; `Malformed` where it does not fit."""
+    """Decode the payload of a read message into the struct of its type; `Malformed` if it does not fit."""
     decode = _DECODERS.get(message.type)
     if decode is None:
         return Malformed("the message type is unknown", message.id)
     try:
         return decode(message.payload)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _forgiving(message)
+        return _read_again(message)
 
 
-def _forgiving(message: Envelope) -> Any:
-    """Read again: null counts as nothing said, and what strict JSON refuses is cleaned."""
+def _read_again(message: Envelope) -> Any:
+    """Read a payload that was rejected: null counts as empty, and JSON that is not strict is read leniently."""
     try:
-        value = cleaned(bytes(message.payload))
+        value = read_lenient(bytes(message.payload))
     except Unreadable:
         value = TOO_DEEP
     if value is TOO_DEEP:
@@ -385,5 +385,5 @@ def _forgiving(message: Envelope) -> Any:
     try:
         return msgspec.convert({} if value is None else value, MESSAGES[message.type], strict=False)
     except msgspec.ValidationError as error:
-        # msgspec says which member and which types, never the value.
-        return Malformed(f"the payload of {message.type} does not fit: {error}", message.id)
+        # msgspec's message names the member and the types, and not the value.
+        return Malformed(f"the payload of {message.type} does not fit its schema: {error}", message.id)

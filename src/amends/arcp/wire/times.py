@@ -9,13 +9,13 @@ from time import time_ns
 
 __all__ = ["now_text", "seconds_of", "text_of"]
 
-# Offsets other than Z are refused (9.5: UTC, Z suffix); +00:00 means the same and is read.
+# Offsets other than Z are rejected (9.5: UTC, Z suffix), except +00:00, which means the same.
 _FORM = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|\+00:00)", re.ASCII)
 
 
 def text_of(seconds: float) -> str:
     """
-    A time for the wire, with milliseconds where it has some.
+    Format a time for the wire, with milliseconds if it has any.
 
     >>> text_of(1778715720)
     '2026-05-13T23:42:00Z'
@@ -26,13 +26,13 @@ def text_of(seconds: float) -> str:
 
 @lru_cache(maxsize=128)
 def _second(second: int) -> str:
-    """A whole second; most times of one moment share it, and a calendar costs more than a look."""
+    """Format a whole second; cached, because most recent times share it and formatting costs more than a lookup."""
     return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
 def seconds_of(text: object) -> float | None:
     """
-    The seconds of a time from the wire, or None when it is none in UTC.
+    Parse a time from the wire; None if it is invalid or not in UTC.
 
     >>> seconds_of("2026-05-13T23:42:00Z")
     1778715720.0
@@ -47,22 +47,7 @@ def seconds_of(text: object) -> float | None:
         return None
 
 
-class _Now:
-    """The present as text. The part up to the second is kept: formatting it costs more than looking at the clock."""
-
-    __slots__ = ("_second", "_text")
-
-    def __init__(self) -> None:
-        self._second = -1
-        self._text = ""
-
-    def __call__(self) -> str:
-        second, rest = divmod(time_ns(), 1_000_000_000)
-        if second != self._second:
-            self._text = text_of(second)[:-1]
-            self._second = second
-        return f"{self._text}.{rest // 1_000_000:03d}Z"
-
-
-now_text = _Now()
-"""The present, for the wire."""
+def now_text() -> str:
+    """The current time for the wire, always with milliseconds."""
+    second, rest = divmod(time_ns(), 1_000_000_000)
+    return f"{_second(second)}.{rest // 1_000_000:03d}Z"

@@ -1,4 +1,4 @@
-"""A store in the memory of this process: nothing survives it. For tests, and for trying things out."""
+"""A store in the memory of this process, for tests and experiments; its data ends with the process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The memory backend's queue: the plain state behind the awaitable contract."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The memory backend's queue: the interface of `contract.Queue` over `QueueState`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_limit, check_seconds
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.memory.queue_state import QueueState, Taken, checked_put
+from amends.stores.memory.queue_state import QueueState, TakenMessage, checked_put
 
 if TYPE_CHECKING:
     from amends.stores.memory.store import MemoryStore
@@ -48,23 +48,23 @@ class MemoryQueue:
         end = None if wait is None else self.steady() + check_seconds(wait, "wait")
         while True:
             seen = self._store.signal.count
-            asked = self.steady()
-            found = self.state().take(self.lease, self._max_attempts)
-            if isinstance(found, Taken):
-                return MemoryLease(self, found, asked + self.lease)
-            left = None if end is None else end - asked
+            now = self.steady()
+            taken = self.state().take(self.lease, self._max_attempts)
+            if isinstance(taken, TakenMessage):
+                return MemoryLease(self, taken, now + self.lease)
+            left = None if end is None else end - now
             if left is not None and left <= 0:
                 return None
             await self._store.signal.wait(
-                seen, min((x for x in (left, found) if x is not None), default=None)
+                seen, min((x for x in (left, taken) if x is not None), default=None)
             )
 
     async def size(self) -> QueueSize:
         return self.state().size()
 
     async def messages(self) -> AsyncIterator[Message]:
-        for task in self.state().messages():
-            yield task
+        for message in self.state().messages():
+            yield message
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         return self.state().dead(check_limit(limit))
@@ -87,7 +87,7 @@ class MemoryQueue:
 class MemoryLease:
     """See `contract.Lease`."""
 
-    def __init__(self, queue: MemoryQueue, taken: Taken, until: float) -> None:
+    def __init__(self, queue: MemoryQueue, taken: TakenMessage, until: float) -> None:
         self.queue = queue
         self.number = taken.number
         self._until = until
@@ -114,6 +114,6 @@ class MemoryLease:
         self.queue.state().give_back(self.number, self.epoch, check_seconds(delay, "delay"))
         self.queue.changed()
 
-    async def bury(self, reason: str) -> None:
-        self.queue.state().bury(self.number, self.epoch, reason)
+    async def dead_letter(self, reason: str) -> None:
+        self.queue.state().dead_letter(self.number, self.epoch, reason)
         self.queue.changed()

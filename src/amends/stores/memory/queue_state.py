@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The queue as plain data, changed without waiting; every change that a transaction can make notes how to undo it."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The queue as plain data. No method waits, and every change that a transaction can make records how to undo it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
 
-__all__ = ["QueueState", "Taken", "checked_put"]
+__all__ = ["QueueState", "TakenMessage", "checked_put"]
 
 
 @dataclass(slots=True)
-class _Job:
+class _StoredMessage:
     number: int
     key: str | None
     value: bytes
@@ -26,13 +26,13 @@ class _Job:
     epoch: int = 0
     leased_until: float = 0.0
     held: bool = False
-    """Taken, and neither given back nor taken by somebody else since; the lease may be over all the same."""
+    """TakenMessage by the holder of `epoch` and not given back; True even if the lease has expired."""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a take found: the task's number and epoch, and what the worker needs."""
+class TakenMessage:
+    """What `take` returns: the message's number and epoch, and what the worker needs."""
 
     number: int
     key: str | None
@@ -43,15 +43,15 @@ class Taken:
 
 class QueueState:
     """
-    Jobs by number, a heap of waiting ones by their time, and a heap of leases by their end.
+    Messages by number, a heap of waiting messages by due time, and a heap of leases by expiry.
 
-    A heap is not searched when a job changes: what it holds is compared with the job when it comes up.
+    A change of a message leaves its old heap items in place; `take` compares each item with the message before using it.
     """
 
     def __init__(self, name: str, clock: Clock, undo: list[Callable[[], object]]) -> None:
         self.name = name
-        self._jobs: dict[int, _Job] = {}
-        self._dead: dict[int, _Job] = {}
+        self._messages: dict[int, _StoredMessage] = {}
+        self._dead: dict[int, _StoredMessage] = {}
         self._keys: dict[str, int] = {}
         self._waiting: list[tuple[float, int]] = []
         self._leases: list[tuple[float, int]] = []
@@ -65,126 +65,133 @@ class QueueState:
     def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
         if key is not None and key in self._keys:
             return False
-        job = _Job(next(self._numbers), key, value, self._clock.wall() + delay, attempts, attempts)
-        self._jobs[job.number] = job
+        message = _StoredMessage(
+            next(self._numbers), key, value, self._clock.wall() + delay, attempts, attempts
+        )
+        self._messages[message.number] = message
         if key is not None:
-            self._keys[key] = job.number
-        heapq.heappush(self._waiting, (job.due, job.number))
-        self._undo.append(lambda: self._forget(job))
+            self._keys[key] = message.number
+        heapq.heappush(self._waiting, (message.due, message.number))
+        self._undo.append(lambda: self._remove(message))
         return True
 
-    def _forget(self, job: _Job) -> None:
-        del self._jobs[job.number]
-        if job.key is not None:
-            del self._keys[job.key]
+    def _remove(self, message: _StoredMessage) -> None:
+        del self._messages[message.number]
+        if message.key is not None:
+            del self._keys[message.key]
 
-    def take(self, lease: float, max_attempts: int | None) -> Taken | float | None:
-        """The next task; or in how many seconds there may be one; or None when only a put can bring one."""
+    def take(self, lease: float, max_attempts: int | None) -> TakenMessage | float | None:
+        """Take the next message; or return in how many seconds one may be due, or None if only a put can add one."""
         now, steady = self._clock.wall(), self._clock.steady()
         while self._leases and self._leases[0][0] <= steady:
             until, number = heapq.heappop(self._leases)
-            over = self._jobs.get(number)
-            if over is not None and over.held and over.leased_until == until:
-                heapq.heappush(self._waiting, (over.due, number))
+            expired = self._messages.get(number)
+            if expired is not None and expired.held and expired.leased_until == until:
+                heapq.heappush(self._waiting, (expired.due, number))
         while self._waiting and self._waiting[0][0] <= now:
             due, number = heapq.heappop(self._waiting)
-            found = self._jobs.get(number)
+            found = self._messages.get(number)
             if found is None or found.due != due or (found.held and found.leased_until > steady):
                 continue
             if max_attempts is not None and found.attempts >= max_attempts:
-                self._bury(found, f"taken {found.attempts} times without being finished")
+                self._move_to_dead(found, f"taken {found.attempts} times without being finished")
                 continue
             found.attempts += 1
             found.epoch += 1
             self._hold(found, steady + lease)
-            return Taken(number, found.key, found.value, found.attempts, found.epoch)
+            return TakenMessage(number, found.key, found.value, found.attempts, found.epoch)
         waits = [self._leases[0][0] - steady] if self._leases else []
         waits += [self._waiting[0][0] - now] if self._waiting else []
         return max(min(waits), 0.001) if waits else None
 
-    def _hold(self, job: _Job, until: float) -> None:
-        job.held = True
-        job.leased_until = until
-        heapq.heappush(self._leases, (until, job.number))
+    def _hold(self, message: _StoredMessage, until: float) -> None:
+        message.held = True
+        message.leased_until = until
+        heapq.heappush(self._leases, (until, message.number))
 
     def extend(self, number: int, epoch: int, lease: float) -> None:
         self._hold(self._held(number, epoch), self._clock.steady() + lease)
 
     def done(self, number: int, epoch: int) -> None:
-        job = self._held(number, epoch)
-        self._remember(job)
-        self._forget(job)
+        message = self._held(number, epoch)
+        self._record_undo(message)
+        self._remove(message)
 
     def give_back(self, number: int, epoch: int, delay: float) -> None:
-        job = self._held(number, epoch)
-        self._remember(job)
-        job.held = False
-        job.due = self._clock.wall() + delay
-        heapq.heappush(self._waiting, (job.due, number))
+        message = self._held(number, epoch)
+        self._record_undo(message)
+        message.held = False
+        message.due = self._clock.wall() + delay
+        heapq.heappush(self._waiting, (message.due, number))
 
-    def bury(self, number: int, epoch: int, reason: str) -> None:
-        job = self._held(number, epoch)
-        self._remember(job)
-        self._bury(job, reason)
+    def dead_letter(self, number: int, epoch: int, reason: str) -> None:
+        message = self._held(number, epoch)
+        self._record_undo(message)
+        self._move_to_dead(message, reason)
 
-    def _bury(self, job: _Job, reason: str) -> None:
-        self._forget(job)
-        job.reason = reason
-        self._dead[job.number] = job
+    def _move_to_dead(self, message: _StoredMessage, reason: str) -> None:
+        self._remove(message)
+        message.reason = reason
+        self._dead[message.number] = message
 
-    def _remember(self, job: _Job) -> None:
-        """Undone, it is held again; what the heaps have of it meanwhile is compared when it comes up."""
-        due = job.due
+    def _record_undo(self, message: _StoredMessage) -> None:
+        """Record the undo step: hold the message again. `take` ignores heap items that no longer match."""
+        due = message.due
 
         def hold_again() -> None:
-            job.held, job.due = True, due
-            self._dead.pop(job.number, None)
-            self._jobs[job.number] = job
-            if job.key is not None:
-                self._keys[job.key] = job.number
+            message.held, message.due = True, due
+            self._dead.pop(message.number, None)
+            self._messages[message.number] = message
+            if message.key is not None:
+                self._keys[message.key] = message.number
 
         self._undo.append(hold_again)
 
-    def _held(self, number: int, epoch: int) -> _Job:
-        job = self._jobs.get(number)
-        if job is None or job.epoch != epoch or not job.held:
+    def _held(self, number: int, epoch: int) -> _StoredMessage:
+        message = self._messages.get(number)
+        if message is None or message.epoch != epoch or not message.held:
             raise LeaseLostError(self.name, str(number), epoch)
-        return job
+        return message
 
     def size(self) -> QueueSize:
-        tasks = self.messages()
-        leased = sum(task.leased for task in tasks)
-        delayed = sum(not task.leased and task.due_in > 0 for task in tasks)
-        return QueueSize(len(tasks) - leased - delayed, delayed, leased, len(self._dead))
+        messages = self.messages()
+        leased = sum(message.leased for message in messages)
+        delayed = sum(not message.leased and message.due_in > 0 for message in messages)
+        return QueueSize(len(messages) - leased - delayed, delayed, leased, len(self._dead))
 
     def messages(self) -> list[Message]:
         now, steady = self._clock.wall(), self._clock.steady()
         return [
             Message(
-                str(job.number),
-                job.key,
-                job.value,
-                job.attempts,
-                max(0.0, job.due - now),
-                job.held and job.leased_until > steady,
+                str(message.number),
+                message.key,
+                message.value,
+                message.attempts,
+                max(0.0, message.due - now),
+                message.held and message.leased_until > steady,
             )
-            for job in self._jobs.values()
+            for message in self._messages.values()
         ]
 
     def dead(self, limit: int) -> list[DeadMessage]:
-        jobs = itertools.islice(self._dead.values(), limit)
-        return [DeadMessage(str(job.number), job.key, job.value, job.attempts, job.reason) for job in jobs]
+        messages = itertools.islice(self._dead.values(), limit)
+        return [
+            DeadMessage(str(message.number), message.key, message.value, message.attempts, message.reason)
+            for message in messages
+        ]
 
     def restore_dead(self, letter: DeadMessage) -> None:
-        job = _Job(next(self._numbers), letter.key, letter.value, 0.0, letter.attempts, letter.attempts)
-        job.reason = letter.reason
-        self._dead[job.number] = job
+        message = _StoredMessage(
+            next(self._numbers), letter.key, letter.value, 0.0, letter.attempts, letter.attempts
+        )
+        message.reason = letter.reason
+        self._dead[message.number] = message
 
     def revive(self, id: str) -> bool:
-        job = self._dead.get(int(id)) if id.isdecimal() else None
-        if job is None or not self.put(job.value, key=job.key):
+        message = self._dead.get(int(id)) if id.isdecimal() else None
+        if message is None or not self.put(message.value, key=message.key):
             return False
-        del self._dead[job.number]
+        del self._dead[message.number]
         return True
 
     def discard(self, id: str) -> bool:
@@ -192,7 +199,7 @@ class QueueState:
 
 
 def checked_put(state: QueueState, value: bytes, key: str | None, delay: float, attempts: int) -> bool:
-    """Put what was checked at the door."""
+    """Check the arguments and put the message."""
     if key is not None:
         check_key(key)
     return state.restore(check_value(value), key=key, delay=check_seconds(delay, "delay"), attempts=attempts)

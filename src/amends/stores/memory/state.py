@@ -1,8 +1,8 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102  (contract.py documents the methods)
 """
-The log and the table as plain data, changed without waiting, and all that one store holds.
+The log and the table as plain data, and the whole state of one store. No method here waits.
 
-Every change notes how to undo it, so that a transaction that raises leaves nothing behind.
+Every change records how to undo it, so that a transaction that raises leaves no changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Undo = list[Callable[[], object]]
 
 
 class LogState:
-    """Entries by number; a dictionary, because trimming takes them from the front."""
+    """Entries by number, in a dictionary because trimming removes them from the front."""
 
     def __init__(self, name: str, undo: Undo) -> None:
         self.name = name
@@ -42,10 +42,10 @@ class LogState:
         self._entries[self.last] = Entry(self.last, value, dedupe)
         if dedupe is not None:
             self._ids[dedupe] = self.last
-        self._undo.append(self._take_back)
+        self._undo.append(self._undo_append)
         return self.last
 
-    def _take_back(self) -> None:
+    def _undo_append(self) -> None:
         entry = self._entries.pop(self.last)
         if entry.dedupe is not None:
             del self._ids[entry.dedupe]
@@ -71,7 +71,7 @@ class LogState:
 
 
 def checked_append(state: LogState, value: bytes, dedupe: str | None, last: int | None) -> int:
-    """Append what was checked at the door."""
+    """Check the arguments and append."""
     if dedupe is not None:
         check_key(dedupe, "dedupe id")
     return state.append(check_value(value), dedupe=dedupe, last=last)
@@ -85,7 +85,7 @@ class _Cell:
 
 
 class TableState:
-    """Cells by key; expired ones are as good as absent, and removed when met."""
+    """Cells by key; an expired cell counts as absent and is removed when it is read."""
 
     def __init__(self, name: str, clock: Clock, undo: Undo) -> None:
         self.name = name
@@ -110,7 +110,7 @@ class TableState:
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
         self._expect(key, revision)
-        self._remember(key)
+        self._record_undo(key)
         number = next(self._revisions)
         expires = None if expires_in is None else self._clock.wall() + expires_in
         self._cells[key] = _Cell(value, number, expires)
@@ -123,7 +123,7 @@ class TableState:
         self._expect(key, revision)
         if self.get(key) is None:
             return False
-        self._remember(key)
+        self._record_undo(key)
         del self._cells[key]
         return True
 
@@ -138,7 +138,7 @@ class TableState:
             if actual != revision:
                 raise ConflictError(f"key {key!r} of table {self.name!r}", revision, actual)
 
-    def _remember(self, key: str) -> None:
+    def _record_undo(self, key: str) -> None:
         before = self._cells.get(key)
         if before is None:
             self._undo.append(lambda: self._cells.pop(key, None))
@@ -148,7 +148,7 @@ class TableState:
 
 @dataclass(slots=True)
 class State:
-    """All that one memory store holds; what a later write brings into being is here too."""
+    """Everything that one memory store holds; reading a name that does not exist yet creates it."""
 
     clock: Clock
     logs: dict[str, LogState] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The memory backend's store, its logs and tables: the plain state behind the awaitable contract."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The memory backend's store, log and table: the interface of `contract` over plain state."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _named: dict[str, tuple[State, Signal]] = {}
 
 
 def open_memory(address: Address, clock: Clock) -> MemoryStore:
-    """A new store for `memory:`; the process's own of that name for `memory:name`."""
+    """A new store for `memory:`; for `memory:name` the store that the process shares under that name."""
     if not address.path:
-        return MemoryStore(address.shown, State(clock), Signal())
+        return MemoryStore(address.display_url, State(clock), Signal())
     state, signal = _named.setdefault(address.path, (State(clock), Signal()))
-    return MemoryStore(address.shown, state, signal)
+    return MemoryStore(address.display_url, state, signal)
 
 
 class MemoryStore:
-    """Everything in dictionaries; every call is complete before another coroutine runs."""
+    """A store in dictionaries; each call completes before another coroutine runs."""
 
     supports_transactions = True
 
@@ -77,7 +77,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         self._closed = True
-        self._signal.ring()
+        self._signal.notify()
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,15 +88,15 @@ class MemoryStore:
         await self.close()
 
     def state(self) -> State:
-        """The data, unless the store was closed."""
+        """The data; raises StoreClosedError if the store was closed."""
         if self._closed:
             raise StoreClosedError(self.url)
         return self._state
 
     def changed(self) -> None:
-        """The change stands: forget how to undo it, and wake whoever waits."""
+        """Commit the change: discard its undo steps and notify the waiters."""
         self._state.undo.clear()
-        self._signal.ring()
+        self._signal.notify()
 
     @property
     def signal(self) -> Signal:
@@ -131,7 +131,7 @@ class MemoryLog:
                 await self._store.signal.wait(seen)
 
     @asynccontextmanager
-    async def watched(self) -> AsyncGenerator[Signal]:
+    async def watch(self) -> AsyncGenerator[Signal]:
         yield self._store.signal
 
     async def tail(self) -> Entry | None:

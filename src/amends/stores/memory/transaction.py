@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""Several changes of a memory store together; the state knows how to undo them."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""A transaction on a memory store; if it raises, the state undoes its changes."""
 
 from __future__ import annotations
 
@@ -81,18 +81,18 @@ class MemoryTransaction:
         held, queue = self._held(lease)
         queue.give_back(held.number, held.epoch, check_seconds(delay, "delay"))
 
-    def bury(self, lease: Lease, reason: str) -> None:
+    def dead_letter(self, lease: Lease, reason: str) -> None:
         held, queue = self._held(lease)
-        queue.bury(held.number, held.epoch, reason)
+        queue.dead_letter(held.number, held.epoch, reason)
 
     def _held(self, lease: Lease) -> tuple[MemoryLease, QueueState]:
         if not isinstance(lease, MemoryLease) or lease.queue.state() is not self._state.queues.get(
             lease.queue.name
         ):
-            raise ValueError("the lease is another store's: it cannot end in this one's transaction")
+            raise ValueError("the lease belongs to another store: end it in a transaction of that store")
         return lease, lease.queue.state()
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         raise UnsupportedError(
-            "a memory store has no SQL: open a sqlite: store to join your statements with it"
+            "a memory store has no SQL: open a sqlite: store to run statements in its transaction"
         )

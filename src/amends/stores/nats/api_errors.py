@@ -1,26 +1,26 @@
-"""When JetStream says no: its numbers, and what they mean here."""
+"""The errors of JetStream's API: their numbers, and what they mean for a store."""
 
 from __future__ import annotations
 
 from amends.stores.errors import StoreError
 
-__all__ = ["ApiError", "NobodyThereError"]
+__all__ = ["ApiError", "NoResponderError"]
 
-# JetStream's numbers (server/errors.json of nats-server).
+# JetStream's error numbers (server/errors.json of nats-server).
 # Try again later: incomplete, no cluster, no leader, busy, not enabled (yet), offline, duplicate in process, too many requests.
-_PASSING = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
-# No place for a stream: for good, or because a leader that was just elected has not heard of every server yet.
+_TEMPORARY = frozenset({10004, 10008, 10009, 10023, 10035, 10039, 10076, 10118, 10119, 10158, 10167})
+# No server for a stream: permanently, or because a newly elected leader does not have the state of every server yet.
 _NO_PEERS = 10005
-_NOT_HEARD_OF = "peer offline"
+_PEER_OFFLINE = "peer offline"
 # Account, memory or storage exhausted.
 _FULL = frozenset({10002, 10028, 10047})
-# Storing failed: by a limit, or by the disk.
+# Storing failed, because of a limit or of the disk.
 _NOT_STORED = 10077
-_HELD = "maximum messages per subject exceeded"
+_SUBJECT_TAKEN = "maximum messages per subject exceeded"
 
 
 class ApiError(StoreError):
-    """JetStream said no, with its own number; where the contract has words for it, callers here use those."""
+    """JetStream rejected a request. Callers translate it to an exception of `stores.errors` where there is one."""
 
     def __init__(self, code: int, number: int, description: str) -> None:
         super().__init__(code, number, description)
@@ -29,40 +29,40 @@ class ApiError(StoreError):
         self.description = description
 
     def __str__(self) -> str:
-        return f"JetStream refused: {self.description} ({self.number})"
+        return f"JetStream rejected the request: {self.description} ({self.number})"
 
     @property
-    def passing(self) -> bool:
-        """It will go away by itself: ask again."""
-        unheard = self.number == _NO_PEERS and _NOT_HEARD_OF in self.description
-        return unheard or self.number in _PASSING
+    def temporary(self) -> bool:
+        """Whether the condition passes by itself, so that the request can be repeated."""
+        peer_offline = self.number == _NO_PEERS and _PEER_OFFLINE in self.description
+        return peer_offline or self.number in _TEMPORARY
 
     @property
     def full(self) -> bool:
-        """There is no room, by a limit or by the disk."""
-        return self.number in _FULL or (self.number == _NOT_STORED and not self.held)
+        """Whether there is no space left, because of a limit or of the disk."""
+        return self.number in _FULL or (self.number == _NOT_STORED and not self.subject_taken)
 
     @property
     def conflict(self) -> bool:
-        """A condition on the last sequence number was not met."""
+        """Whether a condition on the last sequence number was not met."""
         return self.number in {10071, 10164}
 
     @property
-    def held(self) -> bool:
-        """The subject has its one message already."""
-        return self.number == _NOT_STORED and self.description == _HELD
+    def subject_taken(self) -> bool:
+        """Whether the subject already has the one message it may have."""
+        return self.number == _NOT_STORED and self.description == _SUBJECT_TAKEN
 
     @property
     def missing(self) -> bool:
-        """There is no such stream, consumer or message."""
+        """Whether there is no such stream, consumer or message."""
         return self.code == 404 or self.number == 0
 
     @property
-    def found(self) -> int | None:
-        """The sequence number a conflict found instead, where the server says so."""
+    def actual_sequence(self) -> int | None:
+        """The sequence number that the server found in a conflict, if it reports it."""
         number = self.description.rpartition(": ")[2]
         return int(number) if number.isdecimal() else None
 
 
-class NobodyThereError(Exception):
-    """Connected, and no responder for a subject."""
+class NoResponderError(Exception):
+    """The connection is up, but no responder serves the subject."""

@@ -1,10 +1,10 @@
 """
-Who holds a task: one small record per task, changed by compare-and-set only.
+Claims: one small record per message of a queue, changed only by compare-and-set, that decides which worker holds it.
 
-JetStream redelivers what is not acknowledged, but it keeps that state loosely: a server that is killed forgets whom it has just
-given a message to, and gives it to another at once. So a delivery is taken as a hint only. Whoever gets one must claim
-the task here, in a stream whose writes are acknowledged, and the record's sequence number is the claim's epoch. The time of
-a claim is the server's time stamp of its record.
+JetStream redelivers messages that are not acknowledged, but it keeps that state loosely: a server that is killed forgets to
+which worker it has just delivered a message, and delivers it to another at once. A delivery is therefore only a hint. The
+worker that receives it must claim the message here, in a stream whose writes are acknowledged. The record's sequence number
+is the epoch of the claim, and the server's time stamp of the record is the time of the claim.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from dataclasses import dataclass
 from typing import Literal
 
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.stored_messages import Stored, latest
+from amends.stores.nats.stored_messages import StoredMessage, latest
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import token
 
-__all__ = ["Claim", "Claims", "State", "parsed"]
+__all__ = ["Claim", "Claims", "State", "parse_claim"]
 
 State = Literal["held", "free", "dying", "done"]
 
-# A finished task's record guards against a server that, killed, forgets that the task was removed, and against a removal
-# that was lost on the way: the task is then given again after its lease, so the record outlives that.
+# The record of a finished message covers two cases: a killed server that forgets the removal, and a removal that was lost on
+# its way. The message is then delivered again after its lease, so the record must be kept for longer than that.
 _DONE_KEPT = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The record of one task: held until, free from, or done."""
+    """The record of one message: held until, free from, or done."""
 
     state: State
     attempts: int
     revision: int = 0
-    """The sequence number of this record, 0 when there is none yet."""
+    """The sequence number of this record; 0 if there is none yet."""
     time: float = 0.0
     seconds: float = 0.0
-    """From `time`: how long it is held, or not to be taken."""
+    """Counted from `time`: how long the message is held, or delayed."""
     reason: str = ""
     nonce: str = ""
 
     def wait(self, now: float) -> float:
-        """Seconds until it may be taken, by the server's clock."""
+        """Seconds until the message can be taken, by the server's clock."""
         return max(0.0, self.time + self.seconds - now) if self.state in {"held", "free"} else 0.0
 
 
 class Claims:
-    """The records of one queue's tasks."""
+    """The claims of one queue."""
 
     def __init__(self, streams: Streams, queue: str, lease: float) -> None:
         self._streams = streams
         self._done_kept = f"{_DONE_KEPT + 2 * math.ceil(lease)}s"
-        self.below = f".lease.{token(queue)}"
+        self.suffix = f".lease.{token(queue)}"
 
-    async def read(self, task: int) -> Claim | None:
-        """The task's record, or None before it was first taken."""
-        stored = await latest(self._streams, STATE, STATE, f"{self.below}.{task}")
-        return None if stored is None else parsed(stored)
+    async def read(self, number: int) -> Claim | None:
+        """The claim of a message; None if it was never taken."""
+        stored = await latest(self._streams, STATE, STATE, f"{self.suffix}.{number}")
+        return None if stored is None else parse_claim(stored)
 
     async def change(
         self,
-        task: int,
+        number: int,
         before: int,
         state: State,
         attempts: int,
@@ -70,34 +70,34 @@ class Claims:
         seconds: float = 0.0,
         reason: str = "",
     ) -> int | None:
-        """Write the record if it is still at revision `before`; its new revision, or None if it is not."""
-        nonce = self._streams.link.new_id()
+        """Write the claim if it is still at revision `before`, and return its new revision; None if it is not."""
+        nonce = self._streams.connection.new_id()
         body: dict[str, object] = {"state": state, "attempts": attempts, "nonce": nonce}
         if seconds:
             body["seconds"] = seconds
         if reason:
             body["reason"] = reason
-        # No message id: the condition already lets it through only once, and the nonce tells whose it was.
+        # No message id: the condition lets it through only once, and the nonce identifies the writer.
         headers = {"Nats-Expected-Last-Subject-Sequence": str(before)}
         if state == "done":
             headers["Nats-TTL"] = self._done_kept
         tries: list[int] = []
         try:
             return await self._streams.publish(
-                STATE, STATE, f"{self.below}.{task}", json.dumps(body).encode(), headers, tries
+                STATE, STATE, f"{self.suffix}.{number}", json.dumps(body).encode(), headers, tries
             )
         except ApiError as error:
             if not error.conflict:
                 raise
         if len(tries) > 1:
-            found = await self.read(task)
-            if found is not None and found.nonce == nonce:
-                return found.revision  # an earlier sending of this very change
+            claim = await self.read(number)
+            if claim is not None and claim.nonce == nonce:
+                return claim.revision  # an earlier attempt to send this change succeeded
         return None
 
 
-def parsed(stored: Stored) -> Claim:
-    """A record as it lies in the stream."""
+def parse_claim(stored: StoredMessage) -> Claim:
+    """Parse a claim from its message in the stream."""
     body = json.loads(stored.data)
     return Claim(
         body["state"],

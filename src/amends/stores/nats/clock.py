@@ -1,4 +1,4 @@
-"""The server's time: leases and expiries are judged by the clock that stamped them, and nobody's own matters."""
+"""The server's clock, by which all clients judge leases and expiries, because it made their time stamps."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-__all__ = ["ServerClock", "moment"]
+__all__ = ["ServerClock", "parse_time"]
 
 _AGE = 30.0
 
 
 class ServerClock:
     """
-    The server's clock, or a little less: read every half minute and carried on by this process's steady one.
+    A lower bound of the server's clock, refreshed every half minute and advanced by this process's steady clock.
 
-    A stamp was made before it is heard: that bounds the server's clock from below, and the largest bound is the best. From
-    below, because a lease or a delay must never be taken for over too early; a slow answer only makes it late.
+    Each time stamp was made before it was received, so it bounds the server's clock from below, and the largest bound is the
+    best. A lower bound is needed because a lease or a delay must never end too early; a slow reply only makes it end late.
     """
 
     def __init__(self) -> None:
         self._bound: float | None = None
         self._since = 0.0
 
-    def hear(self, stamp: str) -> None:
-        """A time stamp the server has just made."""
+    def observe(self, stamp: str) -> None:
+        """Update the bound with a time stamp that the server has just made."""
         now = time.monotonic()
-        bound = moment(stamp) - now
+        bound = parse_time(stamp) - now
         if self._bound is None or now - self._since > _AGE:
             self._bound, self._since = bound, now
         else:
             self._bound = max(bound, self._bound)
 
-    def forget(self) -> None:
-        """It may be another server's from now on."""
+    def reset(self) -> None:
+        """Forget the bound, because the connection may now be to another server."""
         self._bound = None
 
-    async def now(self, ask: Callable[[], Awaitable[object]]) -> float | None:
-        """Seconds since 1970 by the server; `ask` has it make a stamp. None when it makes none."""
+    async def now(self, refresh: Callable[[], Awaitable[object]]) -> float | None:
+        """Seconds since 1970 by the server; `refresh` makes it send a stamp. None if it sends none."""
         if self._bound is None or time.monotonic() - self._since > _AGE:
             self._bound = None
-            await ask()
+            await refresh()
         return None if self._bound is None else self._bound + time.monotonic()
 
 
-def moment(stamp: str) -> float:
-    """Seconds since 1970 of a server's time stamp."""
+def parse_time(stamp: str) -> float:
+    """Convert a server's time stamp to seconds since 1970."""
     return datetime.fromisoformat(stamp).timestamp()

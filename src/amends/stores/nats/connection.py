@@ -1,12 +1,12 @@
 """
-One connection to NATS, and requests over it that outlive a lost server.
+One connection to NATS, with requests that survive the loss of a server.
 
-Every request is sent again when the connection breaks or nobody answers, until its time is up. That is safe because every
-write carries a message id or a condition: the server does it once, however often it hears it. What cannot be known in
-the end is said (`StoreUnavailableError.executed`).
+A request is sent again when the connection breaks or no reply comes, until its timeout. That is safe because every write
+carries a message id or a condition: the server executes it once, however often it receives it. If the outcome remains
+unknown, `StoreUnavailableError.executed` is "maybe".
 
-nats-py's own request makes a task, a timer and a parsed reply object for each call; here they share one subscription
-and a dictionary of futures, which leaves room for the conditions the contract needs at the same price.
+nats-py's own request creates a task, a timer and a parsed reply object for each call. Here all requests share one
+subscription and a dictionary of futures, so the conditions that the contract needs add no cost over nats-py.
 """
 
 from __future__ import annotations
@@ -30,55 +30,57 @@ from amends.stores.errors import (
     StoreUnavailableError,
     ValueTooLargeError,
 )
-from amends.stores.nats.api_errors import ApiError, NobodyThereError
+from amends.stores.nats.api_errors import ApiError, NoResponderError
 from amends.stores.nats.clock import ServerClock
 from amends.stores.nats.deliveries import Deliveries
-from amends.stores.nats.limiter import Room
-from amends.stores.nats.replies import Answers, Patience, header
-from amends.stores.nats.retried_sends import Errands
+from amends.stores.nats.limiter import Limiter
+from amends.stores.nats.replies import Replies, ReplyTimeout, header
+from amends.stores.nats.retried_sends import RetriedSends
 from amends.stores.nats.wire import RawMessage, Wire
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["Link"]
+__all__ = ["NatsConnection"]
 
-_read = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
-# In flight at once; callers beyond it wait their turn. Enough to fill a pipe, too few to fill a memory.
+# Requests in flight; further callers wait. Enough to keep the connection busy, too few to use much memory.
 _IN_FLIGHT = 1024
-# After this long without an answer a request is sent again: a server that lost its leader drops requests silently.
-_PATIENCE = 2.0
+# After this long without a reply a request is sent again: a server that lost its leader drops requests silently.
+_RESEND_AFTER = 2.0
 _PAUSE = 0.05
-# Seconds for what is still to be said when a connection is closed.
-_GOODBYE = 1.0
+# Seconds for the last messages when a connection is closed.
+_CLOSE_TIMEOUT = 1.0
 
 
-async def _within(seconds: float, connecting: Coroutine[Any, Any, Wire]) -> Wire:
+async def _connect_within(seconds: float, connecting: Coroutine[Any, Any, Wire]) -> Wire:
     """
-    What it comes to, in time.
+    Await `connecting` for at most `seconds`.
 
-    It is cancelled until it has ended: a cancellation that meets a refused connection in the same turn is lost before
-    Python 3.12, and nats-py would go on trying for ever.
+    On timeout it is cancelled repeatedly until it has ended: before Python 3.12, a cancellation in the same turn as a
+    refused connection is lost, and nats-py would retry forever.
 
     Raises:
-        TimeoutError: not in time.
+        TimeoutError: not connected in time.
     """
     task = asyncio.ensure_future(connecting)
     try:
         await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
-        await _ended(task)
+        await _cancel(task)
         if not task.cancelled() and task.exception() is None:
-            await task.result().client.close()  # made in the very turn in which nobody wanted it any more
+            await (
+                task.result().client.close()
+            )  # it connected in the same turn in which the caller was cancelled
         raise
-    await _ended(task)
+    await _cancel(task)
     if task.cancelled():
         raise TimeoutError
     return task.result()
 
 
-async def _connected(settings: dict[str, Any]) -> Wire:
+async def _connect(settings: dict[str, Any]) -> Wire:
     from nats.aio.client import Client
 
     wire = Wire(Client())
@@ -86,128 +88,134 @@ async def _connected(settings: dict[str, Any]) -> Wire:
     return wire
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _cancel(task: asyncio.Task[Any]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=_PAUSE)
 
 
-class Link:
-    """A connection with its inbox, its idea of the server's time, and its patience."""
+class NatsConnection:
+    """A connection with its reply inbox, its estimate of the server's clock, and its timeouts."""
 
-    def __init__(self, shown: str, timeout: float) -> None:
-        self.shown = shown
+    def __init__(self, display_url: str, timeout: float) -> None:
+        self.display_url = display_url
         self.timeout = timeout
         self.closed = False
         self._wire: Wire | None = None
-        self.open: dict[str, Answers] = {}
+        self.pending: dict[str, Replies] = {}
         self.deliveries = Deliveries(self)
-        self.errands = Errands(self)
-        self._patience = Patience(_PATIENCE)
+        self.retried_sends = RetriedSends(self)
+        self._reply_timeout = ReplyTimeout(_RESEND_AFTER)
         self.tokens = itertools.count()
         self.inbox = f"_INBOX.{uuid.uuid4().hex}"
-        self.up = asyncio.Event()
-        self._room = Room(_IN_FLIGHT)
-        self.mark = f"~{uuid.uuid4().hex[:16]}"
+        self.connected = asyncio.Event()
+        self._limiter = Limiter(_IN_FLIGHT)
+        self.id_prefix = f"~{uuid.uuid4().hex[:16]}"
         self._ids = itertools.count()
         self.clock = ServerClock()
-        self.again: Callable[[], None] = _nothing
-        """Called when a connection was made anew."""
+        self.on_reconnect: Callable[[], None] = _nothing
+        """Called after a reconnect."""
 
     @classmethod
-    async def to(cls, servers: list[str], shown: str, timeout: float, options: Mapping[str, Any]) -> Link:  # noqa: ASYNC109  (of every request, not of this call)
+    async def open(
+        cls,
+        servers: list[str],
+        display_url: str,
+        timeout: float,  # noqa: ASYNC109  (of every request, not of this call)
+        options: Mapping[str, Any],
+    ) -> NatsConnection:
         """
         Connect, within `timeout`.
 
         Raises:
-            StoreUnavailableError: nobody answers, or not as a NATS server with JetStream does.
+            StoreUnavailableError: no server answers, or the one that does has no JetStream.
         """
         import nats.errors
 
-        link = cls(shown, timeout)
+        connection = cls(display_url, timeout)
         settings: dict[str, Any] = {
             "servers": servers,
             "name": "amends",
             "connect_timeout": min(timeout, 5.0),
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": 0.1,
-            "error_cb": link._ignore,
-            "disconnected_cb": link._went_down,
-            "reconnected_cb": link._came_up,
+            "error_cb": connection._ignore,
+            "disconnected_cb": connection._disconnected,
+            "reconnected_cb": connection._reconnected,
             **options,
         }
         try:
-            link._wire = await _within(timeout, _connected(settings))
+            connection._wire = await _connect_within(timeout, _connect(settings))
         except (TimeoutError, OSError, nats.errors.Error) as error:
             raise StoreUnavailableError(
-                f"no NATS server answers at {shown}: start one, or correct the address"
+                f"no NATS server answers at {display_url}: start one, or correct the address"
             ) from error
-        link._wire.hear(f"{link.inbox}.*", link._arrived)
-        link.up.set()
-        return link
+        connection._wire.subscribe(f"{connection.inbox}.*", connection._receive)
+        connection.connected.set()
+        return connection
 
-    # -- the connection's own life
+    # -- state of the connection
 
     async def _ignore(self, error: Exception) -> None:
-        """What goes wrong shows in the request it went wrong for."""
+        """Ignore nats-py's error callback: each request reports its own failure."""
 
-    async def _went_down(self) -> None:
-        self.up.clear()
-        for answers in self.open.values():
-            answers.broken = True
-            answers.wake()
+    async def _disconnected(self) -> None:
+        self.connected.clear()
+        for replies in self.pending.values():
+            replies.broken = True
+            replies.wake()
 
-    async def _came_up(self) -> None:
-        self.clock.forget()  # another server of a cluster, another clock
-        self.up.set()
-        self.again()
+    async def _reconnected(self) -> None:
+        self.clock.reset()  # it may be another server of a cluster, with another clock
+        self.connected.set()
+        self.on_reconnect()
 
     async def close(self) -> None:
-        """Let go; whoever waits is told."""
+        """Close the connection; pending requests raise StoreClosedError."""
         self.closed = True
-        self.errands.stop()
-        self._patience.stop()
-        for answers in self.open.values():
-            answers.broken = True
-            answers.wake()
-        self.up.set()
+        self.retried_sends.stop()
+        self._reply_timeout.stop()
+        for replies in self.pending.values():
+            replies.broken = True
+            replies.wake()
+        self.connected.set()
         if self._wire is not None and not self._wire.client.is_closed:
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(_GOODBYE):
-                    await self.deliveries.leave(self._wire.client)
+                async with asyncio.timeout(_CLOSE_TIMEOUT):
+                    await self.deliveries.cancel_all(self._wire.client)
             await self._wire.client.close()
 
     @property
     def wire(self) -> Wire:
-        """The connection, unless it was closed."""
+        """The open connection; raises StoreClosedError if it was closed."""
         if self.closed or self._wire is None:
-            raise StoreClosedError(self.shown)
+            raise StoreClosedError(self.display_url)
         return self._wire
 
     @property
     def client(self) -> Client:
-        """The library's part of it."""
+        """The nats-py client."""
         return self.wire.client
 
-    def _arrived(self, message: RawMessage) -> None:
-        answers = self.open.get(message.subject[len(self.inbox) + 1 :])
-        if answers is not None:
-            answers.arrived.append(message)
-            answers.wake()
+    def _receive(self, message: RawMessage) -> None:
+        replies = self.pending.get(message.subject[len(self.inbox) + 1 :])
+        if replies is not None:
+            replies.arrived.append(message)
+            replies.wake()
 
-    # -- asking
+    # -- requests
 
     def new_id(self) -> str:
-        """A message id nobody else uses."""
-        return f"{self.mark}-{next(self._ids):x}"
+        """A new, unique message id."""
+        return f"{self.id_prefix}-{next(self._ids):x}"
 
-    def tell(self, subject: str, payload: bytes = b"") -> None:
-        """Send without waiting for anything, also as a last word; lost if the connection is."""
+    def publish(self, subject: str, payload: bytes = b"") -> None:
+        """Send a message without waiting for a reply, also while closing; it is lost if the connection is."""
         if self._wire is not None:
             with contextlib.suppress(Exception):
-                self._wire.post(subject, payload, "", None)
+                self._wire.publish(subject, payload, "", None)
 
-    async def ask(
+    async def request(
         self,
         subject: str,
         payload: bytes = b"",
@@ -216,24 +224,24 @@ class Link:
         tries: list[int] | None = None,
     ) -> RawMessage:
         """
-        The answer to a request, sent as often as needed within the timeout.
+        Send a request, again if necessary, and return its reply within the timeout.
 
-        `tries` collects one number per sending, for callers that must know whether an earlier one may have counted.
+        `tries` collects one item each time it is sent, for callers that must know whether an earlier one may have succeeded.
 
         Raises:
-            StoreUnavailableError: no answer in time.
-            NobodyThereError: connected, and nobody serves that subject.
+            StoreUnavailableError: no reply in time.
+            NoResponderError: the connection is up, but no responder serves the subject.
         """
         end = time.monotonic() + self.timeout
         sent = False
-        if not self._room.take():
-            await self._room.turn()
+        if not self._limiter.try_acquire():
+            await self._limiter.wait()
         try:
             while True:
-                if sent or not self.up.is_set() or self.closed:
-                    await self.until_up(end, "maybe" if sent else "no")
+                if sent or not self.connected.is_set() or self.closed:
+                    await self.wait_connected(end, "maybe" if sent else "no")
                 token = str(next(self.tokens))
-                answers = self.open[token] = Answers()
+                replies = self.pending[token] = Replies()
                 try:
                     if tries is not None:
                         tries.append(1)
@@ -241,120 +249,122 @@ class Link:
                         continue
                     sent = True
                     left = end - time.monotonic()
-                    if left > _PATIENCE:
-                        message = await self._patience.next(answers)
+                    if left > _RESEND_AFTER:
+                        message = await self._reply_timeout.next(replies)
                     else:
-                        message = await answers.next(left)
+                        message = await replies.next(left)
                 finally:
-                    del self.open[token]
+                    del self.pending[token]
                 if message is not None:
                     if header(message, "Status") == "503" and not message.data:
-                        raise NobodyThereError(subject)
+                        raise NoResponderError(subject)
                     return message
         finally:
-            self._room.leave()
+            self._limiter.release()
 
     async def send(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> bool:
-        """Whether it went out; not when the connection is just being lost."""
+        """Send a message and return True, or False if the connection is being lost."""
         import nats.errors
 
         wire = self.wire
         limit = wire.client.max_payload
         if headers and len(payload) > limit // 2:
-            # The server counts the headers too, and hangs up.
+            # The server counts the headers too, and disconnects if the sum is too large.
             limit -= sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
         if len(payload) > limit:
             raise ValueTooLargeError(len(payload), limit)
         try:
-            wire.post(subject, payload, reply, headers)
+            wire.publish(subject, payload, reply, headers)
         except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
-            raise StoreClosedError(self.shown) from None
+            raise StoreClosedError(self.display_url) from None
         except (nats.errors.Error, OSError):
             await asyncio.sleep(_PAUSE)
             return False
         return True
 
-    async def until_up(self, end: float, executed: Executed = "no") -> None:
-        """Wait for the connection; past `end`, say whether what was asked may have happened."""
+    async def wait_connected(self, end: float, executed: Executed = "no") -> None:
+        """Wait for the connection; past `end`, raise StoreUnavailableError with `executed`."""
         left = end - time.monotonic()
-        if not self.up.is_set() and left > 0:
+        if not self.connected.is_set() and left > 0:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.up.wait(), left)
+                await asyncio.wait_for(self.connected.wait(), left)
         if self.closed:
-            raise StoreClosedError(self.shown)
+            raise StoreClosedError(self.display_url)
         if end - time.monotonic() <= 0:
-            state = "does not answer" if self.up.is_set() else "cannot be reached"
-            raise StoreUnavailableError(f"{self.shown} {state} for {self.timeout:g} s: try again", executed)
+            state = "has not answered" if self.connected.is_set() else "has been unreachable"
+            raise StoreUnavailableError(
+                f"{self.display_url} {state} for {self.timeout:g} s: try again", executed
+            )
 
     async def stream(
-        self, subject: str, payload: bytes, *, patience: float = _PATIENCE
+        self, subject: str, payload: bytes, *, max_silence: float = _RESEND_AFTER
     ) -> AsyncGenerator[RawMessage, None]:
-        """All answers to one request, until the caller has enough, none comes for `patience`, or the connection breaks."""
-        await self.until_up(time.monotonic() + self.timeout, "no")
+        """Yield the replies to one request until the caller stops, none comes for `max_silence`, or the connection breaks."""
+        await self.wait_connected(time.monotonic() + self.timeout, "no")
         token = str(next(self.tokens))
-        answers = self.open[token] = Answers()
+        replies = self.pending[token] = Replies()
         try:
             if not await self.send(subject, payload, f"{self.inbox}.{token}", None):
                 return
-            while (message := await answers.next(patience)) is not None:
+            while (message := await replies.next(max_silence)) is not None:
                 yield message
             if self.closed:
-                raise StoreClosedError(self.shown)
+                raise StoreClosedError(self.display_url)
         finally:
-            del self.open[token]
+            del self.pending[token]
 
     async def api(self, name: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
-        JetStream's answer to an API call; passing trouble (no leader yet) is waited out.
+        Call JetStream's API and return its reply; temporary errors (no leader yet) are retried until the timeout.
 
         Raises:
-            ApiError: JetStream said no.
+            ApiError: JetStream rejected the request.
         """
         payload = json.dumps(body).encode() if body is not None else b""
-        return await self._patiently(f"$JS.API.{name}", payload, None, None)
+        return await self._jetstream_request(f"$JS.API.{name}", payload, None, None)
 
-    async def publish(
+    async def publish_acked(
         self, subject: str, payload: bytes, headers: dict[str, str], tries: list[int] | None = None
     ) -> dict[str, Any]:
         """
-        JetStream's acknowledgement of a stored message.
+        Publish to a stream and return JetStream's acknowledgement.
 
         Raises:
-            ApiError: JetStream said no. Number 0: no stream takes that subject.
+            ApiError: JetStream rejected the message. Number 0: no stream has that subject.
         """
-        return await self._patiently(subject, payload, headers, tries)
+        return await self._jetstream_request(subject, payload, headers, tries)
 
-    async def _patiently(
+    async def _jetstream_request(
         self, subject: str, payload: bytes, headers: dict[str, str] | None, tries: list[int] | None
     ) -> dict[str, Any]:
         end = time.monotonic() + self.timeout
         while True:
             try:
-                message = await self.ask(subject, payload, headers, tries=tries)
-            except NobodyThereError:
+                message = await self.request(subject, payload, headers, tries=tries)
+            except NoResponderError:
                 if headers is not None:
-                    raise ApiError(503, 0, "no stream takes this subject") from None
-                # The server is up and JetStream is not, yet.
+                    raise ApiError(503, 0, "no stream has this subject") from None
+                # The server is up, but JetStream is not up yet.
                 answer: dict[str, Any] = {
                     "error": {"code": 503, "err_code": 10008, "description": "JetStream is not up"}
                 }
             else:
-                answer = _read(message.data)
+                answer = _decode(message.data)
                 if "ts" in answer:
-                    self.clock.hear(answer["ts"])
+                    self.clock.observe(answer["ts"])
             error = answer.get("error")
             if error is None:
                 return answer
             problem = ApiError(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
             if problem.full:
                 raise StoreFullError(
-                    f"{self.shown} has no room left ({problem.description}): raise its limits"
+                    f"{self.display_url} has no space left ({problem.description}): raise its limits"
                 )
-            if not problem.passing:
+            if not problem.temporary:
                 raise problem
             if time.monotonic() > end:
                 raise StoreUnavailableError(
-                    f"{self.shown} is not ready ({problem.description}): is JetStream enabled?"
+                    f"{self.display_url} is not ready ({problem.description}): check that JetStream is enabled"
                 )
             await asyncio.sleep(_PAUSE)
 
@@ -363,11 +373,11 @@ class Link:
         Seconds since 1970 by the server's clock.
 
         Raises:
-            StoreError: the server is too old to tell.
+            StoreError: the server is too old to report its time.
         """
         now = await self.clock.now(lambda: self.api(f"STREAM.INFO.{stream}"))
         if now is None:
-            raise StoreError(f"{self.shown} does not tell the time: nats-server 2.11 or newer is needed")
+            raise StoreError(f"{self.display_url} does not report its time: use nats-server 2.11 or newer")
         return now
 
 

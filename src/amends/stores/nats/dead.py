@@ -1,4 +1,4 @@
-"""Dead letters on NATS: one message each, in the stream that keeps the claims too."""
+"""Dead letters on NATS: one stored message each, in the stream that also holds the claims."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from amends.stores.contract import DeadMessage
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.scan import sweep
-from amends.stores.nats.stored_messages import Stored, latest
+from amends.stores.nats.scan import scan
+from amends.stores.nats.stored_messages import StoredMessage, latest
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
@@ -19,41 +19,45 @@ _ID_TEXT = re.compile(r"[A-Za-z0-9-]+")
 
 
 class DeadLetters:
-    """The dead letters of one queue, by the id their task had in it."""
+    """The dead letters of one queue, by the id that the message had in the queue."""
 
     def __init__(self, streams: Streams, queue: str) -> None:
         self._streams = streams
-        self._below = f".dead.{token(queue)}"
+        self._suffix = f".dead.{token(queue)}"
 
     async def add(self, id: str, value: bytes, key: str | None, attempts: int, reason: str) -> None:
-        """Keep it; adding it again changes nothing."""
-        headers = {_ID: self._streams.link.new_id(), _ATTEMPTS: str(attempts), _REASON: as_header(reason)}
+        """Store a dead letter; adding it again changes nothing."""
+        headers = {
+            _ID: self._streams.connection.new_id(),
+            _ATTEMPTS: str(attempts),
+            _REASON: as_header(reason),
+        }
         if key is not None:
             headers[_KEY] = key
-        await self._streams.publish(STATE, STATE, f"{self._below}.{id}", value, headers)
+        await self._streams.publish(STATE, STATE, f"{self._suffix}.{id}", value, headers)
 
     async def get(self, id: str) -> DeadMessage | None:
-        """One of them, or None."""
+        """The dead letter with this id, or None."""
         if not _ID_TEXT.fullmatch(id):
             return None
-        stored = await latest(self._streams, STATE, STATE, f"{self._below}.{id}")
+        stored = await latest(self._streams, STATE, STATE, f"{self._suffix}.{id}")
         return None if stored is None else _letter(stored)
 
-    async def some(self, limit: int) -> list[DeadMessage]:
-        """Up to `limit` of them, the oldest first."""
-        letters: list[Stored] = []
-        async for stored in sweep(self._streams, STATE, STATE, [f"{self._below[1:]}.>"]):
+    async def oldest(self, limit: int) -> list[DeadMessage]:
+        """Up to `limit` dead letters, the oldest first."""
+        letters: list[StoredMessage] = []
+        async for stored in scan(self._streams, STATE, STATE, [f"{self._suffix[1:]}.>"]):
             letters.append(stored)
             if len(letters) == limit:
                 break
         return [_letter(stored) for stored in sorted(letters, key=lambda stored: stored.seq)]
 
     async def count(self) -> int:
-        """How many there are."""
-        subjects = f"{self._streams.subject(STATE, STATE)}{self._below}.>"
+        """The number of dead letters."""
+        subjects = f"{self._streams.subject(STATE, STATE)}{self._suffix}.>"
         try:
             stream = self._streams.stream(STATE, STATE)
-            info = await self._streams.link.api(f"STREAM.INFO.{stream}", {"subjects_filter": subjects})
+            info = await self._streams.connection.api(f"STREAM.INFO.{stream}", {"subjects_filter": subjects})
         except ApiError as error:
             if error.missing:
                 return 0
@@ -61,17 +65,17 @@ class DeadLetters:
         return len(info["state"].get("subjects") or {})
 
     async def remove(self, id: str) -> None:
-        """Forget one."""
-        await self._purge(f"{self._below}.{id}")
+        """Delete the dead letter with this id."""
+        await self._purge(f"{self._suffix}.{id}")
 
     async def clear(self) -> None:
-        """Forget them all."""
-        await self._purge(f"{self._below}.>")
+        """Delete all dead letters."""
+        await self._purge(f"{self._suffix}.>")
 
-    async def _purge(self, below: str) -> None:
-        subject = self._streams.subject(STATE, STATE) + below
+    async def _purge(self, suffix: str) -> None:
+        subject = self._streams.subject(STATE, STATE) + suffix
         try:
-            await self._streams.link.api(
+            await self._streams.connection.api(
                 f"STREAM.PURGE.{self._streams.stream(STATE, STATE)}", {"filter": subject}
             )
         except ApiError as error:
@@ -79,7 +83,7 @@ class DeadLetters:
                 raise
 
 
-def _letter(stored: Stored) -> DeadMessage:
+def _letter(stored: StoredMessage) -> DeadMessage:
     key = stored.headers.get(_KEY)
     return DeadMessage(
         stored.subject.rpartition(".")[2],

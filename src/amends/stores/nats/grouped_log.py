@@ -1,14 +1,14 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102  (contract.py documents the methods)
 """
-Many small logs in one stream: those whose names begin alike, up to the first slash.
+Grouped logs: many small logs in one stream, grouped by their names up to the first slash.
 
-A stream of its own for every log is right for a few large ones; with replicas each is a group of servers that elect a
-leader, and a server carries some thousands of those, not millions. Logs that come and go (one per job, per session, per
-task) are therefore named `group/member`: the group is a stream, the member a subject in it.
+A stream per log suits a few large logs. With replicas, each stream is a group of servers that elect a leader, and a server
+supports some thousands of those, not millions. Logs that come and go (one per job, session or task) are therefore named
+`group/member`: the group is a stream, the member a subject in it.
 
-The stream numbers all its messages; an entry's own number stands in a header. An append is conditional on the stream
-number of the entry before, so numbers have no gaps, and of two writers one is refused. Where everything was trimmed a marker
-keeps the count. Whoever waits for an entry is brought it by the server when it has stored it (see `bells`).
+The stream numbers all its messages; an entry's own number is in a header. An append is conditional on the stream's number of
+the previous entry, so numbers have no gaps, and of two concurrent writers one is rejected. If all entries were trimmed, a
+marker message holds the last number. The server sends each stored entry to the log's watchers (see `notifications`).
 """
 
 from __future__ import annotations
@@ -21,107 +21,111 @@ from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.log_positions import Place
-from amends.stores.nats.stored_messages import Stored, at, latest, page
-from amends.stores.nats.streams import SHARED, Streams
+from amends.stores.nats.log_positions import LogPosition
+from amends.stores.nats.stored_messages import StoredMessage, first_from, latest, page
+from amends.stores.nats.streams import GROUPED, NOTIFICATION, Streams
 from amends.stores.nats.subjects import as_header, from_header, from_token, token
 from amends.stores.nats.wire import RawMessage
 from amends.stores.signal import Signal
 
-__all__ = ["SharedLog", "shared_names"]
+__all__ = ["GroupedLog", "grouped_log_names"]
 
 _ID, _LAST = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"
 _NUMBER, _DEDUPE, _MARKER, _NAME = "Amends-Number", "Amends-Dedupe", "Amends-Trimmed", "Amends-Name"
 _PAGE = 256
-_LAG = 0.02
-_LOOK = 1.0
+_REPLICA_LAG = 0.02
+_POLL_EVERY = 1.0
 
 
-class SharedLog:
+class GroupedLog:
     """See `contract.Log`."""
 
     def __init__(self, streams: Streams, name: str) -> None:
         self._streams = streams
         self.name = name
         self._group, _, member = name.partition("/")
-        self._below = f".{token(member)}"
-        self._hashed = self._below.startswith(".==")
+        self._suffix = f".{token(member)}"
+        self._name_hashed = self._suffix.startswith(".==")
 
     @property
-    def _place(self) -> Place:
-        return self._streams.places.of(self.subject)
+    def _position(self) -> LogPosition:
+        return self._streams.positions.get(self.subject)
 
     @property
     def subject(self) -> str:
-        """Where its entries lie."""
-        return self._streams.subject(SHARED, self._group) + self._below
+        """The subject of its entries."""
+        return self._streams.subject(GROUPED, self._group) + self._suffix
 
     @property
-    def _bell(self) -> str:
-        return self._streams.subject("bell", self._group) + self._below
+    def _notification_subject(self) -> str:
+        return self._streams.subject(NOTIFICATION, self._group) + self._suffix
 
     # -- appending
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
-        headers = {_ID: self._streams.link.new_id()}
+        headers = {_ID: self._streams.connection.new_id()}
         if dedupe is not None:
             headers[_DEDUPE] = as_header(check_key(dedupe, "dedupe id"))
-            headers[_ID] = f"={self._below}.{headers[_DEDUPE]}"
-        place = self._place
-        async with place.lock:
-            return await self._append(place, value, headers, last)
+            headers[_ID] = f"={self._suffix}.{headers[_DEDUPE]}"
+        position = self._position
+        async with position.lock:
+            return await self._append(position, value, headers, last)
 
-    async def _append(self, place: Place, value: bytes, headers: dict[str, str], last: int | None) -> int:
-        if not place.known or (last is not None and place.number != last):
-            # Of a log that is to be begun nothing has to be known: that it is there is found out by the server.
-            if last == 0 and not place.known:
-                place.set(0, 0)
+    async def _append(
+        self, position: LogPosition, value: bytes, headers: dict[str, str], last: int | None
+    ) -> int:
+        if not position.known or (last is not None and position.number != last):
+            # The first append to a new log needs no lookup: the server checks the condition.
+            if last == 0 and not position.known:
+                position.set(0, 0)
             else:
-                await self._look(place)
+                await self._refresh(position)
         tries: list[int] = []
         while True:
-            expected = place.number
+            expected = position.number
             if last is not None and expected != last:
-                if _DEDUPE in headers and await self._is(last + 1, headers):
+                if _DEDUPE in headers and await self._has_id(last + 1, headers):
                     return last + 1
                 raise ConflictError(f"log {self.name!r}", last, expected)
             try:
-                stored = await self._store(place, value, headers, tries)
+                stored = await self._store(position, value, headers, tries)
             except ApiError as error:
                 if not error.conflict:
                     raise
-                await self._look(place)
-                mine = len(tries) > 1 or _DEDUPE in headers
-                if mine and await self._is(expected + 1, headers):
+                await self._refresh(position)
+                may_be_ours = len(tries) > 1 or _DEDUPE in headers
+                if may_be_ours and await self._has_id(expected + 1, headers):
                     return expected + 1
                 continue
             if stored:
-                return place.number
-            found = await self._number_of(headers)
-            if found is not None:
-                return found
-            # Known to the server, and no longer kept: it is as if it had never been.
-            headers = {**headers, _ID: self._streams.link.new_id()}
+                return position.number
+            number = await self._number_of(headers)
+            if number is not None:
+                return number
+            # The server remembers the id, but the entry was removed: append it under a new id.
+            headers = {**headers, _ID: self._streams.connection.new_id()}
 
-    async def _store(self, place: Place, value: bytes, headers: dict[str, str], tries: list[int]) -> bool:
-        """Publish behind what is known to be the newest; False when the server has had this id before."""
-        headers = {**headers, _NUMBER: str(place.number + 1), _LAST: str(place.seq)}
-        if self._hashed:
+    async def _store(
+        self, position: LogPosition, value: bytes, headers: dict[str, str], tries: list[int]
+    ) -> bool:
+        """Publish after the newest known entry; returns False if the server has seen this id before."""
+        headers = {**headers, _NUMBER: str(position.number + 1), _LAST: str(position.seq)}
+        if self._name_hashed:
             headers[_NAME] = as_header(self.name)
-        answer = await self._streams.store(SHARED, self._group, self._below, value, headers, tries)
+        answer = await self._streams.store(GROUPED, self._group, self._suffix, value, headers, tries)
         if answer.get("duplicate") and (len(tries) < 2 or _DEDUPE in headers):
             return False
-        place.set(place.number + 1, int(answer["seq"]))
+        position.set(position.number + 1, int(answer["seq"]))
         return True
 
-    async def _is(self, number: int, headers: dict[str, str]) -> bool:
+    async def _has_id(self, number: int, headers: dict[str, str]) -> bool:
         same = _DEDUPE if _DEDUPE in headers else _ID
         found = await self._from(number, 1)
         return bool(found) and _number(found[0]) == number and found[0].headers.get(same) == headers[same]
 
     async def _number_of(self, headers: dict[str, str]) -> int | None:
-        """The entry with a dedupe id, searched for from the end: it is at most as old as the window."""
+        """The number of the entry with this dedupe id, or None if it is no longer kept."""
         bounds = await self.bounds()
         start = bounds.first
         while found := await self._from(start, _PAGE):
@@ -131,21 +135,21 @@ class SharedLog:
             start = _number(found[-1]) + 1
         return None
 
-    async def _look(self, place: Place) -> Stored | None:
-        """The newest message, by the leader; and remember its place."""
-        stored = await latest(self._streams, SHARED, self._group, self._below)
-        place.set(*((0, 0) if stored is None else (_number(stored), stored.seq)))
+    async def _refresh(self, position: LogPosition) -> StoredMessage | None:
+        """Read the newest message from the leader and update `position`."""
+        stored = await latest(self._streams, GROUPED, self._group, self._suffix)
+        position.set(*((0, 0) if stored is None else (_number(stored), stored.seq)))
         return stored
 
     # -- reading
 
     async def tail(self) -> Entry | None:
-        stored = await self._look(self._place)
+        stored = await self._refresh(self._position)
         return None if stored is None or _MARKER in stored.headers else _entry(stored)
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)
-        newest = await latest(self._streams, SHARED, self._group, self._below)
+        newest = await latest(self._streams, GROUPED, self._group, self._suffix)
         if newest is None or (start is not None and start > _number(newest)):
             return []
         last = _number(newest)
@@ -159,7 +163,7 @@ class SharedLog:
             start = (await self.bounds()).first
         entries: list[Entry] = []
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.link.timeout
+        end = loop.time() + self._streams.connection.timeout
         while len(entries) < limit and start + len(entries) <= last:
             wanted = start + len(entries)
             found = await self._from(wanted, min(limit - len(entries), _PAGE))
@@ -169,68 +173,68 @@ class SharedLog:
                 raise TrimmedError(self.name, wanted, _number(found[0]))
             entries += [_entry(stored) for stored in found]
             if not found:
-                # Pages may come from a replica that lags.
+                # A replica that lags may have answered.
                 if loop.time() > end:
                     raise StoreUnavailableError(
                         f"no replica of log {self.name!r} has entry {wanted} yet: try again"
                     )
-                await asyncio.sleep(_LAG)
+                await asyncio.sleep(_REPLICA_LAG)
         return entries
 
-    async def _from(self, number: int, limit: int) -> list[Stored]:
-        """Entries from a number on, in order, as far as one replica has them; the first may be a later one."""
-        place = self._place
-        seq = place.before(number)
+    async def _from(self, number: int, limit: int) -> list[StoredMessage]:
+        """The entries from `number` on, in order, as far as one replica has them; the first may be a later one."""
+        position = self._position
+        seq = position.search_from(number)
         while True:
-            found = await page(self._streams, SHARED, self._group, seq, max(limit, 16), self._below)
+            found = await page(self._streams, GROUPED, self._group, seq, max(limit, 16), self._suffix)
             kept = [one for one in found if _MARKER not in one.headers and _number(one) >= number]
             if kept or not found:
                 if kept:
-                    place.read(_number(kept[-1]), kept[-1].seq)
+                    position.record_read(_number(kept[-1]), kept[-1].seq)
                 return kept[:limit]
             seq = found[-1].seq + 1
 
     async def follow(self, start: int | None = None) -> AsyncIterator[Entry]:
-        async with self.watched() as signal:
+        async with self.watch() as signal:
             if start is None:
                 start = (await self.bounds()).first
             while True:
                 seen = signal.count
-                brought = signal.brought(start)
-                entries = brought or await self.read(start, limit=_PAGE)
+                delivered = signal.entries(start)
+                entries = delivered or await self.read(start, limit=_PAGE)
                 for entry in entries:
                     yield entry
                     start = entry.seq + 1
-                if brought or not entries:
-                    # A word may be lost with its connection; what it spoke of is not.
-                    await signal.wait(seen, _LOOK)
+                if delivered or not entries:
+                    # A notification may be lost with its connection; the entry is not.
+                    await signal.wait(seen, _POLL_EVERY)
 
     @asynccontextmanager
-    async def watched(self) -> AsyncGenerator[Signal]:
+    async def watch(self) -> AsyncGenerator[Signal]:
         with suppress(StoreError):
-            # One that was made before servers were asked to call is told to; whoever writes next does that otherwise.
-            await self._streams.make(SHARED, self._group)
-        async with self._streams.bells.listening(self._bell, _brought) as signal:
+            # Enables notifications on a stream of an older version; if this fails, the next writer does it.
+            await self._streams.ensure(GROUPED, self._group)
+        async with self._streams.notifications.subscribe(self._notification_subject, _entry_of) as signal:
             yield signal
 
     async def newest(self) -> int:
-        """The stream's number of its newest message; 0 where there is none."""
-        stored = await self._look(self._place)
+        """The stream's number of the log's newest message; 0 if there is none."""
+        stored = await self._refresh(self._position)
         return 0 if stored is None else stored.seq
 
     async def bounds(self) -> Bounds:
-        newest = await self._look(self._place)
+        newest = await self._refresh(self._position)
         if newest is None:
             return Bounds(1, 0)
         last = _number(newest)
         if _MARKER in newest.headers:
             return Bounds(last + 1, last)
-        first = await at(self._streams, SHARED, self._group, 1, self._below)
+        first = await first_from(self._streams, GROUPED, self._group, 1, self._suffix)
         if first is None:
             return Bounds(last, last)
         return Bounds(_number(first) + (_MARKER in first.headers), last)
 
-    # -- forgetting
+    # -- removing
 
     async def trim(self, before: int) -> int:
         bounds = await self.bounds()
@@ -238,7 +242,7 @@ class SharedLog:
         if first <= bounds.first:
             return bounds.first
         if first > bounds.last:
-            seq = await self._mark(bounds.last)
+            seq = await self._write_marker(bounds.last)
             if seq is None:
                 return await self.trim(before)
         else:
@@ -246,62 +250,59 @@ class SharedLog:
             if not found:
                 return bounds.first
             seq = found[0].seq
-        await self._streams.purge(SHARED, self._group, self.subject, seq)
+        await self._streams.purge(GROUPED, self._group, self.subject, seq)
         return first
 
-    async def _mark(self, number: int) -> int | None:
-        """Say how far numbers were used, behind the entry that has the last of them; None when there is another."""
-        place = self._place
-        async with place.lock:
-            headers = {_ID: self._streams.link.new_id(), _NUMBER: str(number), _MARKER: "1"}
-            headers[_LAST] = str(place.seq)
-            if self._hashed:
+    async def _write_marker(self, number: int) -> int | None:
+        """Append a marker with the last number used; returns its sequence number, or None if another entry was appended."""
+        position = self._position
+        async with position.lock:
+            headers = {_ID: self._streams.connection.new_id(), _NUMBER: str(number), _MARKER: "1"}
+            headers[_LAST] = str(position.seq)
+            if self._name_hashed:
                 headers[_NAME] = as_header(self.name)
-            if place.number != number:
+            if position.number != number:
                 return None
             try:
-                answer = await self._streams.store(SHARED, self._group, self._below, b"", headers)
+                answer = await self._streams.store(GROUPED, self._group, self._suffix, b"", headers)
             except ApiError as error:
                 if not error.conflict:
                     raise
                 return None
-            place.set(number, int(answer["seq"]))
-            return place.seq
+            position.set(number, int(answer["seq"]))
+            return position.seq
 
     async def drop(self) -> None:
-        await self._streams.purge(SHARED, self._group, self.subject)
-        self._streams.places.forget(self.subject)
+        await self._streams.purge(GROUPED, self._group, self.subject)
+        self._streams.positions.remove(self.subject)
 
     async def start_at(self, first: int) -> None:
-        place = self._place
-        await self._look(place)
-        if not place.seq:
-            await self._mark_from(place, first - 1)
-
-    async def _mark_from(self, place: Place, number: int) -> None:
-        place.set(number, 0)
-        await self._mark(number)
+        position = self._position
+        await self._refresh(position)
+        if not position.seq:
+            position.set(first - 1, 0)
+            await self._write_marker(first - 1)
 
 
-async def shared_names(streams: Streams, group: str) -> list[str]:
-    """The names of the logs in one stream."""
+async def grouped_log_names(streams: Streams, group: str) -> list[str]:
+    """The names of the logs in one group's stream."""
     names = []
-    for subject in await streams.subjects(SHARED, group):
+    for subject in await streams.subjects(GROUPED, group):
         last = subject.rpartition(".")[2]
         member = from_token(last)
         if member is not None:
             names.append(f"{group}/{member}")
-        elif (stored := await latest(streams, SHARED, group, f".{last}")) is not None:
+        elif (stored := await latest(streams, GROUPED, group, f".{last}")) is not None:
             names.append(from_header(stored.headers[_NAME]))
     return names
 
 
-def _number(stored: Stored) -> int:
+def _number(stored: StoredMessage) -> int:
     return int(stored.headers[_NUMBER])
 
 
-def _brought(message: RawMessage) -> Entry | None:
-    """What the server has just stored; None where a word says nothing more than that there is something."""
+def _entry_of(message: RawMessage) -> Entry | None:
+    """The entry in a notification; None if the notification has none."""
     headers = message.headers
     if _NUMBER not in headers or _MARKER in headers:
         return None
@@ -309,6 +310,6 @@ def _brought(message: RawMessage) -> Entry | None:
     return Entry(int(headers[_NUMBER]), message.data, None if dedupe is None else from_header(dedupe))
 
 
-def _entry(stored: Stored) -> Entry:
+def _entry(stored: StoredMessage) -> Entry:
     dedupe = stored.headers.get(_DEDUPE)
     return Entry(_number(stored), stored.data, None if dedupe is None else from_header(dedupe))

@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""A worker's hold on a task of a NATS queue: every step is a change of the task's claim first, and of the stream second."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""A worker's lease on a message of a NATS queue: each step changes the message's claim first, then the stream."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class NatsLease:
     """See `contract.Lease`."""
 
     def __init__(
-        self, queue: NatsQueue, message: RawMessage, task: int, attempt: int, revision: int, until: float
+        self, queue: NatsQueue, message: RawMessage, number: int, attempt: int, revision: int, until: float
     ) -> None:
         self._queue = queue
         self._message = message
-        self._task = task
+        self._number = number
         self._revision = revision
         self._until = until
         key = message.headers.get(KEY)
-        self.id = str(task)
+        self.id = str(number)
         self.key = None if key is None else from_header(key)
         self.value: bytes = message.data
         self.attempt = attempt
@@ -47,30 +47,30 @@ class NatsLease:
         until = time.monotonic() + self._queue.lease
         self._revision = await self._change("held", seconds=self._queue.lease)
         self._until = until
-        # The hint is put off too; were this lost, the next worker would get it and find the claim.
-        self._queue.link.tell(self._message.reply, b"+WPI")
+        # Delays the redelivery too. If this is lost, the next worker receives the message and finds the claim.
+        self._queue.connection.publish(self._message.reply, b"+WPI")
 
     async def done(self) -> None:
         await self._change("done")
         if self.key is None:
-            # The claim decided; the message is removed behind our back, and until then nobody is given the task.
-            await self._queue.link.errands.run(self._message.reply, b"+ACK")
+            # The claim is decisive: until the server removes the message in the background, no worker can claim it.
+            await self._queue.connection.retried_sends.send(self._message.reply, b"+ACK")
         else:
-            # The message holds the key, which is to be free when this returns.
+            # The message holds the key, which must be free when this returns.
             await self._queue.acknowledge(self._message.reply)
 
     async def give_back(self, *, delay: float = 0.0) -> None:
         await self._change("free", seconds=check_seconds(delay, "delay"))
         body = json.dumps({"delay": int(delay * 1e9)}).encode() if delay else b""
-        self._queue.link.tell(self._message.reply, b"-NAK " + body if body else b"-NAK")
+        self._queue.connection.publish(self._message.reply, b"-NAK " + body if body else b"-NAK")
 
-    async def bury(self, reason: str) -> None:
+    async def dead_letter(self, reason: str) -> None:
         revision = await self._change("dying", reason=reason)
-        await self._queue.finish_burying(self._task, revision, self.attempt, self._message, reason)
+        await self._queue.finish_dead_letter(self._number, revision, self.attempt, self._message, reason)
 
     async def _change(self, state: State, *, seconds: float = 0.0, reason: str = "") -> int:
         revision = await self._queue.claims.change(
-            self._task, self._revision, state, self.attempt, seconds=seconds, reason=reason
+            self._number, self._revision, state, self.attempt, seconds=seconds, reason=reason
         )
         if revision is None:
             raise LeaseLostError(self._queue.name, self.id, self.epoch)

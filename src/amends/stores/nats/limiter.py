@@ -1,42 +1,42 @@
-"""Room for so many at once: asyncio's semaphore without the price of its context, which every request would pay."""
+"""A limit on concurrent requests: an asyncio semaphore without the cost of its context manager for every request."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 
-__all__ = ["Room"]
+__all__ = ["Limiter"]
 
 
-class Room:
-    """Places that are taken and left; whoever finds none waits for the next one, in the order of coming."""
+class Limiter:
+    """Allows `limit` holders at once; further callers wait in the order in which they came."""
 
     __slots__ = ("_left", "_waiting")
 
-    def __init__(self, places: int) -> None:
-        self._left = places
+    def __init__(self, limit: int) -> None:
+        self._left = limit
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def take(self) -> bool:
-        """Whether there was a place; else `turn` waits for one."""
+    def try_acquire(self) -> bool:
+        """Acquire a slot if one is free; otherwise return False, and `wait` waits for one."""
         if not self._left:
             return False
         self._left -= 1
         return True
 
-    async def turn(self) -> None:
-        """Wait for a place that somebody leaves."""
+    async def wait(self) -> None:
+        """Wait for a slot and acquire it."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if not waiter.cancelled():
-                self.leave()  # given in the very turn in which nobody wanted it any more
+                self.release()  # it was assigned in the same turn in which this waiter was cancelled
             raise
 
-    def leave(self) -> None:
-        """Give the place to whoever waits longest, or back."""
+    def release(self) -> None:
+        """Pass the slot to the caller that has waited longest, or free it."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

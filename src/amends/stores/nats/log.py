@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The log on NATS: a stream of its own, whose sequence numbers are the log's."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The log on NATS: one stream per log, with the stream's sequence numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, StoreError, StoreUnavailableError, TrimmedError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.stored_messages import Stored, consume, from_delivery, latest, page, pull
+from amends.stores.nats.stored_messages import (
+    StoredMessage,
+    create_consumer,
+    from_delivery,
+    latest,
+    page,
+    pull,
+)
 from amends.stores.nats.streams import Streams
 from amends.stores.nats.subjects import as_header, from_header
 from amends.stores.signal import Signal
@@ -21,7 +28,7 @@ __all__ = ["NatsLog"]
 _ID = "Nats-Msg-Id"
 _PAGE = 256
 _FOLLOW_WAIT = 30.0
-_LATER = 1.0
+_RETRY_AFTER = 1.0
 
 
 class NatsLog:
@@ -33,9 +40,11 @@ class NatsLog:
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
-        # Ours begin with "~", the caller's with "=": they cannot meet.
+        # Generated ids begin with "~" and the caller's with "=", so that they cannot be equal.
         id = (
-            self._streams.link.new_id() if dedupe is None else f"={as_header(check_key(dedupe, 'dedupe id'))}"
+            self._streams.connection.new_id()
+            if dedupe is None
+            else f"={as_header(check_key(dedupe, 'dedupe id'))}"
         )
         headers = {_ID: id}
         if last is None:
@@ -47,18 +56,18 @@ class NatsLog:
         except ApiError as error:
             if not error.conflict:
                 raise
-            # The server looks at the condition before the id. If this id was stored, it was behind `last`.
+            # The server checks the condition before the id. If this id was stored, it is the entry after `last`.
             if dedupe is not None or len(tries) > 1:
                 after = await page(self._streams, "log", self.name, last + 1, 1)
                 if after and after[0].seq == last + 1 and after[0].headers.get(_ID) == id:
                     return last + 1
-            raise ConflictError(f"log {self.name!r}", last, error.found) from None
+            raise ConflictError(f"log {self.name!r}", last, error.actual_sequence) from None
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)
         bounds = None
         if start is None or self._streams.replicas > 1:
-            # With replicas, pages may come from one that lags: the leader's last number says how far to read.
+            # With replicas, one that lags may answer: the leader's last number is the limit.
             bounds = await self.bounds()
             if start is None:
                 start = bounds.first
@@ -66,7 +75,7 @@ class NatsLog:
                 raise TrimmedError(self.name, start, bounds.first)
         entries: list[Entry] = []
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._streams.link.timeout
+        end = loop.time() + self._streams.connection.timeout
         while len(entries) < limit:
             wanted = start + len(entries)
             if bounds is not None and wanted > bounds.last:
@@ -79,7 +88,7 @@ class NatsLog:
             entries += [_entry(stored) for stored in found]
             if not found and bounds is None:
                 if not entries:
-                    await self._not_trimmed(wanted)
+                    await self._check_trimmed(wanted)
                 break
             if not found:
                 if loop.time() > end:
@@ -89,8 +98,8 @@ class NatsLog:
                 await asyncio.sleep(0.02)
         return entries
 
-    async def _not_trimmed(self, wanted: int) -> None:
-        """Nothing from here on: is that the end, or was everything trimmed?"""
+    async def _check_trimmed(self, wanted: int) -> None:
+        """Raise TrimmedError if `wanted` was trimmed; otherwise it is after the end of the log."""
         first = (await self.bounds()).first
         if wanted < first:
             raise TrimmedError(self.name, wanted, first)
@@ -100,14 +109,14 @@ class NatsLog:
         consumer = ""
         while True:
             if not consumer:
-                await self._streams.make("log", self.name)
+                await self._streams.ensure("log", self.name)
                 bounds = await self.bounds()
                 if start is None:
                     start = bounds.first
                 elif start < bounds.first:
                     raise TrimmedError(self.name, start, bounds.first)
                 try:
-                    consumer, _, _ = await consume(
+                    consumer, _, _ = await create_consumer(
                         self._streams, stream, {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
                     )
                 except ApiError as error:
@@ -123,36 +132,36 @@ class NatsLog:
                     quiet = False
                     stored = from_delivery(message)
                     if stored.seq != start:
-                        # Trimmed, or the consumer began anew behind our back: ask for exactly what comes next.
+                        # Trimmed, or the consumer restarted elsewhere: create one that starts at exactly the next entry.
                         consumer = ""
                         break
                     yield _entry(stored)
                     start += 1
             if quiet:
-                # Nothing for half a minute, or the connection broke, or the consumer died with its server.
+                # No entry for half a minute, or the connection broke, or the consumer was lost with its server.
                 consumer = ""
 
     @asynccontextmanager
-    async def watched(self) -> AsyncGenerator[Signal]:
+    async def watch(self) -> AsyncGenerator[Signal]:
         signal = Signal()
         start = (await self.bounds()).last + 1
-        ringing = asyncio.ensure_future(self._ring(signal, start))
+        notifying = asyncio.ensure_future(self._notify(signal, start))
         try:
             yield signal
         finally:
-            ringing.cancel()
+            notifying.cancel()
 
-    async def _ring(self, signal: Signal, start: int) -> None:
+    async def _notify(self, signal: Signal, start: int) -> None:
         while True:
             try:
                 async for entry in self.follow(start):
                     start = entry.seq + 1
-                    signal.ring()
+                    signal.notify()
             except TrimmedError as trimmed:
                 start = trimmed.first
-                signal.ring()
+                signal.notify()
             except StoreError:
-                await asyncio.sleep(_LATER)
+                await asyncio.sleep(_RETRY_AFTER)
 
     async def tail(self) -> Entry | None:
         newest = await latest(self._streams, "log", self.name, "")
@@ -170,16 +179,18 @@ class NatsLog:
         first = min(before, bounds.last + 1)
         if first <= bounds.first:
             return bounds.first
-        await self._streams.link.api(f"STREAM.PURGE.{self._streams.stream('log', self.name)}", {"seq": first})
+        await self._streams.connection.api(
+            f"STREAM.PURGE.{self._streams.stream('log', self.name)}", {"seq": first}
+        )
         return first
 
     async def drop(self) -> None:
         await self._streams.drop("log", self.name)
 
     async def start_at(self, first: int) -> None:
-        await self._streams.make("log", self.name, first=first)
+        await self._streams.ensure("log", self.name, first=first)
 
 
-def _entry(stored: Stored) -> Entry:
+def _entry(stored: StoredMessage) -> Entry:
     id = stored.headers.get(_ID, "~")
     return Entry(stored.seq, stored.data, from_header(id[1:]) if id.startswith("=") else None)

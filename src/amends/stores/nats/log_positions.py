@@ -1,18 +1,18 @@
-"""Where logs that share a stream stand: numbers of their own beside numbers of the stream, as last seen from here."""
+"""A cache of the last known positions of grouped logs: an entry's own number with its number in the stream."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 
-__all__ = ["Place", "Places"]
+__all__ = ["LogPosition", "LogPositions"]
 
-# What is forgotten is asked for again; a log in use is among the last used.
-_MOST = 16_384
+# A removed position is read again from the server; logs in use are among the last used.
+_CAPACITY = 16_384
 
 
-class Place:
-    """The newest entry of a log as far as this process knows, and the last one it read. Hints: the server decides."""
+class LogPosition:
+    """The newest entry of a log known to this process, and the last one it read. The server's conditions are decisive."""
 
     __slots__ = ("_read", "known", "lock", "number", "seq")
 
@@ -21,40 +21,40 @@ class Place:
         self.number = 0
         self.seq = 0
         self.lock = asyncio.Lock()
-        """Appends of one process one after the other: each needs to know where the one before went."""
+        """Serialises the appends of this process, because each needs the position of the one before."""
         self._read = (0, 0)
 
     def set(self, number: int, seq: int) -> None:
-        """The newest entry is this one."""
+        """Set the newest entry."""
         self.known, self.number, self.seq = True, number, seq
 
-    def read(self, number: int, seq: int) -> None:
-        """An entry was read up to here."""
+    def record_read(self, number: int, seq: int) -> None:
+        """Set the last entry that was read."""
         self._read = (number, seq)
 
-    def before(self, number: int) -> int:
-        """A stream number the entry does not lie before; also when the log was dropped and begun anew since."""
-        near = [seq for known, seq in (self._read, (self.number, self.seq)) if 0 < known <= number]
-        return max(near, default=0) or 1
+    def search_from(self, number: int) -> int:
+        """A stream number at or before the entry with this number; also valid if the log was dropped and recreated."""
+        earlier = [seq for known, seq in (self._read, (self.number, self.seq)) if 0 < known <= number]
+        return max(earlier, default=0) or 1
 
 
-class Places:
-    """The places of the logs last used."""
+class LogPositions:
+    """The positions of the most recently used logs."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Place] = OrderedDict()
+        self._positions: OrderedDict[str, LogPosition] = OrderedDict()
 
-    def of(self, subject: str) -> Place:
-        """One log's place."""
-        place = self._known.get(subject)
-        if place is None:
-            place = self._known[subject] = Place()
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+    def get(self, subject: str) -> LogPosition:
+        """The position of the log with this subject."""
+        position = self._positions.get(subject)
+        if position is None:
+            position = self._positions[subject] = LogPosition()
+            if len(self._positions) > _CAPACITY:
+                self._positions.popitem(last=False)
         else:
-            self._known.move_to_end(subject)
-        return place
+            self._positions.move_to_end(subject)
+        return position
 
-    def forget(self, subject: str) -> None:
-        """The log was dropped."""
-        self._known.pop(subject, None)
+    def remove(self, subject: str) -> None:
+        """Remove the position of a log that was dropped."""
+        self._positions.pop(subject, None)

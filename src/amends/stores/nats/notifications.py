@@ -1,9 +1,9 @@
 """
-Words between processes: something was stored, and this is it. Plain NATS messages, which nobody keeps.
+Change notifications: NATS messages that the server sends when it has stored an entry of a grouped log.
 
-The server sends them itself, when it has stored an entry, to whoever listens for that log; where nobody does, nothing leaves
-it. One that is lost (with a connection, or on its way from one server to another) is made good by looking now and then,
-and by ringing every bell when a connection was made anew.
+They are plain NATS messages, which are not stored. The server sends them only to subscribers of the log. One may be lost
+with a connection or between two servers; watchers therefore also poll from time to time, and all are notified after a
+reconnect.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
     from amends.stores.contract import Entry
-    from amends.stores.nats.connection import Link
+    from amends.stores.nats.connection import NatsConnection
     from amends.stores.nats.wire import RawMessage
 
-__all__ = ["Bells"]
+__all__ = ["Notifications"]
 
 _KEPT = 64
 _KEPT_BYTES = 1_000_000
-"""What a bell remembers of what it was brought: whoever is slower reads the log."""
+"""How many entries, and how many bytes of them, a subscription keeps. A slower watcher reads the log."""
 
 
-class _Bell(Signal):
-    """A log's bell, and the newest entries it was brought."""
+class _Subscription(Signal):
+    """The signal of one log, with the newest entries that came with notifications."""
 
-    def __init__(self, entry: Callable[[RawMessage], Entry | None]) -> None:
+    def __init__(self, parse: Callable[[RawMessage], Entry | None]) -> None:
         super().__init__()
-        self.listeners = 0
+        self.watchers = 0
         self.number = 0
-        self._entry = entry
+        self._parse = parse
         self._entries: deque[Entry] = deque()
         self._bytes = 0
 
-    def heard(self, message: RawMessage) -> None:
-        entry = self._entry(message)
+    def receive(self, message: RawMessage) -> None:
+        entry = self._parse(message)
         if entry is not None:
             self._entries.append(entry)
             self._bytes += len(entry.value)
             while len(self._entries) > _KEPT or self._bytes > _KEPT_BYTES:
                 self._bytes -= len(self._entries.popleft().value)
-        self.ring()
+        self.notify()
 
-    def brought(self, start: int) -> list[Entry]:
+    def entries(self, start: int) -> list[Entry]:
         found: list[Entry] = []
         for entry in self._entries:
             if entry.seq == start + len(found):
@@ -55,34 +55,34 @@ class _Bell(Signal):
         return found
 
 
-class Bells:
-    """The bells one link listens to."""
+class Notifications:
+    """The subscriptions of one connection."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._bells: dict[str, _Bell] = {}
+    def __init__(self, connection: NatsConnection) -> None:
+        self._connection = connection
+        self._subscriptions: dict[str, _Subscription] = {}
 
-    def ring_all(self) -> None:
-        """Words may have been lost: everybody looks."""
-        for bell in self._bells.values():
-            bell.ring()
+    def notify_all(self) -> None:
+        """Notify all watchers, because notifications may have been lost."""
+        for subscription in self._subscriptions.values():
+            subscription.notify()
 
     @asynccontextmanager
-    async def listening(
-        self, subject: str, entry: Callable[[RawMessage], Entry | None]
+    async def subscribe(
+        self, subject: str, parse: Callable[[RawMessage], Entry | None]
     ) -> AsyncGenerator[Signal]:
-        """The bell of a subject, for as long as somebody listens; `entry` reads what a word brings."""
-        bell = self._bells.get(subject)
-        if bell is None:
-            bell = _Bell(entry)
-            bell.number = self._link.wire.hear(subject, bell.heard)
-            self._bells[subject] = bell
-        bell.listeners += 1
+        """The signal of a subject; unsubscribes when the last watcher leaves. `parse` extracts the entry of a notification."""
+        subscription = self._subscriptions.get(subject)
+        if subscription is None:
+            subscription = _Subscription(parse)
+            subscription.number = self._connection.wire.subscribe(subject, subscription.receive)
+            self._subscriptions[subject] = subscription
+        subscription.watchers += 1
         try:
-            yield bell
+            yield subscription
         finally:
-            bell.listeners -= 1
-            if not bell.listeners:
-                self._bells.pop(subject, None)
-                if not self._link.closed:
-                    self._link.wire.unhear(bell.number)
+            subscription.watchers -= 1
+            if not subscription.watchers:
+                self._subscriptions.pop(subject, None)
+                if not self._connection.closed:
+                    self._connection.wire.unsubscribe(subscription.number)

@@ -1,10 +1,10 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102  (contract.py documents the methods)
 """
-The queue on NATS: a work-queue stream that hands out hints, and claims that decide (see `claims`).
+The queue on NATS: a work-queue stream whose deliveries are hints, and claims that are decisive (see `claims`).
 
-A task's id is its sequence number in the stream. It is removed by acknowledging its delivery, after its claim is marked
-done. Delays are kept in headers and counted from the server's time stamp; a task delivered too early is
-handed back with the time that is left.
+A message's id is its sequence number in the stream. Acknowledging its delivery removes it, after its claim is set to done.
+Delays are in headers and counted from the server's time stamp; a message delivered too early is returned to the server with
+the remaining delay.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import StoreError
-from amends.stores.nats.api_errors import ApiError, NobodyThereError
-from amends.stores.nats.claims import Claim, Claims, parsed
+from amends.stores.nats.api_errors import ApiError, NoResponderError
+from amends.stores.nats.claims import Claim, Claims, parse_claim
 from amends.stores.nats.dead import DeadLetters
 from amends.stores.nats.lease import KEY, NatsLease
-from amends.stores.nats.scan import sweep
-from amends.stores.nats.stored_messages import Stored, delivery, latest, page, pull_one
+from amends.stores.nats.scan import scan
+from amends.stores.nats.stored_messages import StoredMessage, latest, page, parse_ack_subject, pull_one
 from amends.stores.nats.streams import STATE, Streams
 from amends.stores.nats.subjects import as_header, from_header, token
 
@@ -44,7 +44,7 @@ class NatsQueue:
 
     def __init__(self, streams: Streams, name: str, lease: float, max_attempts: int | None) -> None:
         self.streams = streams
-        self.link = streams.link
+        self.connection = streams.connection
         self.name = name
         self.lease = lease
         self.claims = Claims(streams, name, lease)
@@ -58,24 +58,24 @@ class NatsQueue:
     async def restore(
         self, value: bytes, *, key: str | None, delay: float, attempts: int, token: str | None = None
     ) -> bool:
-        """A put that may bring attempts along, and a token that makes repeating it harmless; for copies."""
+        """Put a message with its attempts, for copies; the same `token` is put at most once."""
         value = check_value(value)
-        headers = {_ID: self.link.new_id()}
+        headers = {_ID: self.connection.new_id()}
         if check_seconds(delay, "delay") > 0:
             headers[_DELAY] = str(int(delay * 1000))
         if attempts:
             headers[_ATTEMPTS] = str(attempts)
         if key is not None:
             headers[KEY] = as_header(check_key(key))
-        below = f".{_key_token(key)}" if key is not None else f".n.{token or headers[_ID]}"
+        suffix = f".{_key_token(key)}" if key is not None else f".n.{token or headers[_ID]}"
         tries: list[int] = []
         try:
-            await self.streams.publish("queue", self.name, below, value, headers, tries)
+            await self.streams.publish("queue", self.name, suffix, value, headers, tries)
         except ApiError as error:
-            if not error.held:
+            if not error.subject_taken:
                 raise
-            # Held, perhaps by an earlier sending of this very put.
-            holder = await latest(self.streams, "queue", self.name, below) if len(tries) > 1 else None
+            # The subject has a message, possibly from an earlier attempt to send this put.
+            holder = await latest(self.streams, "queue", self.name, suffix) if len(tries) > 1 else None
             return holder is not None and holder.headers.get(_ID) == headers[_ID]
         return True
 
@@ -89,34 +89,34 @@ class NatsQueue:
             left = _LONGEST_WAIT if end is None else min(end - time.monotonic(), _LONGEST_WAIT)
             try:
                 message = await pull_one(self.streams, stream, _WORKERS, expires=left if left > 0 else None)
-            except NobodyThereError:
-                # Dropped by somebody, or lost with its server: make it again, and look again.
+            except NoResponderError:
+                # The consumer was dropped, or lost with its server: create it again, and pull again.
                 self._ready = False
                 self.streams.forget("queue", self.name)
                 await asyncio.sleep(_PAUSE)
                 continue
             if message is not None:
-                lease = await self._claimed(message)
+                lease = await self._claim_or_return(message)
                 if lease is not None:
                     return lease
             else:
                 if end is not None and time.monotonic() >= end:
                     return None
                 if left > 1:
-                    # Before its time: the consumer may be gone, or the server new. Look before asking again.
+                    # Ended before its time: the consumer may be gone, or the server replaced. Check before the next pull.
                     self._ready = False
                     await asyncio.sleep(0.01)
 
     async def _prepare(self) -> None:
-        """Make the streams and the consumer all workers share, once, and again when they seem to be gone."""
-        self.link.client  # noqa: B018  (raises when closed)
+        """Create the streams and the shared consumer, once, and again when they seem to be gone."""
+        self.connection.client  # noqa: B018  (raises when closed)
         if self._ready:
             return
-        await self.streams.make(STATE, STATE)
-        await self.streams.make("queue", self.name)
+        await self.streams.ensure(STATE, STATE)
+        await self.streams.ensure("queue", self.name)
         stream = self.streams.stream("queue", self.name)
         try:
-            await self.link.api(
+            await self.connection.api(
                 f"CONSUMER.CREATE.{stream}.{_WORKERS}",
                 {
                     "stream_name": stream,
@@ -127,7 +127,7 @@ class NatsQueue:
                         "deliver_policy": "all",
                         "ack_wait": int(self.lease * 1e9),
                         "max_deliver": -1,
-                        # Delayed tasks count as pending too; they must not keep the others back.
+                        # Delayed messages count as pending too; they must not block the others.
                         "max_ack_pending": -1,
                         "max_waiting": 4096,
                     },
@@ -140,24 +140,24 @@ class NatsQueue:
             return
         self._ready = True
 
-    async def _claimed(self, message: RawMessage) -> NatsLease | None:
-        """Claim the task a delivery is a hint of; or see that it gets where it belongs."""
+    async def _claim_or_return(self, message: RawMessage) -> NatsLease | None:
+        """Claim a delivered message; if it cannot be taken now, return it to the server, dead-letter it or remove it."""
         claiming = asyncio.ensure_future(self._claim(message))
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            await asyncio.shield(self._abandon(claiming, message))
+            await asyncio.shield(self._undo_claim(claiming, message))
             raise
 
     async def _claim(self, message: RawMessage) -> NatsLease | None:
-        task, stored_at, deliveries = delivery(message.reply)
+        number, stored_at, deliveries = parse_ack_subject(message.reply)
         headers = message.headers
-        early = await self._early(headers, stored_at)
+        early = await self._delay_left(headers, stored_at)
         if early > 0:
-            self._hand_back(message, early)
+            self._return(message, early)
             return None
-        # The first delivery of a task nobody has claimed needs no look; if that is wrong, the condition fails.
-        known = await self.claims.read(task) if deliveries > 1 else None
+        # A first delivery is assumed to have no claim yet; if it has one, the condition fails.
+        known = await self.claims.read(number) if deliveries > 1 else None
         while True:
             claim = known or Claim("free", int(headers.get(_ATTEMPTS, "0")))
             if claim.state == "done":
@@ -165,80 +165,82 @@ class NatsQueue:
                 return None
             wait = claim.wait(await self._now()) if claim.revision else 0.0
             if wait > 0:
-                self._hand_back(message, wait)
+                self._return(message, wait)
                 return None
             if claim.state == "dying" or (
                 self._max_attempts is not None and claim.attempts >= self._max_attempts
             ):
                 reason = claim.reason or f"taken {claim.attempts} times without being finished"
-                await self._bury(task, claim, message, reason)
+                await self._dead_letter(number, claim, message, reason)
                 return None
-            asked = time.monotonic()
+            now = time.monotonic()
             revision = await self.claims.change(
-                task, claim.revision, "held", claim.attempts + 1, seconds=self.lease
+                number, claim.revision, "held", claim.attempts + 1, seconds=self.lease
             )
             if revision is not None:
-                return NatsLease(self, message, task, claim.attempts + 1, revision, asked + self.lease)
-            known = await self.claims.read(task)
+                return NatsLease(self, message, number, claim.attempts + 1, revision, now + self.lease)
+            known = await self.claims.read(number)
 
-    async def _early(self, headers: dict[str, str], stored_at: float) -> float:
+    async def _delay_left(self, headers: dict[str, str], stored_at: float) -> float:
         if _DELAY not in headers:
             return 0.0
         return stored_at + int(headers[_DELAY]) / 1000 - await self._now()
 
     async def _now(self) -> float:
-        return await self.link.server_time(self.streams.stream("queue", self.name))
+        return await self.connection.server_time(self.streams.stream("queue", self.name))
 
-    def _hand_back(self, message: RawMessage, delay: float) -> None:
-        # A little late rather than a little early: too early costs another round.
+    def _return(self, message: RawMessage, delay: float) -> None:
+        # Slightly late instead of slightly early: a delivery that is too early costs another round trip.
         body = json.dumps({"delay": int(delay * 1e9) + 2_000_000}).encode()
-        self.link.tell(message.reply, b"-NAK " + body)
+        self.connection.publish(message.reply, b"-NAK " + body)
 
-    async def _abandon(self, claiming: asyncio.Future[NatsLease | None], message: RawMessage) -> None:
+    async def _undo_claim(self, claiming: asyncio.Future[NatsLease | None], message: RawMessage) -> None:
         """
-        Undo the claim of a worker that was cancelled while it was made, and let the next one have the task at once.
+        Undo the claim of a worker that was cancelled while claiming, so that the next worker gets the message at once.
 
-        The claim is waited for: a look at the record could come before the server has written it.
+        It waits for the claim to finish: reading the record could happen before the server has written it.
         """
         try:
             lease = await claiming
         except StoreError:
-            return  # nobody knows what became of it: should it stand, it runs out
+            return  # the outcome is unknown; if the claim was written, it expires
         if lease is not None:
             await self.claims.change(int(lease.id), lease.epoch, "free", lease.attempt - 1)
-            self.link.tell(message.reply, b"-NAK")
+            self.connection.publish(message.reply, b"-NAK")
 
-    async def _bury(self, task: int, claim: Claim, message: RawMessage, reason: str) -> None:
+    async def _dead_letter(self, number: int, claim: Claim, message: RawMessage, reason: str) -> None:
         revision: int | None = claim.revision
         if claim.state != "dying":
-            revision = await self.claims.change(task, claim.revision, "dying", claim.attempts, reason=reason)
+            revision = await self.claims.change(
+                number, claim.revision, "dying", claim.attempts, reason=reason
+            )
         if revision is None:
-            self._hand_back(message, 0.0)
+            self._return(message, 0.0)
             return
-        await self.finish_burying(task, revision, claim.attempts, message, reason)
+        await self.finish_dead_letter(number, revision, claim.attempts, message, reason)
 
-    async def finish_burying(
-        self, task: int, revision: int, attempts: int, message: RawMessage, reason: str
+    async def finish_dead_letter(
+        self, number: int, revision: int, attempts: int, message: RawMessage, reason: str
     ) -> None:
-        """From "dying" on it is only carried through, by whoever gets the hint next if need be."""
+        """Store the dead letter of a claim in state "dying" and remove the message; repeated on redelivery if interrupted."""
         key = message.headers.get(KEY)
-        await self._letters.add(str(task), message.data, key, attempts, reason)
-        await self.claims.change(task, revision, "done", attempts)
+        await self._letters.add(str(number), message.data, key, attempts, reason)
+        await self.claims.change(number, revision, "done", attempts)
         await self.acknowledge(message.reply)
 
     async def acknowledge(self, reply: str) -> None:
-        """Have the server remove the task, and wait until it has."""
+        """Acknowledge a delivery, and wait until the server has removed the message."""
         try:
-            await self.link.ask(reply, b"+ACK")
-        except NobodyThereError:
-            pass  # the consumer or the stream is gone, and the task with it
+            await self.connection.request(reply, b"+ACK")
+        except NoResponderError:
+            pass  # the consumer or the stream is gone, and the message with it
 
-    # -- looking on
+    # -- listing
 
-    async def _all(self) -> AsyncIterator[tuple[Stored, Claim | None]]:
+    async def _stored(self) -> AsyncIterator[tuple[StoredMessage, Claim | None]]:
         claims = {}
-        async for record in sweep(self.streams, STATE, STATE, [f"{self.claims.below[1:]}.>"]):
-            claims[int(record.subject.rpartition(".")[2])] = parsed(record)
+        async for record in scan(self.streams, STATE, STATE, [f"{self.claims.suffix[1:]}.>"]):
+            claims[int(record.subject.rpartition(".")[2])] = parse_claim(record)
         start = 1
         while found := await page(self.streams, "queue", self.name, start, _PAGE):
             for stored in found:
@@ -248,10 +250,10 @@ class NatsQueue:
             start = found[-1].seq + 1
 
     async def messages(self) -> AsyncIterator[Message]:
-        async for stored, claim in self._all():
+        async for stored, claim in self._stored():
             key = stored.headers.get(KEY)
             now = await self._now()
-            early = max(0.0, await self._early(dict(stored.headers), stored.time))
+            early = max(0.0, await self._delay_left(dict(stored.headers), stored.time))
             leased = claim is not None and claim.state == "held" and claim.wait(now) > 0
             if claim is not None and claim.state == "free":
                 early = claim.wait(now)
@@ -266,17 +268,17 @@ class NatsQueue:
 
     async def size(self) -> QueueSize:
         ready = delayed = leased = 0
-        async for task in self.messages():
-            if task.leased:
+        async for message in self.messages():
+            if message.leased:
                 leased += 1
-            elif task.due_in > 0:
+            elif message.due_in > 0:
                 delayed += 1
             else:
                 ready += 1
         return QueueSize(ready, delayed, leased, await self._letters.count())
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
-        return await self._letters.some(check_limit(limit))
+        return await self._letters.oldest(check_limit(limit))
 
     async def revive(self, id: str) -> bool:
         letter = await self._letters.get(id)
@@ -300,8 +302,10 @@ class NatsQueue:
         await self.streams.drop("queue", self.name)
         await self._letters.clear()
         try:
-            subject = self.streams.subject(STATE, STATE) + f"{self.claims.below}.>"
-            await self.link.api(f"STREAM.PURGE.{self.streams.stream(STATE, STATE)}", {"filter": subject})
+            subject = self.streams.subject(STATE, STATE) + f"{self.claims.suffix}.>"
+            await self.connection.api(
+                f"STREAM.PURGE.{self.streams.stream(STATE, STATE)}", {"filter": subject}
+            )
         except ApiError as error:
             if not error.missing:
                 raise

@@ -1,4 +1,4 @@
-"""Where answers and deliveries arrive, who waits for them, and who has waited long enough."""
+"""Buffers for replies and deliveries, and the timeouts of their waiters."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amends.stores.nats.connection import Link
+    from amends.stores.nats.connection import NatsConnection
     from amends.stores.nats.wire import RawMessage
 
-__all__ = ["Answers", "Inbox", "Patience", "header"]
+__all__ = ["Inbox", "Replies", "ReplyTimeout", "header"]
 
 
-class Answers:
-    """Where the answers to one request arrive."""
+class Replies:
+    """The replies to one request."""
 
     __slots__ = ("arrived", "broken", "waiter")
 
@@ -24,16 +24,16 @@ class Answers:
         self.waiter: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
-        """Something arrived, broke, or took too long: let whoever waits look."""
+        """Wake the waiter after a reply, a lost connection or a timeout."""
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
-    async def next(self, patience: float) -> RawMessage | None:
-        """The next answer; None when the connection broke or nothing came in time."""
-        if not self.arrived and not self.broken and patience > 0:
+    async def next(self, wait: float) -> RawMessage | None:
+        """The next reply; None if the connection broke or none came within `wait` seconds."""
+        if not self.arrived and not self.broken and wait > 0:
             loop = asyncio.get_running_loop()
             self.waiter = loop.create_future()
-            timer = loop.call_later(patience, self.wake)
+            timer = loop.call_later(wait, self.wake)
             try:
                 await self.waiter
             finally:
@@ -42,11 +42,11 @@ class Answers:
         return self.arrived.pop(0) if self.arrived else None
 
 
-class Patience:
+class ReplyTimeout:
     """
-    The same patience for many, by one timer: whoever begins to wait later has waited long enough later.
+    One timeout for many waiters, with one timer: they time out in the order in which they began to wait.
 
-    A timer for each of thousands of requests, nearly all of them answered within a millisecond, would be most of what waiting costs.
+    With thousands of requests, nearly all answered within a millisecond, a timer for each would be most of the cost of waiting.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -54,60 +54,60 @@ class Patience:
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def next(self, answers: Answers) -> RawMessage | None:
-        """See `Answers.next`."""
-        if not answers.arrived and not answers.broken:
+    async def next(self, replies: Replies) -> RawMessage | None:
+        """See `Replies.next`."""
+        if not replies.arrived and not replies.broken:
             loop = asyncio.get_running_loop()
-            answers.waiter = waiter = loop.create_future()
+            replies.waiter = waiter = loop.create_future()
             self._waiting.append((loop.time() + self._seconds, waiter))
             if self._timer is None:
-                self._timer = loop.call_later(self._seconds, self._look, loop)
+                self._timer = loop.call_later(self._seconds, self._expire, loop)
             try:
                 await waiter
             finally:
-                answers.waiter = None
-        return answers.arrived.pop(0) if answers.arrived else None
+                replies.waiter = None
+        return replies.arrived.pop(0) if replies.arrived else None
 
     def stop(self) -> None:
-        """Nobody waits any more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         while self._waiting and (self._waiting[0][1].done() or self._waiting[0][0] <= now):
             waiter = self._waiting.popleft()[1]
             if not waiter.done():
                 waiter.set_result(None)
-        self._timer = loop.call_at(self._waiting[0][0], self._look, loop) if self._waiting else None
+        self._timer = loop.call_at(self._waiting[0][0], self._expire, loop) if self._waiting else None
 
 
 class Inbox:
     """
-    A subscription of its own, for deliveries: they keep their subject, so only the subscription tells whose they are.
+    A subscription for the deliveries of one pull request: deliveries keep their subject, so the subscription identifies them.
 
-    One that nobody listens to any more hands tasks back, so that they go to the next worker at once.
+    Without a waiter it returns deliveries to the server, which passes them to the next worker at once.
     """
 
-    __slots__ = ("answers", "link", "number", "subject")
+    __slots__ = ("connection", "number", "replies", "subject")
 
-    def __init__(self, link: Link, subject: str) -> None:
-        self.link = link
+    def __init__(self, connection: NatsConnection, subject: str) -> None:
+        self.connection = connection
         self.subject = subject
-        self.answers: Answers | None = None
+        self.replies: Replies | None = None
         self.number = 0
-        """Of the subscription."""
+        """The number of the subscription."""
 
-    def arrived(self, message: RawMessage) -> None:
-        """Called by the subscription for every delivery."""
-        if self.answers is not None:
-            self.answers.arrived.append(message)
-            self.answers.wake()
+    def receive(self, message: RawMessage) -> None:
+        """Handle a delivery."""
+        if self.replies is not None:
+            self.replies.arrived.append(message)
+            self.replies.wake()
         elif message.reply.startswith("$JS.ACK."):
-            self.link.tell(message.reply, b"-NAK")
+            self.connection.publish(message.reply, b"-NAK")
 
 
 def header(message: RawMessage, name: str) -> str | None:
-    """A header's value, or None."""
+    """The value of a header, or None."""
     return message.headers.get(name)

@@ -1,8 +1,8 @@
 """
-Requests whose answer nobody waits for, and that are sent again until it has come.
+Requests that no caller waits for, sent again until their reply has come.
 
-For what is decided already and only has to be carried out: a finished task's message is to be removed, and should that
-never arrive, whoever is given the message again finds it finished.
+For steps whose outcome is already decided, such as removing a finished message. If the request never arrives, the next
+worker that receives the message finds its claim finished.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import time
 from typing import TYPE_CHECKING
 
 from amends.stores.errors import StoreError
-from amends.stores.nats.replies import Answers
+from amends.stores.nats.replies import Replies
 
 if TYPE_CHECKING:
-    from amends.stores.nats.connection import Link
+    from amends.stores.nats.connection import NatsConnection
 
-__all__ = ["Errands"]
+__all__ = ["RetriedSends"]
 
-_PATIENCE = 2.0
+_RESEND_AFTER = 2.0
 
 
-class _Errand(Answers):
-    """Forgets itself when its answer arrives."""
+class _RetriedSend(Replies):
+    """A request that removes itself when its reply arrives."""
 
-    __slots__ = ("errands", "payload", "since", "subject", "token")
+    __slots__ = ("payload", "sends", "since", "subject", "token")
 
-    def __init__(self, errands: Errands, token: str, subject: str, payload: bytes) -> None:
+    def __init__(self, sends: RetriedSends, token: str, subject: str, payload: bytes) -> None:
         super().__init__()
-        self.errands = errands
+        self.sends = sends
         self.token = token
         self.subject = subject
         self.payload = payload
@@ -38,54 +38,56 @@ class _Errand(Answers):
 
     def wake(self) -> None:
         if self.arrived:
-            self.errands.over(self)
+            self.sends.finish(self)
 
 
-class Errands:
-    """The errands of one link."""
+class RetriedSends:
+    """The retried sends of one connection."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._open: set[_Errand] = set()
+    def __init__(self, connection: NatsConnection) -> None:
+        self._connection = connection
+        self._open: set[_RetriedSend] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
 
-    async def run(self, subject: str, payload: bytes) -> None:
-        """Send it, and see to it that it arrives, for as long as a request may take."""
-        errand = _Errand(self, str(next(self._link.tokens)), subject, payload)
-        self._link.open[errand.token] = errand
-        self._open.add(errand)
+    async def send(self, subject: str, payload: bytes) -> None:
+        """Send a request, and send it again until it is answered or the connection's timeout has passed."""
+        send = _RetriedSend(self, str(next(self._connection.tokens)), subject, payload)
+        self._connection.pending[send.token] = send
+        self._open.add(send)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_PATIENCE, self._look)
-        await self._send(errand)
+            self._timer = asyncio.get_running_loop().call_later(_RESEND_AFTER, self._resend)
+        await self._send(send)
 
-    def over(self, errand: _Errand) -> None:
-        """It has arrived, or is given up."""
-        self._link.open.pop(errand.token, None)
-        self._open.discard(errand)
+    def finish(self, send: _RetriedSend) -> None:
+        """Remove a request that was answered or has timed out."""
+        self._connection.pending.pop(send.token, None)
+        self._open.discard(send)
 
     def stop(self) -> None:
-        """The link is closed: it flushes what was sent, and nothing is sent again."""
+        """Stop sending again, because the connection is being closed; it flushes what was sent."""
         if self._timer is not None:
             self._timer.cancel()
 
-    async def _send(self, errand: _Errand) -> None:
-        # What cannot be sent now is sent later.
-        if self._link.up.is_set():
+    async def _send(self, send: _RetriedSend) -> None:
+        # A request that cannot be sent now is sent again later.
+        if self._connection.connected.is_set():
             with contextlib.suppress(StoreError):
-                await self._link.send(
-                    errand.subject, errand.payload, f"{self._link.inbox}.{errand.token}", None
+                await self._connection.send(
+                    send.subject, send.payload, f"{self._connection.inbox}.{send.token}", None
                 )
 
-    def _look(self) -> None:
+    def _resend(self) -> None:
         now = time.monotonic()
-        for errand in [errand for errand in self._open if now - errand.since > self._link.timeout]:
-            self.over(errand)
-        late = [errand for errand in self._open if now - errand.since >= _PATIENCE]
+        for send in [send for send in self._open if now - send.since > self._connection.timeout]:
+            self.finish(send)
+        late = [send for send in self._open if now - send.since >= _RESEND_AFTER]
         if late:
             self._sending = asyncio.ensure_future(self._send_all(late))
-        self._timer = asyncio.get_running_loop().call_later(_PATIENCE, self._look) if self._open else None
+        self._timer = (
+            asyncio.get_running_loop().call_later(_RESEND_AFTER, self._resend) if self._open else None
+        )
 
-    async def _send_all(self, errands: list[_Errand]) -> None:
-        for errand in errands:
-            await self._send(errand)
+    async def _send_all(self, sends: list[_RetriedSend]) -> None:
+        for send in sends:
+            await self._send(send)

@@ -1,4 +1,4 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
+# ruff: noqa: D102  (contract.py documents the methods)
 """The NATS backend's store."""
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from amends.stores.arguments import check_lease, check_name
 from amends.stores.contract import Transaction
 from amends.stores.errors import StoreError, UnsupportedError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.connection import Link
-from amends.stores.nats.grouped_log import SharedLog, shared_names
+from amends.stores.nats.connection import NatsConnection
+from amends.stores.nats.grouped_log import GroupedLog, grouped_log_names
 from amends.stores.nats.log import NatsLog
 from amends.stores.nats.queue import NatsQueue
-from amends.stores.nats.streams import SHARED, Streams
+from amends.stores.nats.streams import GROUPED, Streams
 from amends.stores.nats.table import NatsTable
 
 __all__ = ["NatsStore", "open_nats"]
 
 T = TypeVar("T")
 
-# Per-message time to live and batched direct gets came with it.
+# The first version with per-message time to live and batched direct gets.
 _OLDEST_SERVER = (2, 11)
-_LOOKS = 5
+_CHECKS = 5
 
 
 async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
     """
-    The store of that name on that server or cluster.
+    Open the store with that name on a server or cluster.
 
     Raises:
         ImportError: nats-py is not installed.
@@ -44,38 +44,41 @@ async def open_nats(address: Address, options: Mapping[str, Any]) -> NatsStore:
     storage = settings.get("storage", "file")
     if replicas not in range(1, 6) or timeout <= 0 or window <= 0 or storage not in {"file", "memory"}:
         raise ValueError(
-            "replicas is 1 to 5, timeout and dedupe_window are seconds, storage is file or memory"
+            "replicas must be 1 to 5, timeout and dedupe_window positive seconds, storage file or memory"
         )
     try:
         import nats  # noqa: F401
     except ImportError as error:
         raise ImportError("a nats: store needs nats-py: pip install 'amends[nats]'") from error
-    link = await Link.to([f"nats://{host}" for host in address.hosts], address.shown, timeout, options)
+    servers = [f"nats://{host}" for host in address.hosts]
+    connection = await NatsConnection.open(servers, address.display_url, timeout, options)
     try:
-        version = link.client.connected_server_version
+        version = connection.client.connected_server_version
         if (version.major, version.minor) < _OLDEST_SERVER:
             raise UnsupportedError(  # noqa: TRY301
-                f"nats-server {version.major}.{version.minor} is too old: 2.11 or newer is needed"
+                f"nats-server {version.major}.{version.minor} is too old: use 2.11 or newer"
             )
-        await link.api("INFO")
+        await connection.api("INFO")
     except BaseException:
-        await link.close()
+        await connection.close()
         raise
-    return NatsStore(Streams(link, address.path, replicas=replicas, storage=storage, dedupe_window=window))
+    return NatsStore(
+        Streams(connection, address.path, replicas=replicas, storage=storage, dedupe_window=window)
+    )
 
 
 class NatsStore:
-    """See `contract.Store`. Belongs to the event loop it was opened in."""
+    """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
-    # Atomic batches (2.12) span one stream; our three primitives do not share one.
+    # Atomic batches (2.12) cover one stream; logs, tables and queues are in several.
     supports_transactions = False
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self.url = streams.link.shown
+        self.url = streams.connection.display_url
 
-    def log(self, name: str) -> NatsLog | SharedLog:
-        kind = SharedLog if "/" in check_name(name, "log") else NatsLog
+    def log(self, name: str) -> NatsLog | GroupedLog:
+        kind = GroupedLog if "/" in check_name(name, "log") else NatsLog
         return kind(self._streams, name)
 
     def table(self, name: str) -> NatsTable:
@@ -92,42 +95,42 @@ class NatsStore:
 
     async def names(self) -> dict[str, list[str]]:
         found = await self._streams.names()
-        for group in found.get(SHARED, []):
-            found.setdefault("log", []).extend(await shared_names(self._streams, group))
+        for group in found.get(GROUPED, []):
+            found.setdefault("log", []).extend(await grouped_log_names(self._streams, group))
         return {f"{kind}s": sorted(found.get(kind, [])) for kind in ("log", "table", "queue")}
 
     async def check(self) -> list[str]:
         problems = []
         for kind, names in (await self._streams.names()).items():
             for name in names:
-                problems += await self._look(kind, name)
+                problems += await self._check_stream(kind, name)
         return problems
 
-    async def _look_at_shared(self, group: str) -> list[str]:
-        """Logs that share a stream: each has as many messages as it has numbers."""
+    async def _check_group(self, group: str) -> list[str]:
+        """Compare, for each grouped log, the number of messages with its bounds."""
         found = []
-        counts = await self._streams.subjects(SHARED, group)
-        for name in await shared_names(self._streams, group):
-            log = SharedLog(self._streams, name)
-            kept, held = (await log.bounds()).kept, counts.get(log.subject, 0)
-            if not _even(kept, held):
-                # Written, trimmed or dropped between the two looks, most likely: what is wrong stands still.
-                kept, held = await self._at_rest(log, group)
-            if not _even(kept, held):
-                found.append(f"log {name!r} should hold {kept} entries and holds {held}")
+        counts = await self._streams.subjects(GROUPED, group)
+        for name in await grouped_log_names(self._streams, group):
+            log = GroupedLog(self._streams, name)
+            kept, stored = (await log.bounds()).kept, counts.get(log.subject, 0)
+            if not _matches(kept, stored):
+                # Probably written, trimmed or dropped between the two reads; a real fault does not change.
+                kept, stored = await self._stable_counts(log, group)
+            if not _matches(kept, stored):
+                found.append(f"log {name!r} should contain {kept} entries, but contains {stored}")
         return found
 
-    async def _at_rest(self, log: SharedLog, group: str) -> tuple[int, int]:
-        """How many entries a log should hold, and does, while nobody changes it; of one that always changes, nothing."""
-        for _ in range(_LOOKS):
+    async def _stable_counts(self, log: GroupedLog, group: str) -> tuple[int, int]:
+        """How many entries a log should contain and does, read while it does not change; zeros if it always changes."""
+        for _ in range(_CHECKS):
             newest, bounds = await log.newest(), await log.bounds()
-            counts = await self._streams.subjects(SHARED, group, log.subject)
-            # Dropped and begun again, it may have the same numbers; the stream's are never used twice.
+            counts = await self._streams.subjects(GROUPED, group, log.subject)
+            # A log that was dropped and recreated may have the same bounds, but never the same stream numbers.
             if await log.bounds() == bounds and await log.newest() == newest:
                 return bounds.kept, counts.get(log.subject, 0)
         return 0, 0
 
-    async def _look(self, kind: str, name: str) -> list[str]:
+    async def _check_stream(self, kind: str, name: str) -> list[str]:
         try:
             info = await self._streams.info(kind, name)
         except (ApiError, StoreError) as error:
@@ -137,7 +140,7 @@ class NatsStore:
         state, config, found = info["state"], info["config"], []
         kept = state["last_seq"] - state["first_seq"] + 1 if state["messages"] else 0
         if kind == "log" and state["messages"] != kept:
-            found.append(f"log {name!r} should hold {kept} entries and holds {state['messages']}")
+            found.append(f"log {name!r} should contain {kept} entries, but contains {state['messages']}")
         if state.get("lost"):
             found.append(
                 f"{kind} {name!r} lost messages {state['lost'].get('msgs')}: restore it from a backup"
@@ -150,15 +153,13 @@ class NatsStore:
         if lagging:
             found.append(f"{kind} {name!r} has replicas that lag behind or are down: {', '.join(lagging)}")
         if config["num_replicas"] < self._streams.replicas:
-            found.append(
-                f"{kind} {name!r} has {config['num_replicas']} replicas, fewer than the URL asks for"
-            )
-        if kind == SHARED:
-            found += await self._look_at_shared(name)
+            found.append(f"{kind} {name!r} has {config['num_replicas']} replicas, fewer than in the URL")
+        if kind == GROUPED:
+            found += await self._check_group(name)
         return found
 
     async def close(self) -> None:
-        await self._streams.link.close()
+        await self._streams.connection.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,6 +170,6 @@ class NatsStore:
         await self.close()
 
 
-def _even(kept: int, held: int) -> bool:
-    # A marker, where everything was trimmed, is no entry.
-    return kept <= held <= kept + 1
+def _matches(kept: int, stored: int) -> bool:
+    # One more is allowed: the marker that remains when all entries were trimmed.
+    return kept <= stored <= kept + 1

@@ -1,4 +1,4 @@
-"""Reading stored messages: one by its subject, pages by sequence number, and those a consumer is given."""
+"""Read stored messages: one by its subject, pages by sequence number, and deliveries of a consumer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amends.stores.errors import StoreUnavailableError
-from amends.stores.nats.api_errors import ApiError, NobodyThereError
-from amends.stores.nats.clock import moment
+from amends.stores.nats.api_errors import ApiError, NoResponderError
+from amends.stores.nats.clock import parse_time
 from amends.stores.nats.replies import header
 from amends.stores.nats.streams import Streams
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from amends.stores.nats.wire import RawMessage
 
 __all__ = [
-    "Stored",
-    "at",
-    "consume",
-    "delivery",
+    "StoredMessage",
+    "create_consumer",
+    "first_from",
     "from_delivery",
     "from_direct",
     "latest",
     "page",
+    "parse_ack_subject",
     "pull",
     "pull_one",
 ]
 
-# What one answer may bring at most, well below what nats-py buffers before it drops.
+# The largest page, well below the size at which nats-py drops messages.
 _PAGE_BYTES = 8_000_000
 _HEARTBEAT = 2.0
 _PAUSE = 0.05
@@ -41,8 +41,8 @@ _consumers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A message as it lies in a stream."""
+class StoredMessage:
+    """A message in a stream."""
 
     subject: str
     seq: int
@@ -51,14 +51,14 @@ class Stored:
     headers: Mapping[str, str]
 
 
-async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored | None:
-    """The newest message of a subject, as the stream's leader has it."""
-    subject = streams.subject(kind, name) + below
+async def latest(streams: Streams, kind: str, name: str, suffix: str) -> StoredMessage | None:
+    """The newest message of a subject, read from the stream's leader."""
+    subject = streams.subject(kind, name) + suffix
     stream = streams.stream(kind, name)
     if streams.replicas > 1:
-        # Any replica may answer a direct get, also one that has not heard of the last write.
+        # A direct get may be answered by any replica, also by one that lags.
         try:
-            answer = await streams.link.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+            answer = await streams.connection.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
         except ApiError as error:
             if error.missing:
                 return None
@@ -66,8 +66,8 @@ async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored |
         return _from_api(answer["message"])
     while True:
         try:
-            message = await streams.link.ask(f"$JS.API.DIRECT.GET.{stream}.{subject}")
-        except NobodyThereError:
+            message = await streams.connection.request(f"$JS.API.DIRECT.GET.{stream}.{subject}")
+        except NoResponderError:
             if not await streams.exists(kind, name):
                 return None
             await asyncio.sleep(_PAUSE)
@@ -75,11 +75,11 @@ async def latest(streams: Streams, kind: str, name: str, below: str) -> Stored |
         return None if header(message, "Status") == "404" else from_direct(message)
 
 
-async def at(streams: Streams, kind: str, name: str, start: int, below: str) -> Stored | None:
-    """The first message of a subject from a sequence number on, as the stream's leader has it."""
-    subject = streams.subject(kind, name) + below
+async def first_from(streams: Streams, kind: str, name: str, start: int, suffix: str) -> StoredMessage | None:
+    """The first message of a subject from sequence number `start` on, read from the stream's leader."""
+    subject = streams.subject(kind, name) + suffix
     try:
-        answer = await streams.link.api(
+        answer = await streams.connection.api(
             f"STREAM.MSG.GET.{streams.stream(kind, name)}", {"seq": start, "next_by_subj": subject}
         )
     except ApiError as error:
@@ -90,39 +90,39 @@ async def at(streams: Streams, kind: str, name: str, start: int, below: str) -> 
 
 
 async def page(
-    streams: Streams, kind: str, name: str, start: int, limit: int, below: str = ""
-) -> list[Stored]:
+    streams: Streams, kind: str, name: str, start: int, limit: int, suffix: str = ""
+) -> list[StoredMessage]:
     """
-    Up to `limit` messages from a sequence number on; fewer when they are large or the end is reached.
+    Up to `limit` messages from sequence number `start` on; fewer if they are large or the end is reached.
 
-    With `below`, only those of that subject.
+    With `suffix`, only messages of that subject.
     """
     stream = streams.stream(kind, name)
     request: dict[str, Any] = {"seq": start, "batch": limit, "max_bytes": _PAGE_BYTES}
-    if below:
-        request["next_by_subj"] = streams.subject(kind, name) + below
+    if suffix:
+        request["next_by_subj"] = streams.subject(kind, name) + suffix
     body = json.dumps(request).encode()
     loop = asyncio.get_running_loop()
-    end = loop.time() + streams.link.timeout
+    end = loop.time() + streams.connection.timeout
     while loop.time() < end:
-        found: list[Stored] = []
-        async with aclosing(streams.link.stream(f"$JS.API.DIRECT.GET.{stream}", body)) as answers:
-            async for message in answers:
+        found: list[StoredMessage] = []
+        async with aclosing(streams.connection.stream(f"$JS.API.DIRECT.GET.{stream}", body)) as replies:
+            async for message in replies:
                 status = header(message, "Status")
                 if status is None:
                     found.append(from_direct(message))
                 elif status == "503":
                     break
-                else:  # 204: that was all; 404: there is nothing
+                else:  # 204: no more messages; 404: no message at all
                     return found
-        # Broken off: what came is in order, and complete as far as it goes.
+        # The connection broke: the messages so far are in order and without gaps.
         if found:
             return found
         if not await streams.exists(kind, name):
             return []
         await asyncio.sleep(_PAUSE)
     raise StoreUnavailableError(
-        f"{streams.link.shown} does not answer for {streams.link.timeout:g} s: try again"
+        f"{streams.connection.display_url} has not answered for {streams.connection.timeout:g} s: try again"
     )
 
 
@@ -133,13 +133,18 @@ async def pull(
     batch: int,
     *,
     expires: float | None,
-    ended: list[str] | None = None,
+    end_status: list[str] | None = None,
 ) -> AsyncGenerator[RawMessage, None]:
-    """The next messages of a consumer, waiting `expires` for them (None: not at all); ends when there are no more."""
-    request, patience = _request(batch, expires)
+    """Yield the next messages of a consumer; waits up to `expires` for them (None: not at all)."""
+    request, max_silence = _pull_request(batch, expires)
     async with aclosing(
-        streams.link.deliveries.many(
-            _next(stream, consumer), request, batch, patience=patience, expires=expires or 1.0, ended=ended
+        streams.connection.deliveries.pull(
+            _next(stream, consumer),
+            request,
+            batch,
+            max_silence=max_silence,
+            expires=expires or 1.0,
+            end_status=end_status,
         )
     ) as messages:
         async for message in messages:
@@ -149,10 +154,10 @@ async def pull(
 async def pull_one(
     streams: Streams, stream: str, consumer: str, *, expires: float | None
 ) -> RawMessage | None:
-    """The next message of a consumer, waiting `expires` for it (None: not at all)."""
-    request, patience = _request(1, expires)
-    return await streams.link.deliveries.one(
-        _next(stream, consumer), request, patience=patience, expires=expires or 1.0
+    """The next message of a consumer; waits up to `expires` for it (None: not at all)."""
+    request, max_silence = _pull_request(1, expires)
+    return await streams.connection.deliveries.pull_one(
+        _next(stream, consumer), request, max_silence=max_silence, expires=expires or 1.0
     )
 
 
@@ -160,10 +165,10 @@ def _next(stream: str, consumer: str) -> str:
     return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
 
 
-def _request(batch: int, expires: float | None) -> tuple[bytes, float]:
-    """A pull request, and how long a silence means that nobody is there."""
+def _pull_request(batch: int, expires: float | None) -> tuple[bytes, float]:
+    """The body of a pull request, and the silence after which the consumer is considered gone."""
     body: dict[str, Any] = {"batch": batch}
-    patience = _HEARTBEAT * 2
+    max_silence = _HEARTBEAT * 2
     if expires is None:
         body["no_wait"] = True
     else:
@@ -171,16 +176,16 @@ def _request(batch: int, expires: float | None) -> tuple[bytes, float]:
         if expires > _HEARTBEAT * 2:
             body["idle_heartbeat"] = int(_HEARTBEAT * 1e9)
         else:
-            patience = expires + 1.0
+            max_silence = expires + 1.0
     if batch > 1:
         body["max_bytes"] = _PAGE_BYTES
-    return json.dumps(body).encode(), patience
+    return json.dumps(body).encode(), max_silence
 
 
-async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int, str]:
-    """A consumer of our own that the server forgets with us: its name, how many messages wait for it, and where it is."""
-    name = f"amends-{streams.link.new_id()[1:]}-{next(_consumers)}"
-    answer = await streams.link.api(
+async def create_consumer(streams: Streams, stream: str, config: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Create a temporary consumer; returns its name, the number of its pending messages and its leader."""
+    name = f"amends-{streams.connection.new_id()[1:]}-{next(_consumers)}"
+    answer = await streams.connection.api(
         f"CONSUMER.CREATE.{stream}.{name}",
         {
             "stream_name": stream,
@@ -197,33 +202,33 @@ async def consume(streams: Streams, stream: str, config: Mapping[str, Any]) -> t
     return name, int(answer["num_pending"]), (answer.get("cluster") or {}).get("leader", "")
 
 
-def from_delivery(message: RawMessage) -> Stored:
-    """A message as a consumer delivers it; its numbers are in the reply subject."""
-    seq, time, _ = delivery(message.reply)
-    return Stored(message.subject, seq, time, message.data, message.headers)
+def from_delivery(message: RawMessage) -> StoredMessage:
+    """The stored message in a consumer's delivery; the reply subject has its numbers."""
+    seq, time, _ = parse_ack_subject(message.reply)
+    return StoredMessage(message.subject, seq, time, message.data, message.headers)
 
 
-def delivery(reply: str) -> tuple[int, float, int]:
-    """Stream sequence number, time and delivery count from `$JS.ACK.[domain.account.]stream.consumer.count.seq.…`."""
+def parse_ack_subject(reply: str) -> tuple[int, float, int]:
+    """The stream sequence number, time and delivery count in `$JS.ACK.[domain.account.]stream.consumer.count.seq.…`."""
     parts = reply.split(".")
     shift = 2 if len(parts) > 9 else 0
     return int(parts[5 + shift]), int(parts[7 + shift]) / 1e9, int(parts[4 + shift])
 
 
-def from_direct(message: RawMessage) -> Stored:
-    """A message as any replica answers with it; its numbers are in the headers."""
+def from_direct(message: RawMessage) -> StoredMessage:
+    """The stored message in the reply to a direct get; the headers have its numbers."""
     headers = message.headers
-    return Stored(
+    return StoredMessage(
         headers["Nats-Subject"],
         int(headers["Nats-Sequence"]),
-        moment(headers["Nats-Time-Stamp"]),
+        parse_time(headers["Nats-Time-Stamp"]),
         message.data,
         headers,
     )
 
 
-def _from_api(message: Mapping[str, Any]) -> Stored:
+def _from_api(message: Mapping[str, Any]) -> StoredMessage:
     lines = base64.b64decode(message.get("hdrs") or "").decode().split("\r\n")[1:]
     headers = {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
     data = base64.b64decode(message.get("data") or "")
-    return Stored(message["subject"], int(message["seq"]), moment(message["time"]), data, headers)
+    return StoredMessage(message["subject"], int(message["seq"]), parse_time(message["time"]), data, headers)

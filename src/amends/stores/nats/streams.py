@@ -1,9 +1,9 @@
 """
-The JetStream streams of a store: one for each log (or group of logs, see `shared`), table and queue, and one for leases
-and dead letters.
+The JetStream streams of a store: one for each log (or group of logs, see `grouped_log`), table and queue, and one for
+claims and dead letters.
 
-A stream's sequence numbers are the log's numbers and the table's revisions. Names are `amends_<store>_<kind>_<name>`,
-subjects `amends.<store>.<kind>.<name>…`, and the original name stands in the stream's metadata.
+A stream's sequence numbers are the log's numbers and the table's revisions. Stream names are
+`amends_<store>_<kind>_<name>`, subjects `amends.<store>.<kind>.<name>…`, and the original name is in the stream's metadata.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from typing import Any
 
 from amends.stores.errors import StoreUnavailableError
 from amends.stores.nats.api_errors import ApiError
-from amends.stores.nats.connection import Link
-from amends.stores.nats.log_positions import Places
-from amends.stores.nats.notifications import Bells
+from amends.stores.nats.connection import NatsConnection
+from amends.stores.nats.log_positions import LogPositions
+from amends.stores.nats.notifications import Notifications
 from amends.stores.nats.subjects import token
 
-__all__ = ["SHARED", "STATE", "Streams"]
+__all__ = ["GROUPED", "NOTIFICATION", "STATE", "Streams"]
 
 STATE = "state"
-SHARED = "logs"
+GROUPED = "logs"
+NOTIFICATION = "bell"
+"""The part of a subject that notifications of grouped logs use."""
 
 _PAUSE = 0.05
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "log": {"retention": "limits"},
-    SHARED: {"retention": "limits"},
+    GROUPED: {"retention": "limits"},
     "table": {"retention": "limits", "max_msgs_per_subject": 1, "allow_msg_ttl": True},
-    # One message per subject, and the newcomer is refused: that is what makes a key held.
+    # One message per subject, and a second one is rejected: this makes a key unique.
     "queue": {
         "retention": "workqueue",
         "max_msgs_per_subject": 1,
@@ -42,31 +44,33 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 
 
 class Streams:
-    """Makes streams when they are first written to, and knows which it has made."""
+    """Creates streams when they are first written to, and remembers which exist."""
 
-    def __init__(self, link: Link, store: str, *, replicas: int, storage: str, dedupe_window: float) -> None:
-        self.link = link
+    def __init__(
+        self, connection: NatsConnection, store: str, *, replicas: int, storage: str, dedupe_window: float
+    ) -> None:
+        self.connection = connection
         self.replicas = replicas
         self._store = store
         self._storage = storage
         self._window = dedupe_window
-        self._made: set[str] = set()
-        self.places = Places()
-        self.bells = Bells(link)
-        link.again = self.bells.ring_all
+        self._ensured: set[str] = set()
+        self.positions = LogPositions()
+        self.notifications = Notifications(connection)
+        connection.on_reconnect = self.notifications.notify_all
 
     def stream(self, kind: str, name: str) -> str:
         """The stream's name."""
         return f"amends_{self._store}_{kind}_{token(name)}"
 
     def subject(self, kind: str, name: str) -> str:
-        """The subject it takes, or what stands before the tokens of its keys."""
+        """The stream's subject, or the prefix of its subjects."""
         return f"amends.{self._store}.{kind}.{token(name)}"
 
-    async def make(self, kind: str, name: str, *, first: int = 1) -> None:
-        """Make the stream if this link has not done so yet; one made by others stays as it is."""
+    async def ensure(self, kind: str, name: str, *, first: int = 1) -> None:
+        """Create the stream if it does not exist; an existing one keeps its settings. Does nothing the second time."""
         stream = self.stream(kind, name)
-        if stream in self._made:
+        if stream in self._ensured:
             return
         subject = self.subject(kind, name)
         config: dict[str, Any] = {
@@ -81,113 +85,119 @@ class Streams:
         }
         if first > 1:
             config["first_seq"] = first
-        calls = {"src": f"{subject}.>", "dest": f"{self.subject('bell', name)}.>"} if kind == SHARED else None
-        if calls is not None:
-            config["republish"] = calls
+        republish = (
+            {"src": f"{subject}.>", "dest": f"{self.subject(NOTIFICATION, name)}.>"}
+            if kind == GROUPED
+            else None
+        )
+        if republish is not None:
+            config["republish"] = republish
         try:
-            await self.link.api(f"STREAM.CREATE.{stream}", config)
+            await self.connection.api(f"STREAM.CREATE.{stream}", config)
         except ApiError as error:
-            if error.number != 10058:  # in use with a different configuration: ours, made with other options
+            if (
+                error.number != 10058
+            ):  # it exists with another configuration: ours, created with other options
                 raise
-            if calls is not None:
-                await self._have_call(stream, calls)
-        self._made.add(stream)
+            if republish is not None:
+                await self._enable_republish(stream, republish)
+        self._ensured.add(stream)
 
-    async def _have_call(self, stream: str, calls: dict[str, str]) -> None:
-        """Have a stream that was made before servers were asked to call whoever listens do so, and change nothing else."""
-        config = (await self.link.api(f"STREAM.INFO.{stream}"))["config"]
+    async def _enable_republish(self, stream: str, republish: dict[str, str]) -> None:
+        """Enable notifications on a stream of an older version, without changing its other settings."""
+        config = (await self.connection.api(f"STREAM.INFO.{stream}"))["config"]
         if "republish" not in config:
-            await self.link.api(f"STREAM.UPDATE.{stream}", {**config, "republish": calls})
+            await self.connection.api(f"STREAM.UPDATE.{stream}", {**config, "republish": republish})
 
     async def publish(
         self,
         kind: str,
         name: str,
-        below: str,
+        suffix: str,
         payload: bytes,
         headers: dict[str, str],
         tries: list[int] | None = None,
     ) -> int:
         """
-        Store a message and return its sequence number, making the stream if it is not there.
+        Store a message and return its sequence number; creates the stream if it does not exist.
 
         Raises:
             ApiError: a condition was not met.
         """
-        return int((await self.store(kind, name, below, payload, headers, tries))["seq"])
+        return int((await self.store(kind, name, suffix, payload, headers, tries))["seq"])
 
     async def store(
         self,
         kind: str,
         name: str,
-        below: str,
+        suffix: str,
         payload: bytes,
         headers: dict[str, str],
         tries: list[int] | None = None,
     ) -> dict[str, Any]:
-        """The same, with all the server answers."""
-        subject = self.subject(kind, name) + below
-        end = time.monotonic() + self.link.timeout
+        """Store a message as `publish` does, and return the server's whole acknowledgement."""
+        subject = self.subject(kind, name) + suffix
+        end = time.monotonic() + self.connection.timeout
         while True:
-            await self.make(kind, name)
+            await self.ensure(kind, name)
             try:
-                return await self.link.publish(subject, payload, headers, tries)
+                return await self.connection.publish_acked(subject, payload, headers, tries)
             except ApiError as error:
                 if error.number:
                     raise
-            # Nobody takes the subject: somebody dropped the stream, or it has no leader just now. Making it tells which.
+            # No stream has the subject: it was dropped, or it has no leader just now. `ensure` finds out which.
             self.forget(kind, name)
             if time.monotonic() > end:
                 raise StoreUnavailableError(
-                    f"{kind} {name!r} of {self.link.shown} has no leader: try again", "maybe"
+                    f"{kind} {name!r} of {self.connection.display_url} has no leader: try again", "maybe"
                 )
             await asyncio.sleep(_PAUSE)
 
     async def info(self, kind: str, name: str) -> dict[str, Any] | None:
         """JetStream's description of the stream, or None if there is none."""
         try:
-            return await self.link.api(f"STREAM.INFO.{self.stream(kind, name)}")
+            return await self.connection.api(f"STREAM.INFO.{self.stream(kind, name)}")
         except ApiError as error:
             if error.missing:
                 return None
             raise
 
     def forget(self, kind: str, name: str) -> None:
-        """Somebody dropped the stream: it has to be made again."""
-        self._made.discard(self.stream(kind, name))
+        """Forget that the stream exists, so that the next write creates it again."""
+        self._ensured.discard(self.stream(kind, name))
 
     async def drop(self, kind: str, name: str) -> None:
-        """Remove the stream, if there is one."""
+        """Delete the stream, if it exists."""
         stream = self.stream(kind, name)
-        self._made.discard(stream)
+        self._ensured.discard(stream)
         try:
-            await self.link.api(f"STREAM.DELETE.{stream}")
+            await self.connection.api(f"STREAM.DELETE.{stream}")
         except ApiError as error:
             if not error.missing:
                 raise
 
     async def purge(self, kind: str, name: str, subject: str, before: int | None = None) -> None:
-        """Remove the messages of a subject, all or those before a sequence number."""
+        """Delete the messages of a subject: all, or those before a sequence number."""
         body = {"filter": subject} if before is None else {"filter": subject, "seq": before}
         try:
-            await self.link.api(f"STREAM.PURGE.{self.stream(kind, name)}", body)
+            await self.connection.api(f"STREAM.PURGE.{self.stream(kind, name)}", body)
         except ApiError as error:
             if not error.missing:
                 raise
 
     async def subjects(self, kind: str, name: str, only: str | None = None) -> dict[str, int]:
-        """How many messages each subject of a stream has; or one of them."""
+        """The number of messages of each subject of a stream, or of the subject `only`."""
         stream, found = self.stream(kind, name), dict[str, int]()
         while True:
             body = {"subjects_filter": only or f"{self.subject(kind, name)}.>", "offset": len(found)}
-            info = await self.link.api(f"STREAM.INFO.{stream}", body)
+            info = await self.connection.api(f"STREAM.INFO.{stream}", body)
             page = info["state"].get("subjects") or {}
             found |= page
             if not page or len(found) >= info.get("total", 0):
                 return found
 
     async def exists(self, kind: str, name: str) -> bool:
-        """Whether the stream is there; asked only when something about it is not as it should be."""
+        """Whether the stream exists; called only after an unexpected reply."""
         return await self.info(kind, name) is not None
 
     async def names(self) -> dict[str, list[str]]:
@@ -195,7 +205,7 @@ class Streams:
         found: dict[str, list[str]] = {}
         offset = 0
         while True:
-            page = await self.link.api(
+            page = await self.connection.api(
                 "STREAM.LIST", {"subject": f"amends.{self._store}.>", "offset": offset}
             )
             streams = page.get("streams") or []

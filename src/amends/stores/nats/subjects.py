@@ -1,10 +1,10 @@
 """
 Names and keys as NATS subjects.
 
-A subject is tokens between dots, without spaces, wildcards or empty tokens, of at most a few thousand bytes; a name or key is any
-text. So characters outside a small set are written `=XX` per UTF-8 byte, an empty token is a lone `=`, and a key is cut
-at its slashes (the first seven), so that listing by a prefix asks the server only for what lies below the last of them.
-What would grow too long is replaced by its hash; the text itself then travels in a header, as it always does.
+A subject consists of tokens separated by dots, without spaces, wildcards or empty tokens, and of at most a few thousand bytes;
+a name or key is any text. Characters outside a small set are therefore written as `=XX` per UTF-8 byte, and an empty token
+as a single `=`. A key is split at its first seven slashes, so that a scan by prefix requests only what is under the last
+of them. A text that is too long is replaced by its hash; the text itself is always in a header.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _LONGEST_KEY = 512
 
 def _escaped(text: str) -> str:
     if _all_plain(text):
-        return text  # ids mostly are
+        return text  # most ids
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in text.encode()) or "="
 
 
 @lru_cache(maxsize=4096)
 def token(text: str) -> str:
-    """One token for any text, different for different texts; short enough for the name of a stream."""
+    """One token for any text, unique per text, and short enough for the name of a stream."""
     escaped = _escaped(text)
     if len(escaped) <= _LONGEST_TOKEN:
         return escaped
-    # No text is escaped to a "==": the two kinds cannot meet.
+    # No text is escaped to "==", so a hash never equals an escaped text.
     return f"=={hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def from_token(escaped: str) -> str | None:
-    """The text of a token, or None when only its hash is left."""
+    """The text of a token, or None if the token is a hash."""
     if escaped.startswith("=="):
         return None
     return "" if escaped == "=" else unquote(escaped.replace("=", "%"))
 
 
 def key_subject(key: str) -> str:
-    """The tokens of a key below its table's: `k.…` by its slashes, or `h.…` by its hash when it is long."""
+    """The tokens of a key in its table's subject: `k.…` by its slashes, or `h.…` with its hash if it is long."""
     tokens = ".".join(_escaped(part) for part in key.split("/", _TOKENS - 1))
     if len(tokens) <= _LONGEST_KEY:
         return f"k.{tokens}"
@@ -57,7 +57,7 @@ def key_subject(key: str) -> str:
 
 
 def key_filters(prefix: str) -> list[str]:
-    """Subjects that hold every key beginning with `prefix`, and few others."""
+    """Subject filters that match every key beginning with `prefix`, and few others."""
     whole = prefix.split("/", _TOKENS - 1)[:-1]
     tokens = ".".join(_escaped(part) for part in whole)
     if len(tokens) > _LONGEST_KEY:
@@ -66,12 +66,12 @@ def key_filters(prefix: str) -> list[str]:
 
 
 def as_header(text: str) -> str:
-    """Any text as a header value: nothing in it ends the line or is trimmed."""
+    """Encode any text as a header value without line ends or surrounding spaces."""
     if _all_plain_but_slashes(text):
-        return text.replace("/", "%2F")  # keys mostly are, and this is a tenth of the price
+        return text.replace("/", "%2F")  # most keys; costs a tenth of quote()
     return quote(text, safe="")
 
 
 def from_header(value: str) -> str:
-    """The text again."""
+    """Decode a text encoded by `as_header`."""
     return unquote(value)

@@ -1,11 +1,11 @@
-# ruff: noqa: SLF001  (the library's own parts are what this file is about)
+# ruff: noqa: SLF001  (this file replaces private parts of nats-py)
 """
-nats-py's connection, with a shorter way in and out.
+nats-py's connection with a faster read and write path.
 
-The library finds servers, logs in, notices what is lost, connects anew and subscribes again; that stays its own. For every
-message that comes it also has a queue, wake-ups of two tasks and a dictionary of headers, and for every one that goes a check
-of names that are ours already. Here a message is handed to whoever waits for it as it arrives, headers are read when
-somebody asks for them, and what is said in one turn of the event loop leaves in one system call.
+nats-py finds servers, logs in, detects lost connections, reconnects and renews subscriptions. For every received message it
+also uses a queue, wakes two tasks and builds a dictionary of headers, and for every sent message it validates names that we
+have built ourselves. This module passes a message to its handler when it arrives, parses headers on first use, and sends
+all messages of one turn of the event loop with one system call.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["RawMessage", "Wire"]
 _log = logging.getLogger("amends.stores")
 _END = b"\r\n"
 _VERSION = "NATS/1.0"
-_NONSENSE = b"?\r\n"
-"""What the library takes for no NATS: it says so, and connects anew."""
-_PUT_OFF = 3
+_INVALID_LINE = b"?\r\n"
+"""A line that nats-py does not accept as NATS: it reports an error and reconnects."""
+_MAX_DEFERRALS = 3
 
 
 class RawMessage:
-    """What was heard."""
+    """A received message."""
 
     __slots__ = ("_head", "_headers", "data", "reply", "subject")
 
@@ -42,97 +42,97 @@ class RawMessage:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Its headers; a status the server has put in front of them is the header `Status`."""
+        """The headers; a status that the server sent in front of them is the header `Status`."""
         if self._headers is None:
             self._headers = _headers(self._head) if self._head else {}
         return self._headers
 
 
-Hearing = Callable[[RawMessage], None]
+Handler = Callable[[RawMessage], None]
 
 
 class Wire:
-    """One client of the library, which must not have connected yet."""
+    """Wraps one nats-py client, which must not have connected yet."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._loop = asyncio.get_running_loop()
-        self._hearing: dict[int, Hearing] = {}
-        self._soon = False
-        self._put_off = 0
+        self._handlers: dict[int, Handler] = {}
+        self._flush_scheduled = False
+        self._deferrals = 0
         self._ready: Sized = getattr(self._loop, "_ready", ())
-        """What the loop has still to do in this turn, where it can be seen."""
-        self._read_others = client._read_loop
+        """The callbacks that the loop still has to run in this turn, if the loop exposes them."""
+        self._nats_read_loop = client._read_loop
         client._read_loop = self._read  # type: ignore[method-assign]
-        self._greet = client._process_connect_init
-        client._process_connect_init = self._greeted  # type: ignore[method-assign]
+        self._nats_handshake = client._process_connect_init
+        client._process_connect_init = self._handshake  # type: ignore[method-assign]
 
-    async def _greeted(self) -> None:
-        """The first words with a server. A connection that does not get through them is closed; the library forgets it."""
+    async def _handshake(self) -> None:
+        """Run nats-py's handshake, and close a connection that fails during it, which nats-py does not do."""
         try:
-            await self._greet()
+            await self._nats_handshake()
         except BaseException:
             if self.client._transport is not None:
                 self.client._transport.close()  # type: ignore[no-untyped-call]
             raise
 
-    # -- in
+    # -- reading
 
     async def _read(self) -> None:
-        """The library's task that reads, begun by it for every connection: before anything was subscribed to there."""
+        """Replace nats-py's read loop, which it starts for every connection before anything is subscribed on it."""
         reader = self.client._transport._io_reader  # type: ignore[union-attr]
-        sieve = _Sieve(self._hearing, reader.feed_data)
+        parser = _Parser(self._handlers, reader.feed_data)
 
         def feed(data: bytes) -> None:
-            sieve.feed(data)
-            # Behind those who were just woken: what they say next leaves in the turn in which they say it.
+            parser.feed(data)
+            # Scheduled after the tasks that were just woken, so that their messages are sent in the same turn.
             self._flush_soon()
 
         reader.feed_data = feed
-        await self._read_others()
+        await self._nats_read_loop()
 
-    def hear(self, subject: str, hearing: Hearing) -> int:
-        """Have something called for every message of a subject; the number ends it. What is called must not wait."""
+    def subscribe(self, subject: str, handler: Handler) -> int:
+        """Call `handler` for every message of a subject; it must not block. Returns the number to unsubscribe with."""
         from nats.aio.subscription import Subscription
 
         client = self.client
         client._sid += 1
         number = client._sid
-        self._hearing[number] = hearing
-        # Never started: it is there to be subscribed again when the connection is made anew.
+        self._handlers[number] = handler
+        # Never started: nats-py only needs it to renew the subscription after a reconnect.
         client._subs[number] = Subscription(client, number, subject)
-        self._put(f"SUB {subject}  {number}\r\n".encode())
+        self._write(f"SUB {subject}  {number}\r\n".encode())
         return number
 
-    def unhear(self, number: int) -> None:
-        """No more of it."""
-        self._hearing.pop(number, None)
+    def unsubscribe(self, number: int) -> None:
+        """End the subscription with this number."""
+        self._handlers.pop(number, None)
         self.client._subs.pop(number, None)
         if self.client.is_connected:
-            self._put(f"UNSUB {number}\r\n".encode())
+            self._write(f"UNSUB {number}\r\n".encode())
 
-    # -- out
+    # -- writing
 
-    def post(self, subject: str, payload: bytes, reply: str, headers: Mapping[str, str] | None) -> None:
+    def publish(self, subject: str, payload: bytes, reply: str, headers: Mapping[str, str] | None) -> None:
         """
-        Send a message with this turn of the event loop; names and values of headers are printable.
+        Send a message in this turn of the event loop; header names and values must be printable.
 
         Raises:
-            nats.errors.Error: there is no connection, and what waits for the next one is enough.
+            nats.errors.Error: there is no connection, and the buffer for the next one is full.
         """
         client = self.client
         if not client.is_connected:
-            self._check(len(payload))
+            self._check_can_send(len(payload))
         if headers is None:
-            self._put(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + _END)
+            self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + _END)
             return
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         head = f"{_VERSION}\r\n{lines}\r\n".encode()
         size = len(head)
         control = f"HPUB {subject} {reply} {size} {size + len(payload)}\r\n"
-        self._put(b"".join((control.encode(), head, payload, _END)))
+        self._write(b"".join((control.encode(), head, payload, _END)))
 
-    def _check(self, size: int) -> None:
+    def _check_can_send(self, size: int) -> None:
         from nats import errors
 
         client = self.client
@@ -143,33 +143,33 @@ class Wire:
         if size + client._pending_data_size > client._max_pending_size:
             raise errors.OutboundBufferLimitError
 
-    def _put(self, command: bytes) -> None:
+    def _write(self, command: bytes) -> None:
         client = self.client
         client._pending.append(command)
         client._pending_data_size += len(command)
         self._flush_soon()
 
     def _flush_soon(self) -> None:
-        if not self._soon:
-            self._soon = True
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         """
-        Send what waits; where the server does not take it at once, the library's task waits for that.
+        Send the buffered messages; if the socket's buffer is not empty, nats-py's own task sends them.
 
-        While others have their turn first it waits for what they will say, a few times: one system call costs as much as
-        making a dozen messages.
+        While other callbacks are ready, the flush is deferred a few times, so that their messages are included: one system
+        call costs as much as building a dozen messages.
         """
         client = self.client
-        if self._ready and client._pending and self._put_off < _PUT_OFF:
-            self._put_off += 1
+        if self._ready and client._pending and self._deferrals < _MAX_DEFERRALS:
+            self._deferrals += 1
             self._loop.call_soon(self._flush)
             return
-        self._soon = False
-        self._put_off = 0
+        self._flush_scheduled = False
+        self._deferrals = 0
         if not client.is_connected or not client._pending:
-            return  # what waits is sent by the library when it has connected anew
+            return  # nats-py sends the buffer after it has reconnected
         writer = getattr(client._transport, "_io_writer", None)
         if writer is None or writer.transport.get_write_buffer_size():
             if client._flush_queue is not None and client._flush_queue.empty():
@@ -180,64 +180,64 @@ class Wire:
         writer.write(pending[0] if len(pending) == 1 else b"".join(pending))
 
 
-class _Sieve:
-    """Takes messages out of what arrives at one connection; any other line is passed on to the library's reader."""
+class _Parser:
+    """Extracts messages from the bytes of one connection, and passes all other lines to nats-py's reader."""
 
-    def __init__(self, hearing: Mapping[int, Hearing], others: Callable[[bytes], None]) -> None:
-        self._hearing = hearing
+    def __init__(self, handlers: Mapping[int, Handler], others: Callable[[bytes], None]) -> None:
+        self._handlers = handlers
         self._others = others
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Have everybody called whose message is there."""
+        """Parse `data` and call the handler of each complete message."""
         rest = self._rest
         found: bytes | bytearray = data
         if rest:
             rest += data
             found = rest
-        place = 0
-        while (end := found.find(_END, place)) >= 0:
-            line = bytes(found[place:end])
+        position = 0
+        while (end := found.find(_END, position)) >= 0:
+            line = bytes(found[position:end])
             if not line.startswith((b"MSG ", b"HMSG ")):
-                place = end + 2
+                position = end + 2
                 self._others(line + _END)
                 continue
             try:
                 number, subject, reply, head, size = _control(line)
             except ValueError:
-                place = end + 2
-                self._others(_NONSENSE)
+                position = end + 2
+                self._others(_INVALID_LINE)
                 continue
             begin, stop = end + 2, end + 2 + size
             if len(found) < stop + 2:
                 break
-            place = stop + 2
-            hearing = self._hearing.get(number)
-            if hearing is not None:
+            position = stop + 2
+            handler = self._handlers.get(number)
+            if handler is not None:
                 message = RawMessage(
                     subject, reply, bytes(found[begin + head : stop]), bytes(found[begin : begin + head])
                 )
                 try:
-                    hearing(message)
-                except Exception:  # noqa: BLE001 - the connection outlives it
-                    _log.exception("a message could not be handed over")
+                    handler(message)
+                except Exception:  # noqa: BLE001 - the connection must survive it
+                    _log.exception("the handler of a NATS message failed")
         if found is rest:
-            del rest[:place]
+            del rest[:position]
         else:
-            rest += data[place:]
+            rest += data[position:]
 
 
 def _control(line: bytes) -> tuple[int, str, str, int, int]:
-    """Number, subject, reply, size of the headers, and of everything, from `[H]MSG subject number [reply] [size] size`."""
-    words = line.decode().split()
+    """Number, subject, reply, header size and total size, from `[H]MSG subject number [reply] [size] size`."""
+    parts = line.decode().split()
     headed = line.startswith(b"H")
-    if len(words) not in ({5, 6} if headed else {4, 5}):
+    if len(parts) not in ({5, 6} if headed else {4, 5}):
         raise ValueError
-    size = int(words[-1])
-    head = int(words[-2]) if headed else 0
+    size = int(parts[-1])
+    head = int(parts[-2]) if headed else 0
     if not 0 <= head <= size:
         raise ValueError
-    return int(words[2]), words[1], words[3] if len(words) == 5 + headed else "", head, size
+    return int(parts[2]), parts[1], parts[3] if len(parts) == 5 + headed else "", head, size
 
 
 def _headers(head: bytes) -> dict[str, str]:

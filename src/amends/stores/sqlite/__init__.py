@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from amends.stores.sqlite.store import SqliteStore, open_sqlite
-from amends.stores.sqlite.transaction import SqliteTransaction, joined
+from amends.stores.sqlite.transaction import SqliteTransaction, transaction_on
 
-__all__ = ["SqliteStore", "SqliteTransaction", "joined", "open_sqlite"]
+__all__ = ["SqliteStore", "SqliteTransaction", "open_sqlite", "transaction_on"]

@@ -1,20 +1,21 @@
 """
-Who does a piece of work: the event loop itself, or a thread.
+Decide whether the event loop or a thread runs a statement.
 
-A point read or a small commit without fsync takes a few microseconds; a trip to a thread and back, told through the event loop,
-a hundred. So the loop does what cannot keep it, on a connection of its own that never waits for a lock:
+A point read or a small commit without fsync takes a few microseconds; handing it to a thread and getting the result back
+through the event loop takes about a hundred. The loop therefore runs short work itself, on its own connection, which never
+waits for a lock:
 
-- A read of one row or of a short page is done by the loop. Scans, counts, values above `ROOM`, and reads that meet a
-  lock are the reader's.
-- A write is done by the loop when it is small and its commit takes no time: because `synchronous=normal` makes it a copy into
-  the system's cache, or because the disk has shown that it is quick (see `patience`). Transactions of the user's, large
-  values, and writes that meet another process's lock are the writer thread's, and so is every commit that waits for a disk
-  of which nothing is known. When nothing else is under way, the loop waits `_MOMENT` for the thread, which on a fast disk is
-  all it takes; what takes longer is awaited like everything else.
-- Writers that come together are the thread's, all that wait in one transaction.
-- The loop lends its time: after `_LENT` seconds of reads others get a turn, and after as many of writes the next
-  goes to the thread and is awaited. Now and then one does so anyway, and the thread moves the write-ahead log into the file
-  when it has answered: no such checkpoint falls on the loop, or on a caller.
+- The loop reads single rows and short pages. The reader thread runs scans, counts, reads of values above `INLINE_BYTES`,
+  and reads that meet a lock.
+- The loop writes if the write is small and its commit is fast: with `synchronous=normal`, where a commit is a copy into the
+  system's cache, or if recent commits have shown that the disk is fast (see `loop_budget`). The writer thread runs user
+  transactions, large values, writes that meet another process's lock, and commits to a disk whose speed is not known. If no
+  other write is pending, the loop waits up to `_BLOCK_FOR` for the thread, which is enough on a fast disk; after that the
+  caller awaits the result.
+- The writer thread runs all writes that are waiting at the same time in one transaction.
+- After `_LOOP_BUDGET` seconds of reads the loop yields to other tasks; after as many of writes the next write goes to the
+  thread and is awaited. One write in a fixed number goes to the thread in any case, which then checkpoints the write-ahead
+  log after it has returned the results. Neither the loop nor a caller waits for a checkpoint.
 """
 
 from __future__ import annotations
@@ -28,170 +29,170 @@ from typing import Generic, TypeVar
 
 from amends.stores.errors import StoreClosedError
 from amends.stores.sqlite.commit import in_transaction
-from amends.stores.sqlite.file import File, meaning
-from amends.stores.sqlite.patience import Patience
-from amends.stores.sqlite.threads import Later, Reader, Writer
+from amends.stores.sqlite.file import File, store_error
+from amends.stores.sqlite.loop_budget import LoopBudget
+from amends.stores.sqlite.threads import Pending, Reader, Writer
 
-__all__ = ["NO_BOUND", "ROOM", "Access", "Elsewhere", "Rows"]
+__all__ = ["INLINE_BYTES", "UNLIMITED", "Access", "NeedsThread", "Rows"]
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-# A value of this size is copied in some ten microseconds; a much larger one would keep the loop for milliseconds.
-ROOM = 65_536
-NO_BOUND = 2**62
-_LENT = 0.004
-# How long the loop waits for the thread: several fsyncs of a fast disk, and nothing anybody notices.
-_MOMENT = 0.001
+# Copying a value of this size takes about ten microseconds; a much larger one would block the loop for milliseconds.
+INLINE_BYTES = 65_536
+UNLIMITED = 2**62
+_LOOP_BUDGET = 0.004
+# How long the loop waits for the thread: several fsyncs of a fast disk, and too short to be noticed.
+_BLOCK_FOR = 0.001
 
 
-class Elsewhere(BaseException):
+class NeedsThread(BaseException):
     """
-    This is nothing for the event loop; the thread does it instead.
+    The work is not suitable for the event loop; the thread must run it.
 
-    No `Exception`, because it passes through functions of the user's, who may handle those.
+    Not an `Exception`, because it passes through functions of the user, which may catch `Exception`.
     """
 
 
 class Rows(Generic[R]):
-    """One log's, table's or queue's statements: ready on the loop's connection, and how to have them on another."""
+    """The statements of one log, table or queue, on the loop's connection and on request on a thread's."""
 
-    __slots__ = ("make", "near")
+    __slots__ = ("inline", "make")
 
     def __init__(self, access: Access, make: Callable[[sqlite3.Connection, int], R]) -> None:
-        self.near = make(access.connection, ROOM)
+        self.inline = make(access.connection, INLINE_BYTES)
         self.make = make
 
-    def on(self, ask: Callable[[R], T]) -> Callable[[sqlite3.Connection], T]:
-        """The same question on a thread's connection, where size is no matter."""
-        return lambda connection: ask(self.make(connection, NO_BOUND))
+    def on(self, work: Callable[[R], T]) -> Callable[[sqlite3.Connection], T]:
+        """The same work as a function of a thread's connection, without a size limit."""
+        return lambda connection: work(self.make(connection, UNLIMITED))
 
 
 class Access:
-    """The connections of one open store, and the rule who uses which."""
+    """The connections of one open store, and the choice between them."""
 
     def __init__(
-        self, url: str, file: File, loops: sqlite3.Connection, writer: Writer, reader: Reader
+        self, url: str, file: File, loop_connection: sqlite3.Connection, writer: Writer, reader: Reader
     ) -> None:
         self._url = url
-        self.place = os.path.realpath(file.path)
-        self.connection = loops
+        self.real_path = os.path.realpath(file.path)
+        self.connection = loop_connection
         self._file = file
         self._writer = writer
         self._reader = reader
-        self._patience = Patience(asyncio.get_running_loop(), commits_wait=file.synchronous != "normal")
+        self._budget = LoopBudget(asyncio.get_running_loop(), commits_wait=file.synchronous != "normal")
         self.closed = False
         self._read_for = 0.0
 
-    async def read(self, rows: Rows[R], ask: Callable[[R], T]) -> T:
-        """Ask for a little, wherever it is answered sooner."""
+    async def read(self, rows: Rows[R], work: Callable[[R], T]) -> T:
+        """Run a short read on the loop, or in the reader thread if it turns out to be large or locked."""
         self._check_open()
         begin = perf_counter()
         try:
-            answer = ask(rows.near)
-        except Elsewhere:
+            result = work(rows.inline)
+        except NeedsThread:
             pass
         except sqlite3.Error as error:
             if not _busy(error):
-                raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+                raise store_error(error, self._file)  # noqa: B904  (it sets its cause)
         else:
             self._read_for += perf_counter() - begin
-            if self._read_for > _LENT:
+            if self._read_for > _LOOP_BUDGET:
                 self._read_for = 0.0
                 await asyncio.sleep(0)
-            return answer
-        # Out here and not in the handler: an exception at hand would keep its cursor, and that a stale snapshot, alive.
-        return await self._reader.submit(rows.on(ask))
+            return result
+        # Outside the handler: a live exception would keep its cursor open, and with it a stale snapshot.
+        return await self._reader.submit(rows.on(work))
 
-    def read_much(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """Have the reader do it, because it may take long."""
+    def read_in_thread(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Run a read that may take long in the reader thread."""
         self._check_open()
         return self._reader.submit(work)
 
     async def write(
-        self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False, isolated: bool = False
+        self, rows: Rows[R], work: Callable[[R], T], *, alone: bool = False, isolated: bool = False
     ) -> T:
         """
-        Change something, and return after its commit.
+        Run a write and return its result after the commit.
 
-        `ask` must look before it writes, because it may share its transaction, unless it is `isolated`; `alone` says that
-        it needs none: each of its statements stands for itself.
+        `work` may share a transaction with other writes, so it must check before it writes, unless it is `isolated`.
+        `alone` means that it needs no transaction: each of its statements is complete by itself.
         """
         try:
-            return self.write_now(rows, ask, alone=alone, isolated=isolated)
-        except Later as later:
-            future: asyncio.Future[T] = later.future
+            return self.write_now(rows, work, alone=alone, isolated=isolated)
+        except Pending as pending:
+            future: asyncio.Future[T] = pending.future
         return await future
 
     def write_now(
-        self, rows: Rows[R], ask: Callable[[R], T], *, alone: bool = False, isolated: bool = False
+        self, rows: Rows[R], work: Callable[[R], T], *, alone: bool = False, isolated: bool = False
     ) -> T:
         """
-        The same for who must know when it is not done at once.
+        Run a write as `write` does, for a caller that must know if it is not finished at once.
 
         Raises:
-            Later: the thread is at it.
+            Pending: the thread is running it.
         """
         begin = perf_counter()
-        if self._patience.trusts and self._may_lend(begin):
+        if self._budget.trusts_disk and self._may_block(begin):
             try:
-                return self._write_here(rows.near, ask, begin, alone)
-            except Elsewhere:
+                return self._write_inline(rows.inline, work, begin, alone)
+            except NeedsThread:
                 pass
-        return self.hand_over(rows.on(ask), alone=alone, isolated=isolated)
+        return self.run_in_writer(rows.on(work), alone=alone, isolated=isolated)
 
-    async def write_elsewhere(
+    async def write_in_thread(
         self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
     ) -> T:
-        """Have the writer's thread do it, because nobody knows how long it takes."""
+        """Run a write of unknown duration in the writer thread."""
         try:
-            return self.hand_over(work, alone=alone, isolated=isolated)
-        except Later as later:
-            future: asyncio.Future[T] = later.future
+            return self.run_in_writer(work, alone=alone, isolated=isolated)
+        except Pending as pending:
+            future: asyncio.Future[T] = pending.future
         return await future
 
-    def hand_over(
+    def run_in_writer(
         self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
     ) -> T:
         """
-        Have the writer's thread do it, waiting a moment for it when that harms nobody; see `Writer.submit`.
+        Run a write in the writer thread and wait briefly for it if no other write is pending; see `Writer.submit`.
 
         Raises:
-            Later: it takes more than a moment.
+            Pending: it did not finish in that time.
         """
         begin = perf_counter()
-        if self.closed or not self._may_lend(begin):
-            raise Later(self.submit(work, alone=alone, isolated=isolated))
-        settle = self._patience.waited
+        if self.closed or not self._may_block(begin):
+            raise Pending(self.submit(work, alone=alone, isolated=isolated))
+        record = self._budget.record_wait
         try:
-            return self._writer.do_soon(work, _MOMENT, alone=alone, isolated=isolated)
-        except Later:
-            settle = self._patience.waited_in_vain
+            return self._writer.run_within(work, _BLOCK_FOR, alone=alone, isolated=isolated)
+        except Pending:
+            record = self._budget.record_timeout
             raise
         finally:
-            settle(begin, perf_counter())
+            record(begin, perf_counter())
 
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False, isolated: bool = False
     ) -> asyncio.Future[T]:
-        """Have the writer's thread do it, in its own time."""
+        """Run a write in the writer thread without waiting for it."""
         self._check_open()
-        if self._patience.worn:
-            self._writer.tidy_up = True
+        if self._budget.checkpoint_due:
+            self._writer.checkpoint_due = True
         future = self._writer.submit(work, isolated=isolated, alone=alone)
-        self._patience.gave()
+        self._budget.record_handover()
         return future
 
-    def shut(self) -> None:
-        """Take no more work."""
+    def reject_work(self) -> None:
+        """Reject further work."""
         if not self.closed:
             self.closed = True
-            # Not the last connection to go, whose close empties the write-ahead log: that one belongs to a thread.
+            # A thread closes the last connection, because that close checkpoints the write-ahead log.
             self.connection.close()
 
     async def close(self) -> None:
-        """Do what was submitted, and let go of the file."""
-        self.shut()
+        """Finish the submitted work and close the file."""
+        self.reject_work()
         await self._writer.close()
         await self._reader.close()
 
@@ -199,20 +200,20 @@ class Access:
         if self.closed:
             raise StoreClosedError(self._url)
 
-    def _may_lend(self, now: float) -> bool:
-        return self._patience.left(now) and self._writer.idle and not self.closed
+    def _may_block(self, now: float) -> bool:
+        return self._budget.allows_write(now) and self._writer.idle and not self.closed
 
-    def _write_here(self, near: R, ask: Callable[[R], T], begin: float, alone: bool) -> T:
+    def _write_inline(self, inline: R, work: Callable[[R], T], begin: float, alone: bool) -> T:
         try:
-            answer = ask(near) if alone else in_transaction(self.connection, ask, near)
+            result = work(inline) if alone else in_transaction(self.connection, work, inline)
         except sqlite3.Error as error:
             if _busy(error):
-                raise Elsewhere from None
-            raise meaning(error, self._file)  # noqa: B904  (it carries its cause)
+                raise NeedsThread from None
+            raise store_error(error, self._file)  # noqa: B904  (it sets its cause)
         finally:
-            self._patience.did(begin, perf_counter())
+            self._budget.record_write(begin, perf_counter())
         self._writer.committed()
-        return answer
+        return result
 
 
 def _busy(error: sqlite3.Error) -> bool:

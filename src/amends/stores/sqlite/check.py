@@ -1,4 +1,4 @@
-"""Looking a SQLite store over: is what is stored what the store wrote?"""
+"""Check that the contents of a SQLite store are consistent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["problems"]
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """One sentence for each thing that is wrong; reads the whole file."""
+    """One sentence for each problem found; reads the whole file."""
     found = [
         f"SQLite's own check: {row[0]}"
         for row in connection.execute("PRAGMA integrity_check")
@@ -25,10 +25,10 @@ def problems(connection: sqlite3.Connection) -> list[str]:
             (base, base + SEQ_MASK),
         ).fetchone()
         if not count:
-            found.append(f"log {name!r} should hold entries from {oldest} on, and holds none")
+            found.append(f"log {name!r} should contain entries from {oldest} on, but contains none")
         elif low - base != oldest or high - low + 1 != count:
             found.append(
-                f"log {name!r} should run from {oldest} to {high - base} without gaps, and holds {count} entries"
+                f"log {name!r} should run from {oldest} to {high - base} without gaps, but contains {count} entries"
             )
     shared = connection.execute(
         "SELECT count(*) FROM (SELECT id FROM amends_logs WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1)"
@@ -45,5 +45,5 @@ def problems(connection: sqlite3.Connection) -> list[str]:
         "SELECT count(*) FROM amends_tasks WHERE state NOT IN (0, 1, 2) OR attempts < 0 OR epoch < attempts"
     ).fetchone()[0]
     if wrong:
-        found.append(f"{wrong} tasks are in a state no worker can bring about")
+        found.append(f"{wrong} messages are in an invalid state")
     return found

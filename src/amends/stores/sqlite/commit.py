@@ -1,4 +1,4 @@
-"""A piece of work in a transaction of its own: all of it is committed, or nothing happened."""
+"""Run a function in its own SQLite transaction, which commits all of its changes or none."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-def in_transaction(connection: sqlite3.Connection, work: Callable[[R], T], given: R) -> T:
+def in_transaction(connection: sqlite3.Connection, work: Callable[[R], T], argument: R) -> T:
     """
-    Do `work` with what it is `given`, and return after its commit.
+    Call `work(argument)` in a transaction and return its result after the commit.
 
     Raises:
-        sqlite3.Error: also for a transaction that cannot begin, or cannot be committed.
+        sqlite3.Error: a statement failed, or the transaction could not begin or commit.
     """
     execute = connection.execute
     execute("BEGIN IMMEDIATE")
     try:
-        answer = work(given)
+        result = work(argument)
         if not connection.in_transaction:
             raise ended_by_work()  # noqa: TRY301
         execute("COMMIT")
     except BaseException:
         roll_back(connection)
         raise
-    return answer
+    return result
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """Undo what was not committed; where SQLite has done so itself, nothing is left to do."""
+    """Roll back, unless SQLite has already done so."""
     if connection.in_transaction:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
 
 
 def ended_by_work() -> sqlite3.ProgrammingError:
-    """The work has said COMMIT or ROLLBACK, in a transaction that may be others' too."""
+    """The error for work that ran COMMIT or ROLLBACK, in a transaction that other writes may share."""
     return sqlite3.ProgrammingError(
         "the work ended the store's transaction: leave BEGIN and COMMIT to the store"
     )

@@ -1,4 +1,4 @@
-"""Opening the file, and what SQLite's error codes mean for a caller."""
+"""Open the SQLite file, and translate SQLite's error codes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from amends.stores.errors import (
     UnsupportedError,
 )
 
-__all__ = ["File", "meaning", "translated"]
+__all__ = ["File", "store_error", "translate"]
 
 _SYNCHRONOUS = ("normal", "full", "extra")
-# Pages of the write-ahead log, 8 MB of them, at which a commit moves them into the file itself: for a writer that did not
-# come to do so between two commits.
-_LONGEST = 2000
+# The size of the write-ahead log in pages (8 MB) at which a commit checkpoints it, for a writer thread that found no
+# time between two commits.
+_AUTOCHECKPOINT = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """Where the file is and how its connections are set up."""
+    """The path of the file and the settings of its connections."""
 
     path: str
     synchronous: str = "full"
@@ -34,31 +34,33 @@ class File:
     @classmethod
     def at(cls, address: Address) -> File:
         """
-        The file a URL names.
+        The file that a URL names.
 
         Raises:
-            ValueError: an option has a value it cannot have.
+            ValueError: an option has an invalid value.
         """
         synchronous = address.options.get("synchronous", "full").lower()
         if synchronous not in _SYNCHRONOUS:
-            # "off" is left out on purpose: with it a crash of the machine can destroy the file, not only its end.
-            raise ValueError(f"synchronous is one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
+            # "off" is excluded on purpose: with it, a crash of the machine can corrupt the file, not only lose its end.
+            raise ValueError(f"synchronous must be one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
         return cls(address.path, synchronous, float(address.options.get("busy_timeout", "30")))
 
-    def connect(self, *, patient: bool = True) -> sqlite3.Connection:
+    def connect(self, *, for_loop: bool = False) -> sqlite3.Connection:
         """
-        A connection in WAL mode whose transactions are begun and ended by hand.
+        Open a connection in WAL mode without implicit transactions.
 
-        One that is not `patient` is for the event loop: it never waits for a lock, and leaves moving the write-ahead log
-        into the file to the others.
+        A connection `for_loop` is for the event loop: it never waits for a lock, and leaves checkpoints to the other
+        connections.
 
         Raises:
-            StoreError: translated from what SQLite says.
+            StoreError: SQLite failed, or the path cannot be used.
         """
         if sqlite3.sqlite_version_info < (3, 35):
-            raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
+            raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: use 3.35 or newer")
         if not Path(self.path).parent.is_dir():
-            raise StoreUnavailableError(f"there is no folder {str(Path(self.path).parent)!r}: make it first")
+            raise StoreUnavailableError(
+                f"there is no folder {str(Path(self.path).parent)!r}: create it first"
+            )
         if Path(self.path).is_dir():
             raise StoreError(f"{self.path} is a folder: name a file in it, sqlite:///{self.path}/amends.db")
         try:
@@ -69,44 +71,46 @@ class File:
                 mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
                 if mode != "wal":
                     raise UnsupportedError(  # noqa: TRY301
-                        f"SQLite answers {mode!r} to WAL mode for {self.path!r}: put the file on a local disk"
+                        f"SQLite returned {mode!r} when asked for WAL mode on {self.path!r}: put the file on a local disk"
                     )
                 connection.execute(f"PRAGMA synchronous = {self.synchronous}")
-                connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST if patient else 0}")
-                if not patient:
+                connection.execute(f"PRAGMA wal_autocheckpoint = {0 if for_loop else _AUTOCHECKPOINT}")
+                if for_loop:
                     connection.execute("PRAGMA busy_timeout = 0")
             except BaseException:
                 connection.close()
                 raise
         except sqlite3.Error as error:
-            raise translated(error, self) from error
+            raise translate(error, self) from error
         return connection
 
 
-def translated(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
-    """What a caller can do about SQLite's error; the error itself where it is about the caller's own SQL."""
+def translate(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
+    """The store's exception for an SQLite error; the error itself if it concerns the caller's own SQL."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
         return StoreUnavailableError(
-            f"{file.path} stayed locked by another process for {file.busy_timeout:g} s: try again, or raise busy_timeout"
+            f"{file.path} was locked by another process for {file.busy_timeout:g} s: try again, or raise busy_timeout"
         )
     if name.startswith("SQLITE_FULL"):
-        return StoreFullError(f"no space left for {file.path}: make room on its disk, then try again")
+        return StoreFullError(f"no space left for {file.path}: free space on its disk, then try again")
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return DamagedStoreError(f"{file.path} is no intact SQLite file ({name}): restore it from a backup")
+        return DamagedStoreError(
+            f"{file.path} is not an intact SQLite file ({name}): restore it from a backup"
+        )
     if name.startswith("SQLITE_IOERR"):
-        # An error while reading or writing the disk: a commit may or may not have reached it.
-        return StoreUnavailableError(f"the disk failed under {file.path} ({name}): look at the disk", "maybe")
+        # An error while reading or writing the disk: the commit may or may not have reached it.
+        return StoreUnavailableError(f"I/O error on {file.path} ({name}): check the disk", "maybe")
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
         return StoreUnavailableError(
-            f"{file.path} cannot be opened for writing ({name}): look at its permissions"
+            f"{file.path} cannot be opened for writing ({name}): check its permissions"
         )
     return error
 
 
-def meaning(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
-    """The same, with SQLite's error as its cause, ready to be raised."""
-    known = translated(error, file)
+def store_error(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:
+    """`translate`, with SQLite's error set as the cause."""
+    known = translate(error, file)
     if known is not error:
         known.__cause__ = error
     return known

@@ -1,5 +1,5 @@
-# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
-"""The log on SQLite: a counter and its entries."""
+# ruff: noqa: D102, S608  (contract.py documents the methods; only our own numbers are written into statements)
+"""The log on SQLite: one row per log and one per entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from amends.stores.arguments import check_key, check_limit, check_value
 from amends.stores.contract import Bounds, Entry
 from amends.stores.errors import ConflictError, DamagedStoreError, TrimmedError
 from amends.stores.signal import Signal
-from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
+from amends.stores.sqlite.access import UNLIMITED, NeedsThread, Rows
 from amends.stores.sqlite.commit import in_transaction
 from amends.stores.sqlite.schema import LOG_SHIFT, LOGS, SEQ_MASK
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["LogRows", "SqliteLog"]
 
 _FOLLOW_PAGE = 256
-# What an entry costs at least, counted in bytes of room: the loop reads no more than 256 at once.
-_LEAST = 256
+# The bytes that each entry counts at least towards the limit: the loop reads at most 256 entries at once.
+_MIN_ENTRY_BYTES = 256
 
 _NEWEST = f"""
     SELECT max(id) FROM amends_entries
@@ -36,8 +36,8 @@ _APPEND = f"""
     INSERT INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + {_LAST} + 1, ?, ? FROM amends_logs AS log
     WHERE log.name = ? AND log.id IS NOT NULL
 """
-# OR IGNORE, here and below: who has no way to fail half way needs no journal of its own. Where the next number is taken,
-# `last` is not the newest; without gaps, it is where it is there and the next is not.
+# OR IGNORE, here and below: a statement that cannot fail half way needs no statement journal. Numbers have no gaps, so
+# `last` is the newest if it exists and the number after it does not; if that number exists, the insert is ignored.
 _APPEND_BEHIND = f"""
     INSERT OR IGNORE INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + ? + 1, ?, NULL FROM amends_logs AS log
     WHERE log.name = ? AND EXISTS (SELECT 1 FROM amends_entries WHERE id = (log.id << {LOG_SHIFT}) + ?)
@@ -46,7 +46,7 @@ _APPEND_FIRST = f"""
     INSERT OR IGNORE INTO amends_entries SELECT (log.id << {LOG_SHIFT}) + 1, ?, NULL FROM amends_logs AS log
     WHERE log.name = ? AND log.id IS NOT NULL
 """
-# None, when that would be too high.
+# NULL if the next id would be too high.
 _NEXT_ID = f"""
     INSERT INTO amends_logs (name, id, oldest)
     VALUES (?, (SELECT nullif(coalesce(max(id) >> {LOG_SHIFT}, 0) + 1, {LOGS}) FROM amends_entries), 1)
@@ -71,33 +71,33 @@ _PAGE = """
 
 class LogRows:
     """
-    One log's statements, inside whatever transaction the connection is in.
+    The statements of one log, run in the connection's current transaction.
 
-    Above `room` bytes a page is not read, and a value not written.
+    With `max_bytes`, larger pages are not read and larger values not written; these raise NeedsThread.
     """
 
-    __slots__ = ("_connection", "_name", "_room")
+    __slots__ = ("_connection", "_max_bytes", "_name")
 
-    def __init__(self, connection: sqlite3.Connection, name: str, room: int = NO_BOUND) -> None:
+    def __init__(self, connection: sqlite3.Connection, name: str, max_bytes: int = UNLIMITED) -> None:
         self._connection = connection
         self._name = name
-        self._room = room
+        self._max_bytes = max_bytes
 
     def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
-        if len(value := check_value(value)) > self._room:
-            raise Elsewhere
-        # The usual appends of whoever owns a log need no look before; one follows only where they find nothing to do.
+        if len(value := check_value(value)) > self._max_bytes:
+            raise NeedsThread
+        # An append with `last`, as an owner of a log writes it, needs no read first; a read follows only if it inserts nothing.
         if dedupe is None and last is not None and self._append_behind(last, value):
             return last + 1
         if dedupe is not None or last is not None:
-            found = self._known(dedupe, last)
-            if found is not None:
-                return found
+            existing = self._existing(dedupe, last)
+            if existing is not None:
+                return existing
         if added := self._add(value, dedupe):
             return added
         if self._connection.in_transaction:
             return self.begin(value, dedupe)
-        # Between a statement that gives an id and the one that uses it, nobody may come.
+        # Another writer must not come between the statement that assigns an id and the one that uses it.
         return in_transaction(self._connection, lambda rows: rows.begin(value, dedupe), self)
 
     def _append_behind(self, last: int, value: bytes) -> bool:
@@ -111,22 +111,23 @@ class LogRows:
         )
 
     def _add(self, value: bytes, dedupe: str | None) -> int:
-        """Append behind whatever is the newest; 0 when nothing is kept of the log."""
+        """Append after the newest entry; returns 0 if the log has no entries and so no id."""
         added = self._connection.execute(_APPEND, (value, dedupe, self._name))
         return (added.lastrowid or 0) & SEQ_MASK if added.rowcount else 0
 
     def begin(self, value: bytes, dedupe: str | None) -> int:
-        """The same for a log that has no id, unless it was given one in the meantime; in a transaction."""
+        """Assign an id to a log without one, and append; needs a transaction."""
         self._connection.execute(_GIVE_NEXT_ID, (self._name,))
         for _ in range(_TRIES):
             if added := self._add(value, dedupe):
                 return added
-            # The highest is in use. Nearly all others are free: those of logs that are gone.
+            # The highest id is in use. Nearly all others are free: they belonged to logs that were removed.
             id = randrange(1, LOGS)  # noqa: S311
             self._connection.execute(_GIVE_FREE_ID, (self._name, id, id, id))
-        raise DamagedStoreError(f"log {self._name!r} cannot be made: run `amends store check`")
+        raise DamagedStoreError(f"log {self._name!r} cannot be created: run `amends store check`")
 
-    def _known(self, dedupe: str | None, last: int | None) -> int | None:
+    def _existing(self, dedupe: str | None, last: int | None) -> int | None:
+        """The number of the entry with this dedupe id, if there is one; raises ConflictError if `last` does not match."""
         log, bounds = self._head()
         if dedupe is not None and log is not None:
             row = self._connection.execute(
@@ -140,7 +141,7 @@ class LogRows:
         return None
 
     def _head(self) -> tuple[int | None, Bounds]:
-        """Its id, if it has entries, and its bounds."""
+        """The log's id, if it has entries, and its bounds."""
         row = self._connection.execute(_HEAD, (self._name,)).fetchone()
         return (None, Bounds(1, 0)) if row is None else (row[0], Bounds(row[1], row[2]))
 
@@ -148,7 +149,7 @@ class LogRows:
         return self._head()[1]
 
     def read(self, start: int | None, limit: int) -> list[Entry]:
-        # Each statement sees its own snapshot. If somebody trims in between, the page does not begin where it should.
+        # Each statement sees its own snapshot. If another process trims in between, the page starts at the wrong number.
         for _ in range(_TRIES):
             log, bounds = self._head()
             begin = bounds.first if start is None else start
@@ -163,20 +164,20 @@ class LogRows:
 
     def tail(self) -> Entry | None:
         bounds = self.bounds()
-        # None behind what was just seen to be the last: trimmed in between.
+        # The list is empty if the last entry was trimmed in between.
         found = self.read(bounds.last, 1) if bounds.kept else []
         return found[0] if found else None
 
     def _page(self, log: int, begin: int, end: int) -> list[Entry]:
-        """Entries of the log, if that is still its id."""
-        if end - begin >= self._room // _LEAST:
-            raise Elsewhere
-        entries, room, base = [], self._room, log << LOG_SHIFT
-        found = self._connection.execute(_PAGE, (room, base + begin, base + end, self._name, log))
+        """The entries from `begin` to `end`, if `log` is still the log's id."""
+        if end - begin >= self._max_bytes // _MIN_ENTRY_BYTES:
+            raise NeedsThread
+        entries, left, base = [], self._max_bytes, log << LOG_SHIFT
+        found = self._connection.execute(_PAGE, (left, base + begin, base + end, self._name, log))
         try:
             for id, value, dedupe in found:
-                if value is None or (room := room - len(value)) < 0:
-                    raise Elsewhere
+                if value is None or (left := left - len(value)) < 0:
+                    raise NeedsThread
                 entries.append(Entry(id - base, value, dedupe))
         finally:
             found.close()
@@ -204,7 +205,7 @@ class LogRows:
         self._connection.execute("DELETE FROM amends_entries WHERE id BETWEEN ? AND ?", (base, base + last))
 
     def start_at(self, first: int) -> None:
-        """Have the log begin with this number, unless it was begun before."""
+        """Make the log begin with this number, unless it exists already."""
         self._connection.execute(
             "INSERT INTO amends_logs (name, oldest) VALUES (?, ?) ON CONFLICT DO NOTHING", (self._name, first)
         )
@@ -217,7 +218,7 @@ class SqliteLog:
         self._access = store.access
         self._signal = store.signal
         self.name = name
-        self._rows = Rows(store.access, lambda c, room: LogRows(c, name, room))
+        self._rows = Rows(store.access, lambda c, limit: LogRows(c, name, limit))
 
     async def append(self, value: bytes, *, dedupe: str | None = None, last: int | None = None) -> int:
         value = check_value(value)
@@ -244,7 +245,7 @@ class SqliteLog:
                 await self._signal.wait(seen)
 
     @asynccontextmanager
-    async def watched(self) -> AsyncGenerator[Signal]:
+    async def watch(self) -> AsyncGenerator[Signal]:
         yield self._signal
 
     async def tail(self) -> Entry | None:
@@ -254,10 +255,10 @@ class SqliteLog:
         return await self._access.read(self._rows, LogRows.bounds)
 
     async def trim(self, before: int) -> int:
-        return await self._access.write_elsewhere(self._rows.on(lambda rows: rows.trim(before)))
+        return await self._access.write_in_thread(self._rows.on(lambda rows: rows.trim(before)))
 
     async def drop(self) -> None:
-        await self._access.write_elsewhere(self._rows.on(LogRows.drop))
+        await self._access.write_in_thread(self._rows.on(LogRows.drop))
 
     async def start_at(self, first: int) -> None:
-        await self._access.write_elsewhere(self._rows.on(lambda rows: rows.start_at(first)))
+        await self._access.write_in_thread(self._rows.on(lambda rows: rows.start_at(first)))

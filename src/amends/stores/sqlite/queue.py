@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The queue on SQLite: a take is one short transaction."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The queue on SQLite. Taking a message is one short transaction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from amends.stores.arguments import check_key, check_limit, check_seconds, check_value
 from amends.stores.contract import DeadMessage, Message, QueueSize
-from amends.stores.sqlite.access import ROOM, Rows
-from amends.stores.sqlite.queue_sql import PAGE, QueueRows, Taken
-from amends.stores.sqlite.threads import Later
+from amends.stores.sqlite.access import INLINE_BYTES, Rows
+from amends.stores.sqlite.queue_sql import PAGE, QueueRows, TakenMessage
+from amends.stores.sqlite.threads import Pending
 
 if TYPE_CHECKING:
     from amends.stores.sqlite.store import SqliteStore
@@ -30,7 +30,7 @@ class SqliteQueue:
         self.lease = lease
         self._signal = store.signal
         self._max_attempts = max_attempts
-        self.rows = Rows(store.access, lambda c, room: QueueRows(c, store.clock, name, room))
+        self.rows = Rows(store.access, lambda c, limit: QueueRows(c, store.clock, name, limit))
 
     async def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return await self.restore(value, key=key, delay=delay, attempts=0)
@@ -53,51 +53,51 @@ class SqliteQueue:
         end = None if wait is None else clock.steady() + check_seconds(wait, "wait")
         while True:
             seen = self._signal.count
-            asked = clock.steady()
-            found = await self._try()
-            if isinstance(found, Taken):
-                return SqliteLease(self, found, asked + self.lease)
-            # Idle workers look without asking for the write lock, and ask only when there is something to take.
-            while found is None or found > 0:
+            now = clock.steady()
+            taken = await self._try()
+            if isinstance(taken, TakenMessage):
+                return SqliteLease(self, taken, now + self.lease)
+            # Idle workers read without the write lock, and request it only if there is a message to take.
+            while taken is None or taken > 0:
                 left = None if end is None else end - clock.steady()
                 if left is not None and left <= 0:
                     return None
-                await self._signal.wait(seen, min((x for x in (left, found) if x is not None), default=None))
+                await self._signal.wait(seen, min((x for x in (left, taken) if x is not None), default=None))
                 seen = self._signal.count
-                found = await self.access.read(self.rows, QueueRows.next_in)
+                taken = await self.access.read(self.rows, QueueRows.next_in)
 
-    async def _try(self) -> Taken | float | None:
+    async def _try(self) -> TakenMessage | float | None:
         try:
             return self.access.write_now(self.rows, self._take, alone=True)
-        except Later as later:
-            future: asyncio.Future[Taken | float | None] = later.future
+        except Pending as pending:
+            future: asyncio.Future[TakenMessage | float | None] = pending.future
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            # The thread may already hold the task for a worker that is gone: have it put back.
+            # The thread may already have taken the message for this cancelled worker: put it back.
             future.add_done_callback(self._put_back)
             raise
 
-    def _take(self, rows: QueueRows) -> Taken | float | None:
+    def _take(self, rows: QueueRows) -> TakenMessage | float | None:
         return rows.take(self.lease, self._max_attempts)
 
-    def _put_back(self, future: asyncio.Future[Taken | float | None]) -> None:
+    def _put_back(self, future: asyncio.Future[TakenMessage | float | None]) -> None:
         if future.cancelled() or future.exception() is not None or self.access.closed:
             return
-        found = future.result()
-        if isinstance(found, Taken):
-            self.access.submit(self.rows.on(lambda rows: rows.untake(found.number, found.epoch)))
+        taken = future.result()
+        if isinstance(taken, TakenMessage):
+            self.access.submit(self.rows.on(lambda rows: rows.untake(taken.number, taken.epoch)))
 
     async def size(self) -> QueueSize:
-        return await self.access.read_much(self.rows.on(QueueRows.size))
+        return await self.access.read_in_thread(self.rows.on(QueueRows.size))
 
     async def messages(self) -> AsyncIterator[Message]:
         after = 0
         while True:
-            page = await self.access.read_much(self._page(after))
-            for number, task in page:
+            page = await self.access.read_in_thread(self._page(after))
+            for number, message in page:
                 after = number
-                yield task
+                yield message
             if len(page) < PAGE:
                 return
 
@@ -106,25 +106,25 @@ class SqliteQueue:
 
     async def dead(self, *, limit: int = 100) -> list[DeadMessage]:
         check_limit(limit)
-        return await self.access.read_much(self.rows.on(lambda rows: rows.dead(limit)))
+        return await self.access.read_in_thread(self.rows.on(lambda rows: rows.dead(limit)))
 
     async def revive(self, id: str) -> bool:
-        return await self.access.write_elsewhere(self.rows.on(lambda rows: rows.revive(id)))
+        return await self.access.write_in_thread(self.rows.on(lambda rows: rows.revive(id)))
 
     async def restore_dead(self, letter: DeadMessage) -> None:
-        await self.access.write_elsewhere(self.rows.on(lambda rows: rows.restore_dead(letter)))
+        await self.access.write_in_thread(self.rows.on(lambda rows: rows.restore_dead(letter)))
 
     async def discard(self, id: str) -> bool:
-        return await self.access.write_elsewhere(self.rows.on(lambda rows: rows.discard(id)))
+        return await self.access.write_in_thread(self.rows.on(lambda rows: rows.discard(id)))
 
     async def drop(self) -> None:
-        await self.access.write_elsewhere(self.rows.on(QueueRows.drop))
+        await self.access.write_in_thread(self.rows.on(QueueRows.drop))
 
 
 class SqliteLease:
     """See `contract.Lease`."""
 
-    def __init__(self, queue: SqliteQueue, taken: Taken, until: float) -> None:
+    def __init__(self, queue: SqliteQueue, taken: TakenMessage, until: float) -> None:
         self.queue = queue
         self.number = taken.number
         self._until = until
@@ -151,11 +151,11 @@ class SqliteLease:
         check_seconds(delay, "delay")
         await self._change(lambda rows: rows.give_back(self.number, self.epoch, delay))
 
-    async def bury(self, reason: str) -> None:
-        await self._change(lambda rows: rows.bury(self.number, self.epoch, reason))
+    async def dead_letter(self, reason: str) -> None:
+        await self._change(lambda rows: rows.dead_letter(self.number, self.epoch, reason))
 
-    async def _change(self, ask: Callable[[QueueRows], None]) -> None:
-        if len(self.value) > ROOM:
-            await self.queue.access.write_elsewhere(self.queue.rows.on(ask), alone=True)
+    async def _change(self, work: Callable[[QueueRows], None]) -> None:
+        if len(self.value) > INLINE_BYTES:
+            await self.queue.access.write_in_thread(self.queue.rows.on(work), alone=True)
         else:
-            await self.queue.access.write(self.queue.rows, ask, alone=True)
+            await self.queue.access.write(self.queue.rows, work, alone=True)

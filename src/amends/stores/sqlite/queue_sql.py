@@ -1,5 +1,5 @@
-# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
-"""The statements of a queue on SQLite: one row per task."""
+# ruff: noqa: D102, S608  (contract.py documents the methods; only our own numbers are written into statements)
+"""The SQL statements of a queue: one row per message, in the table `amends_tasks`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import DeadMessage, Message, QueueSize
 from amends.stores.errors import LeaseLostError
-from amends.stores.sqlite.access import NO_BOUND, Elsewhere
+from amends.stores.sqlite.access import UNLIMITED, NeedsThread
 from amends.stores.sqlite.schema import DEAD, HELD, WAITING
 
-__all__ = ["PAGE", "QueueRows", "Taken"]
+__all__ = ["PAGE", "QueueRows", "TakenMessage"]
 
 PAGE = 256
 
-# The tasks of dead workers first: they have waited longest.
+# Messages with an expired lease first: they have waited longest.
 _NEXT = f"""coalesce(
     (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {HELD} AND at <= :steady ORDER BY at, id LIMIT 1),
     (SELECT id FROM amends_tasks WHERE queue = :queue AND state = {WAITING} AND at <= :now ORDER BY at, id LIMIT 1)
 )"""
 _TAKE = f"""
     UPDATE amends_tasks SET state = {HELD}, at = :until, attempts = attempts + 1, epoch = epoch + 1
-    WHERE id = {_NEXT} AND attempts < :bound AND length(value) <= :room
+    WHERE id = {_NEXT} AND attempts < :bound AND length(value) <= :max_bytes
     RETURNING id, key, value, attempts, epoch
 """
-_BURY_SPENT = f"""
+_DEAD_LETTER_SPENT = f"""
     UPDATE amends_tasks SET state = {DEAD}, at = :now, reason = 'taken ' || attempts || ' times without being finished'
     WHERE id = {_NEXT} AND attempts >= :bound
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a take found."""
+class TakenMessage:
+    """What `take` returns: the message's number and epoch, and what the worker needs."""
 
     number: int
     key: str | None
@@ -46,23 +46,25 @@ class Taken:
 
 class QueueRows:
     """
-    One queue's statements, inside whatever transaction the connection is in.
+    The statements of one queue, run in the connection's current transaction.
 
-    A task above `room` bytes is neither taken nor put.
+    With `max_bytes`, larger messages are neither taken nor put; these raise NeedsThread.
     """
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, name: str, max_bytes: int = UNLIMITED
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._name = name
-        self._room = room
+        self._max_bytes = max_bytes
 
     def put(self, value: bytes, *, key: str | None = None, delay: float = 0.0) -> bool:
         return self.restore(value, key=key, delay=delay, attempts=0)
 
     def restore(self, value: bytes, *, key: str | None, delay: float, attempts: int) -> bool:
-        if len(value := check_value(value)) > self._room:
-            raise Elsewhere
+        if len(value := check_value(value)) > self._max_bytes:
+            raise NeedsThread
         if key is not None:
             check_key(key)
         due = self._clock.wall() + check_seconds(delay, "delay")
@@ -73,36 +75,36 @@ class QueueRows:
         )
         return cursor.rowcount == 1
 
-    def take(self, lease: float, max_attempts: int | None) -> Taken | float | None:
-        """The next task; or in how many seconds there may be one; or None when only a put can bring one."""
-        bound = NO_BOUND if max_attempts is None else max_attempts
+    def take(self, lease: float, max_attempts: int | None) -> TakenMessage | float | None:
+        """Take the next message; or return in how many seconds one may be due, or None if only a put can add one."""
+        bound = UNLIMITED if max_attempts is None else max_attempts
         now, steady = self._clock.wall(), self._clock.steady()
-        found = {
+        parameters = {
             "queue": self._name,
             "now": now,
             "steady": steady,
             "until": steady + lease,
             "bound": bound,
-            "room": self._room,
+            "max_bytes": self._max_bytes,
         }
         while True:
-            rows = self._connection.execute(_TAKE, found).fetchall()
+            rows = self._connection.execute(_TAKE, parameters).fetchall()
             if rows:
-                return Taken(*rows[0])
-            # Nothing is due; or the first that is has been taken too often, and has to go before the next is seen.
-            if self._room != NO_BOUND:
+                return TakenMessage(*rows[0])
+            # No message is due, or the first due one was taken too often and must become a dead letter first.
+            if self._max_bytes != UNLIMITED:
                 return self._none_due()
-            if not self._connection.execute(_BURY_SPENT, found).rowcount:
+            if not self._connection.execute(_DEAD_LETTER_SPENT, parameters).rowcount:
                 return self.next_in()
 
     def _none_due(self) -> float | None:
         wait = self.next_in()
         if wait == 0:
-            raise Elsewhere
+            raise NeedsThread
         return wait
 
     def next_in(self) -> float | None:
-        """Seconds until a task may be taken, 0 when one may be now, None when there is none."""
+        """Seconds until a message can be taken; 0 if one can be taken now, None if there is none."""
         waits = []
         for state, now in ((HELD, self._clock.steady()), (WAITING, self._clock.wall())):
             row = self._connection.execute(
@@ -114,7 +116,7 @@ class QueueRows:
         return min(waits, default=None)
 
     def untake(self, number: int, epoch: int) -> None:
-        """The worker was cancelled before it got the task: as if it had never asked."""
+        """Undo a take whose worker was cancelled before it received the message."""
         self._connection.execute(
             "UPDATE amends_tasks SET state = ?, at = 0, attempts = attempts - 1 WHERE id = ? AND epoch = ? AND state = ?",
             (WAITING, number, epoch, HELD),
@@ -130,7 +132,7 @@ class QueueRows:
         due = self._clock.wall() + delay
         self._held("UPDATE amends_tasks SET state = ?, at = ?", (WAITING, due), number, epoch)
 
-    def bury(self, number: int, epoch: int, reason: str) -> None:
+    def dead_letter(self, number: int, epoch: int, reason: str) -> None:
         now = self._clock.wall()
         self._held(
             "UPDATE amends_tasks SET state = ?, at = ?, reason = ?", (DEAD, now, reason), number, epoch

@@ -1,24 +1,24 @@
-# ruff: noqa: S608  (only numbers of ours are written into statements)
+# ruff: noqa: S608  (only our own numbers are written into statements)
 """
-The tables of a store in a SQLite file, and how an older file becomes a newer one.
+The tables of a store in a SQLite file, and the migrations from older files.
 
-Everything is named `amends_…` and nothing else is touched, because the file may be the user's own: the version stands in
-`amends_meta`, not in `PRAGMA user_version`, which is theirs.
+All names begin with `amends_`, and nothing else in the file is touched, because the file may belong to the user. The
+schema's version is in `amends_meta`, not in `PRAGMA user_version`, which belongs to the user.
 
-A commit costs by the pages it changes, so what changes together lies together:
+The cost of a commit depends on the number of pages it changes, so data that changes together is stored together:
 
-- An entry's id is `log * 2**36 + seq`: one integer key, so that a log's entries lie together, the newest is found at once,
-  and reading the last hundred costs the same whether there are thousands or millions. A log's last number is that of its
-  newest entry, or `oldest - 1` when all were trimmed: nothing else has to be written for an append.
-- A log has an id while it has entries, and the next one to need an id gets the highest in use plus one: the entries are the
-  counter. It is therefore given in the transaction that writes the first entry, taken away in the one that removes the last,
-  and means nothing without the name that has it at the time.
-- A key's revision is one more than its last; for a key that is not there, one more than any that was ever removed from its
-  table. That number is the revision of a row of the table's own whose key is no text (`MARK`), behind all others; for
-  tables without one, of the row of that key in the table without a name, which nobody can ask for. So
-  revisions grow over deletions too, and a put writes one page.
-- A task's `at` is the wall time it is due while it waits (state 0), the steady time its lease ends while it is held
-  (state 1), and the wall time of its death (state 2).
+- An entry's id is `log * 2**36 + seq`: one integer key, so that the entries of a log are adjacent, the newest is found with
+  one lookup, and reading the last hundred costs the same for thousands and for millions of entries. The last number of a
+  log is that of its newest entry, or `oldest - 1` if all were trimmed; an append updates no other row.
+- A log has an id while it has entries. A log that needs an id gets the highest one in use plus one, so the entries are
+  the counter. The id is therefore assigned in the transaction that writes the first entry and removed in the one that
+  deletes the last entry, and is only valid together with the name that has it at the time.
+- A key's revision is one more than its last; for a key that does not exist, one more than the highest that was ever removed
+  from its table. That highest number is the revision of a row of the same table whose key is a blob (`FLOOR_KEY`), which
+  sorts behind all others; for tables without such a row, it is the revision of the row with that key in the table with the
+  empty name, which no caller can open. So revisions also grow across deletions, and a put writes one page.
+- A message (table `amends_tasks`) has in `at` the wall time at which it is due while it waits (state 0), the steady time at
+  which its lease expires while it is held (state 1), and the wall time at which it became a dead letter (state 2).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from functools import partial
 from amends.stores.clock import Clock
 from amends.stores.errors import DamagedStoreError
 
-__all__ = ["DEAD", "HELD", "LOGS", "LOG_SHIFT", "MARK", "MIGRATIONS", "SEQ_MASK", "WAITING", "prepare"]
+__all__ = ["DEAD", "FLOOR_KEY", "HELD", "LOGS", "LOG_SHIFT", "MIGRATIONS", "SEQ_MASK", "WAITING", "prepare"]
 
 LOG_SHIFT = 36
 SEQ_MASK = (1 << LOG_SHIFT) - 1
 LOGS = 1 << (63 - LOG_SHIFT)
-"""Ids of logs are below this: what SQLite can count to."""
+"""Ids of logs are below this number, so that an entry's id fits SQLite's 64-bit integers."""
 
-MARK = "x''"
-"""The key of a table's own row: a blob, which sorts behind every text."""
+FLOOR_KEY = "x''"
+"""The key of the row that holds a table's highest removed revision: a blob, which sorts behind every text."""
 
 WAITING, HELD, DEAD = 0, 1, 2
 
@@ -88,9 +88,9 @@ _FIRST = (
     """,
 )
 
-# One tree for the logs instead of three, and no table with one number in it: a durable job writes three pages less.
-# `first` becomes `oldest` and `amends_removed` goes, so that whoever still has the file open with the version before cannot
-# write by its rules: SQLite refuses its statements.
+# One B-tree for the logs instead of three, and no table with a single number: a durable job writes three pages less.
+# `first` becomes `oldest` and `amends_removed` is dropped, so that a process that still has the file open with the previous
+# version cannot write by its rules: SQLite rejects its statements.
 _SECOND = (
     "ALTER TABLE amends_logs RENAME TO amends_logs_before",
     """
@@ -107,7 +107,7 @@ _SECOND = (
     ) THEN id END, first FROM amends_logs_before AS log ORDER BY name
     """,
     "DROP TABLE amends_logs_before",
-    f"INSERT INTO amends_rows SELECT '', {MARK}, revision, NULL, x'' FROM amends_removed WHERE revision > 0",
+    f"INSERT INTO amends_rows SELECT '', {FLOOR_KEY}, revision, NULL, x'' FROM amends_removed WHERE revision > 0",
     "DROP TABLE amends_removed",
 )
 
@@ -117,13 +117,13 @@ def _run(statements: tuple[str, ...], connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-# The version of a file is how many of these were run on it. Add to the end; never change one that was released.
+# The version of a file is the number of migrations run on it. Add to the end; never change one that was released.
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (partial(_run, _FIRST), partial(_run, _SECOND))
 
 
 def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
     """
-    Bring the file to this version's schema, and end the leases of workers that died with an earlier boot.
+    Migrate the file to this version's schema, and end the leases of workers that ran before the last boot.
 
     Raises:
         DamagedStoreError: a newer version wrote the file.
@@ -136,7 +136,7 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
         version = int(_meta(connection, "version") or 0)
         if version > len(MIGRATIONS):
             raise DamagedStoreError(  # noqa: TRY301
-                f"the file was written by a newer amends (schema {version}, this one knows {len(MIGRATIONS)}): upgrade amends"
+                f"the file was written by a newer amends (schema {version}; this version supports {len(MIGRATIONS)}): upgrade amends"
             )
         for migrate in MIGRATIONS[version:]:
             migrate(connection)

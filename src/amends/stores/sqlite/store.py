@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""The SQLite backend's store: one file, and who looks after it."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""The SQLite backend's store: one file and its connections."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from amends.stores.contract import Transaction
 from amends.stores.signal import Signal
 from amends.stores.sqlite.access import Access, Rows
 from amends.stores.sqlite.check import problems
-from amends.stores.sqlite.file import File, meaning
+from amends.stores.sqlite.file import File, store_error
 from amends.stores.sqlite.log import SqliteLog
 from amends.stores.sqlite.queue import SqliteQueue
-from amends.stores.sqlite.schema import MARK, prepare
+from amends.stores.sqlite.schema import FLOOR_KEY, prepare
 from amends.stores.sqlite.table import SqliteTable
 from amends.stores.sqlite.threads import Reader, Writer
 from amends.stores.sqlite.transaction import SqliteTransaction
@@ -30,7 +30,7 @@ __all__ = ["SqliteStore", "open_sqlite"]
 
 T = TypeVar("T")
 
-# Distinct values of an indexed column by jumping from one to the next, instead of reading every row.
+# The distinct values of an indexed column, found by seeking from one to the next instead of reading every row.
 _DISTINCT = """
     WITH RECURSIVE found (this) AS (
         SELECT min({column}) FROM {table}
@@ -38,15 +38,15 @@ _DISTINCT = """
     )
     SELECT this FROM found WHERE this IS NOT NULL
 """
-# One that has only its own mark is as good as none.
-_HAS_ROWS = f"SELECT 1 FROM amends_rows WHERE tbl = ? AND key < {MARK} LIMIT 1"  # noqa: S608
+# A table that has only its floor row counts as empty.
+_HAS_ROWS = f"SELECT 1 FROM amends_rows WHERE tbl = ? AND key < {FLOOR_KEY} LIMIT 1"  # noqa: S608
 
 
 async def open_sqlite(address: Address, clock: Clock) -> SqliteStore:
-    """The store in the file `address` names; the file is made, or brought up to date, first."""
+    """Open the store in the file that `address` names; creates or migrates the file first."""
     file = File.at(address)
     connections = await asyncio.to_thread(_connect, file, clock)
-    return SqliteStore(address.shown, file, clock, connections)
+    return SqliteStore(address.display_url, file, clock, connections)
 
 
 class _Connections(NamedTuple):
@@ -56,23 +56,23 @@ class _Connections(NamedTuple):
 
 
 def _connect(file: File, clock: Clock) -> _Connections:
-    """Connections to a file of this version's schema; in a thread, because making them may meet a lock."""
+    """Connect to the file and migrate it. Runs in a thread, because it may wait for a lock."""
     with contextlib.ExitStack() as undo:
 
-        def one(*, patient: bool = True) -> sqlite3.Connection:
-            return undo.enter_context(contextlib.closing(file.connect(patient=patient)))
+        def connect(*, for_loop: bool = False) -> sqlite3.Connection:
+            return undo.enter_context(contextlib.closing(file.connect(for_loop=for_loop)))
 
         try:
-            prepare(writer := one(), clock)
+            prepare(writer := connect(), clock)
         except sqlite3.Error as error:
-            raise meaning(error, file)  # noqa: B904  (it carries its cause)
-        connections = _Connections(writer, one(), one(patient=False))
+            raise store_error(error, file)  # noqa: B904  (it sets its cause)
+        connections = _Connections(writer, connect(), connect(for_loop=True))
         undo.pop_all()
         return connections
 
 
 class SqliteStore:
-    """See `contract.Store`. Belongs to the event loop it was opened in."""
+    """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     supports_transactions = True
 
@@ -84,13 +84,13 @@ class SqliteStore:
             url,
             file,
             connections.loop,
-            Writer(file, connections.writer, "amends-sqlite-write", self.signal.ring),
+            Writer(file, connections.writer, "amends-sqlite-write", self.signal.notify),
             Reader(file, connections.reader, "amends-sqlite-read"),
         )
-        place = self.access.place
-        self._transactions = Rows(self.access, lambda c, room: SqliteTransaction(c, clock, room, place))
+        path = self.access.real_path
+        self._transactions = Rows(self.access, lambda c, limit: SqliteTransaction(c, clock, limit, path))
         self._watch = Watch(connections.loop, self.signal)
-        self.signal.wanted = self._watch.want
+        self.signal.on_wait = self._watch.schedule
 
     def log(self, name: str) -> SqliteLog:
         return SqliteLog(self, check_name(name, "log"))
@@ -105,7 +105,7 @@ class SqliteStore:
     async def transaction(self, work: Callable[[Transaction], T], *, short: bool = False) -> T:
         if short:
             return await self.access.write(self._transactions, work, isolated=True)
-        return await self.access.write_elsewhere(self._transactions.on(work), isolated=True)
+        return await self.access.write_in_thread(self._transactions.on(work), isolated=True)
 
     async def names(self) -> dict[str, list[str]]:
         def distinct(connection: sqlite3.Connection, table: str, column: str) -> list[str]:
@@ -115,7 +115,7 @@ class SqliteStore:
             found = connection.execute(_HAS_ROWS, (table,)).fetchone()
             return found is not None
 
-        return await self.access.read_much(
+        return await self.access.read_in_thread(
             lambda c: {
                 "logs": distinct(c, "amends_logs", "name"),
                 "tables": [table for table in distinct(c, "amends_rows", "tbl") if has_rows(c, table)],
@@ -124,12 +124,12 @@ class SqliteStore:
         )
 
     async def check(self) -> list[str]:
-        return await self.access.read_much(problems)
+        return await self.access.read_in_thread(problems)
 
     async def close(self) -> None:
         self._watch.stop()
-        self.access.shut()
-        self.signal.ring()
+        self.access.reject_work()
+        self.signal.notify()
         await self.access.close()
 
     async def __aenter__(self) -> Self:

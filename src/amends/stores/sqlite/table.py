@@ -1,4 +1,4 @@
-# ruff: noqa: D102, S608  (what a method means is said in contract.py; only numbers of ours are written into statements)
+# ruff: noqa: D102, S608  (contract.py documents the methods; only our own numbers are written into statements)
 """The table on SQLite: one row per key."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from amends.stores.arguments import check_key, check_seconds, check_value
 from amends.stores.clock import Clock
 from amends.stores.contract import Row
 from amends.stores.errors import ConflictError
-from amends.stores.sqlite.access import NO_BOUND, Elsewhere, Rows
-from amends.stores.sqlite.schema import MARK
+from amends.stores.sqlite.access import UNLIMITED, NeedsThread, Rows
+from amends.stores.sqlite.schema import FLOOR_KEY
 
 if TYPE_CHECKING:
     from amends.stores.sqlite.store import SqliteStore
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["SqliteTable", "TableRows"]
 
 _SCAN_PAGE = 256
-# How many expired rows a write with an expiry takes along: more than it adds, so that they cannot pile up.
+# How many expired rows a write with an expiry removes: more than it adds, so that they cannot accumulate.
 _SWEEP = 4
 
-# A blob's length is read without reading the blob.
+# SQLite reads a blob's length without reading the blob.
 _GET = """
     SELECT CASE WHEN length(value) <= ? THEN value END, revision, expires FROM amends_rows WHERE tbl = ? AND key = ?
 """
-_OF_NO_TABLE = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {MARK})"
+_GLOBAL_FLOOR = f"(SELECT revision FROM amends_rows WHERE tbl = '' AND key = {FLOOR_KEY})"
 _PUT = f"""
     INSERT INTO amends_rows (tbl, key, revision, expires, value) VALUES (
         ?, ?,
-        1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ? AND key = {MARK}), {_OF_NO_TABLE}, 0),
+        1 + coalesce((SELECT revision FROM amends_rows WHERE tbl = ? AND key = {FLOOR_KEY}), {_GLOBAL_FLOOR}, 0),
         ?, ?
     )
     ON CONFLICT (tbl, key) DO UPDATE SET
@@ -40,36 +40,38 @@ _PUT = f"""
     RETURNING revision
 """
 _DELETE = "DELETE FROM amends_rows WHERE tbl = ? AND key = ? RETURNING revision, expires"
-# The highest revision that went with a row: none may be given to a key again.
-_RAISE = f"UPDATE amends_rows SET revision = ? WHERE tbl = ? AND key = {MARK} AND revision < ?"
+# The highest revision of a removed row: no key may get it or a lower one again.
+_RAISE = f"UPDATE amends_rows SET revision = ? WHERE tbl = ? AND key = {FLOOR_KEY} AND revision < ?"
 _RAISE_OR_MAKE = f"""
-    INSERT INTO amends_rows (tbl, key, revision, value) VALUES (?, {MARK}, max(?, coalesce({_OF_NO_TABLE}, 0)), x'')
+    INSERT INTO amends_rows (tbl, key, revision, value) VALUES (?, {FLOOR_KEY}, max(?, coalesce({_GLOBAL_FLOOR}, 0)), x'')
     ON CONFLICT (tbl, key) DO UPDATE SET revision = max(amends_rows.revision, excluded.revision)
 """
 
 
 class TableRows:
     """
-    One table's statements, inside whatever transaction the connection is in.
+    The statements of one table, run in the connection's current transaction.
 
-    Values above `room` bytes are neither read nor written.
+    With `max_bytes`, larger values are neither read nor written; these raise NeedsThread.
     """
 
-    __slots__ = ("_clock", "_connection", "_name", "_room")
+    __slots__ = ("_clock", "_connection", "_max_bytes", "_name")
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, name: str, room: int = NO_BOUND) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, name: str, max_bytes: int = UNLIMITED
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._name = name
-        self._room = room
+        self._max_bytes = max_bytes
 
     def get(self, key: str) -> Row | None:
-        row = self._connection.execute(_GET, (self._room, self._name, check_key(key))).fetchone()
+        row = self._connection.execute(_GET, (self._max_bytes, self._name, check_key(key))).fetchone()
         if row is None:
             return None
         value, revision, expires = row
         if value is None:
-            raise Elsewhere
+            raise NeedsThread
         return Row(key, value, revision) if expires is None else self._row(key, value, revision, expires)
 
     def _row(self, key: str, value: bytes, revision: int, expires: float | None) -> Row | None:
@@ -79,8 +81,8 @@ class TableRows:
     def put(
         self, key: str, value: bytes, *, revision: int | None = None, expires_in: float | None = None
     ) -> int:
-        if len(value := check_value(value)) > self._room:
-            raise Elsewhere
+        if len(value := check_value(value)) > self._max_bytes:
+            raise NeedsThread
         check_key(key)
         if revision is not None and revision != (actual := self._revision(key)):
             raise self._conflict(key, revision, actual)
@@ -102,12 +104,12 @@ class TableRows:
         return self._remove(self._name, key)
 
     def page(self, prefix: str, after: str | None) -> tuple[list[Row], str | None]:
-        """The next rows by key, and the key to go on after (None at the end)."""
+        """The next rows by key, and the key to continue after (None at the end)."""
         low, high = (prefix, ">=") if after is None else (after, ">")
         bound = _beyond(prefix)
         found = self._connection.execute(
             f"SELECT key, value, revision, expires FROM amends_rows WHERE tbl = ? AND key {high} ? "
-            f"AND key < {MARK if bound is None else '?'} ORDER BY key LIMIT ?",
+            f"AND key < {FLOOR_KEY if bound is None else '?'} ORDER BY key LIMIT ?",
             (self._name, low, *(() if bound is None else (bound,)), _SCAN_PAGE),
         ).fetchall()
         rows = [row for row in (self._row(*columns) for columns in found) if row is not None]
@@ -118,18 +120,18 @@ class TableRows:
             "SELECT max(revision) FROM amends_rows WHERE tbl = ?", (self._name,)
         ).fetchone()
         if highest is not None:
-            # Its own mark goes too, or those of tables that are gone would pile up.
-            self._note_removed("", highest)
+            # The table's own floor row is deleted too, or the rows of dropped tables would accumulate.
+            self._raise_floor("", highest)
             self._connection.execute("DELETE FROM amends_rows WHERE tbl = ?", (self._name,))
 
     def _revision(self, key: str) -> int:
-        """The key's revision; 0 when it is absent or has expired."""
+        """The key's revision; 0 if it is absent or expired."""
         row = self._connection.execute(
             "SELECT revision, expires FROM amends_rows WHERE tbl = ? AND key = ?", (self._name, key)
         ).fetchone()
-        return 0 if row is None or self._over(row[1]) else int(row[0])
+        return 0 if row is None or self._expired(row[1]) else int(row[0])
 
-    def _over(self, expires: float | None) -> bool:
+    def _expired(self, expires: float | None) -> bool:
         return expires is not None and expires <= self._clock.wall()
 
     def _conflict(self, key: str, expected: int, actual: int) -> ConflictError:
@@ -143,25 +145,25 @@ class TableRows:
             self._remove(table, key)
 
     def _remove(self, table: str, key: str) -> bool:
-        """Delete a row, and say whether there was one that had not expired."""
-        gone = self._connection.execute(_DELETE, (table, key)).fetchall()
-        if not gone:
+        """Delete a row and return whether there was one that had not expired."""
+        removed = self._connection.execute(_DELETE, (table, key)).fetchall()
+        if not removed:
             return False
-        ((revision, expires),) = gone
-        self._note_removed(table, revision)
-        return not self._over(expires)
+        ((revision, expires),) = removed
+        self._raise_floor(table, revision)
+        return not self._expired(expires)
 
-    def _note_removed(self, table: str, revision: int) -> None:
+    def _raise_floor(self, table: str, revision: int) -> None:
         if not self._connection.execute(_RAISE, (revision, table, revision)).rowcount:
             self._connection.execute(_RAISE_OR_MAKE, (table, revision))
 
 
 def _beyond(prefix: str) -> str | None:
-    """The smallest text greater than all that begin with `prefix`; None when there is none."""
+    """The smallest text greater than every text with this prefix; None if there is none."""
     while prefix:
         last = ord(prefix[-1])
         if last < 0x10FFFF:
-            # Surrogates are no characters: from the one before them, the next is the one behind them.
+            # Surrogates are not characters: the one after U+D7FF is U+E000.
             return prefix[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
         prefix = prefix[:-1]
     return None
@@ -173,7 +175,7 @@ class SqliteTable:
     def __init__(self, store: SqliteStore, name: str) -> None:
         self._access = store.access
         self.name = name
-        self._rows = Rows(store.access, lambda c, room: TableRows(c, store.clock, name, room))
+        self._rows = Rows(store.access, lambda c, limit: TableRows(c, store.clock, name, limit))
 
     async def get(self, key: str) -> Row | None:
         return await self._access.read(self._rows, lambda rows: rows.get(key))
@@ -206,14 +208,14 @@ class SqliteTable:
         after: str | None = None
         while True:
             page = self._rows.on(partial(_page, prefix, after))
-            rows, after = await self._access.read_much(page)
+            rows, after = await self._access.read_in_thread(page)
             for row in rows:
                 yield row
             if after is None:
                 return
 
     async def drop(self) -> None:
-        await self._access.write_elsewhere(self._rows.on(TableRows.drop))
+        await self._access.write_in_thread(self._rows.on(TableRows.drop))
 
 
 def _page(prefix: str, after: str | None, rows: TableRows) -> tuple[list[Row], str | None]:

@@ -1,5 +1,5 @@
-# ruff: noqa: D102  (what a method means is said once, in contract.py)
-"""Several changes and the user's own statements in one SQLite transaction."""
+# ruff: noqa: D102  (contract.py documents the methods)
+"""A transaction on SQLite: several changes of the store, and the user's own statements."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from amends.stores.arguments import check_name, check_seconds
 from amends.stores.clock import Clock, SystemClock
 from amends.stores.contract import Lease
-from amends.stores.sqlite.access import NO_BOUND, Elsewhere
+from amends.stores.sqlite.access import UNLIMITED, NeedsThread
 from amends.stores.sqlite.log import LogRows
 from amends.stores.sqlite.queue import SqliteLease
 from amends.stores.sqlite.queue_sql import QueueRows
 from amends.stores.sqlite.schema import prepare
 from amends.stores.sqlite.table import TableRows
 
-__all__ = ["SqliteTransaction", "joined"]
+__all__ = ["SqliteTransaction", "transaction_on"]
 
-# The transaction is shared with other callers' writes: ending it would commit or undo theirs.
-_NOT_YOURS = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"})
+# Other callers' writes may share the transaction: ending it would commit or undo theirs.
+_FORBIDDEN = frozenset({"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"})
 _COMMENTS = re.compile(r"--[^\n]*(\n|$)|/\*.*?\*/", re.DOTALL)
 
 
@@ -29,21 +29,25 @@ class SqliteTransaction:
     """See `contract.Transaction`."""
 
     def __init__(
-        self, connection: sqlite3.Connection, clock: Clock, room: int = NO_BOUND, place: str | None = None
+        self,
+        connection: sqlite3.Connection,
+        clock: Clock,
+        max_bytes: int = UNLIMITED,
+        path: str | None = None,
     ) -> None:
         self._connection = connection
         self._clock = clock
-        self._room = room
-        self._place = place
+        self._max_bytes = max_bytes
+        self._path = path
 
     def log(self, name: str) -> LogRows:
-        return LogRows(self._connection, check_name(name, "log"), self._room)
+        return LogRows(self._connection, check_name(name, "log"), self._max_bytes)
 
     def table(self, name: str) -> TableRows:
-        return TableRows(self._connection, self._clock, check_name(name, "table"), self._room)
+        return TableRows(self._connection, self._clock, check_name(name, "table"), self._max_bytes)
 
     def queue(self, name: str) -> QueueRows:
-        return QueueRows(self._connection, self._clock, check_name(name, "queue"), self._room)
+        return QueueRows(self._connection, self._clock, check_name(name, "queue"), self._max_bytes)
 
     def done(self, lease: Lease) -> None:
         held, rows = self._held(lease)
@@ -53,35 +57,35 @@ class SqliteTransaction:
         held, rows = self._held(lease)
         rows.give_back(held.number, held.epoch, check_seconds(delay, "delay"))
 
-    def bury(self, lease: Lease, reason: str) -> None:
+    def dead_letter(self, lease: Lease, reason: str) -> None:
         held, rows = self._held(lease)
-        rows.bury(held.number, held.epoch, reason)
+        rows.dead_letter(held.number, held.epoch, reason)
 
     def _held(self, lease: Lease) -> tuple[SqliteLease, QueueRows]:
-        if not isinstance(lease, SqliteLease) or self._place not in {None, lease.queue.access.place}:
-            raise ValueError("the lease is another store's: it cannot end in this one's transaction")
-        if len(lease.value) > self._room:
-            raise Elsewhere
+        if not isinstance(lease, SqliteLease) or self._path not in {None, lease.queue.access.real_path}:
+            raise ValueError("the lease belongs to another store: end it in a transaction of that store")
+        if len(lease.value) > self._max_bytes:
+            raise NeedsThread
         return lease, self.queue(lease.queue.name)
 
     def sql(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        if self._room != NO_BOUND:
-            # Nobody knows how long it takes.
-            raise Elsewhere
+        if self._max_bytes != UNLIMITED:
+            # The duration of the user's own statement is not known.
+            raise NeedsThread
         first = _COMMENTS.sub(" ", statement).split(maxsplit=1)
-        if first and first[0].rstrip(";").upper() in _NOT_YOURS:
-            raise ValueError(f"{first[0]} is the store's to say: return to commit, raise to roll back")
+        if first and first[0].rstrip(";").upper() in _FORBIDDEN:
+            raise ValueError(f"{first[0]} is not allowed here: return to commit, raise to roll back")
         return self._connection.execute(statement, parameters).fetchall()
 
 
-def joined(connection: sqlite3.Connection, clock: Clock | None = None) -> SqliteTransaction:
+def transaction_on(connection: sqlite3.Connection, clock: Clock | None = None) -> SqliteTransaction:
     """
-    The store's side of a transaction that you run on your own connection to the same file.
+    Write to the store in a transaction that you run on your own connection to the same file.
 
-    For code that has its own connection (an ORM's, say) and wants its effect and the store's record committed together:
-    begin your transaction, write through what this returns, commit. Begin it with BEGIN IMMEDIATE: one that reads first
-    and writes later can fail as busy half way. The tables are made if the file has none yet, which cannot
-    happen inside a transaction: then call this once before you begin.
+    For code that has its own connection (an ORM's, for example) and wants its effect and the store's record committed
+    together: begin your transaction, write through the returned object, commit. Use BEGIN IMMEDIATE: a transaction that
+    reads first and writes later can fail as busy half way. The first call creates the store's tables, which is not
+    possible inside a transaction: if the file may have none yet, call this once before you begin.
     """
     clock = clock or SystemClock()
     if not connection.in_transaction:

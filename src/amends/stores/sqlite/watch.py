@@ -1,8 +1,8 @@
 """
-Noticing what other processes wrote: SQLite has no bell, so somebody has to look.
+Detect changes by other processes. SQLite has no notifications, so the event loop polls.
 
-`PRAGMA data_version` changes when another connection has committed, and costs a few microseconds: so the event loop looks
-itself, on its own connection, whose commits are no news. It looks only while somebody waits.
+`PRAGMA data_version` changes when another connection has committed, and costs a few microseconds, so the event loop runs it
+on its own connection, for whose commits it does not change. It polls only while there are waiters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERVAL = 0.003
 
 
 class Watch:
-    """Rings a signal when the file was changed by another connection than this one."""
+    """Notifies a signal when another connection has changed the file."""
 
     def __init__(self, connection: sqlite3.Connection, signal: Signal) -> None:
         self._signal = signal
@@ -29,28 +29,28 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
-    def want(self) -> None:
-        """Somebody is about to wait: keep looking."""
+    def schedule(self) -> None:
+        """Schedule the next poll; called when a coroutine begins to wait."""
         if self._timer is None and not self._stopped:
-            self._timer = self._loop.call_later(_INTERVAL, self._look)
+            self._timer = self._loop.call_later(_INTERVAL, self._poll)
 
     def stop(self) -> None:
-        """Look no more; the connection is about to be closed."""
+        """Stop polling, because the connection is about to be closed."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._timer = None
-        if not self._signal.awaited:
+        if not self._signal.has_waiters:
             return
         try:
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error:
-            # Locked for a moment, by a recovery say: those who wait look for themselves.
+            # Locked for a moment, for example by a recovery: wake the waiters, so that they read themselves.
             version = None
-        # Before the bell: whoever is woken by it and waits again finds the next look arranged.
-        self.want()
+        # Before notify: a waiter that wakes and waits again must find the next poll scheduled.
+        self.schedule()
         if version != self._version:
             self._version = version
-            self._signal.ring()
+            self._signal.notify()

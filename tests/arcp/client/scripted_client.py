@@ -1,4 +1,4 @@
-"""A client whose runtime is played from scripts."""
+"""A client connected to a scripted runtime."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -13,8 +13,8 @@ NOW = Policy(attempts=3, backoff=Backoff(first=0.0, cap=0.0))
 
 
 @asynccontextmanager
-async def talking(*scripts, frames=256, **bounds):
-    """A client whose runtime plays these scripts, one per connection."""
+async def scripted_client(*scripts, frames=256, **bounds):
+    """Open a client whose runtime runs these scripts, one per connection."""
     scripted = Scripted(*scripts, frames=frames)
     bounds.setdefault("resuming", QUICK)
     async with asyncio.timeout(100), connect(scripted, token="secret", **bounds) as client:
