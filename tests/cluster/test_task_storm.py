@@ -16,7 +16,7 @@ from amends.tasks import Orchestrator
 from tests.cluster.machines import ROOT
 from tests.stores.servers import NatsCluster
 from tests.tasks.chaos import POLICY, Ledger
-from tests.tasks.test_chaos import judged, over
+from tests.tasks.test_chaos import check_outcomes, ended_tasks
 
 LEASE = 6.0
 """Longer than servers take to elect a leader, and than a busy machine keeps a process waiting."""
@@ -69,14 +69,14 @@ async def storm(machines, directory, *, count, workers, every, kills):
             await asyncio.sleep(0.2)
         assert not left, f"no end after four minutes: {sorted(left)[:10]}"
         assert await asyncio.to_thread(submitter.process.wait, 60) == 0, "all submissions are answered"
-        outcomes = await judged(client, ledger, sorted(ids))
+        outcomes = await check_outcomes(client, ledger, sorted(ids))
     return dict(outcomes) | {"kills": kills, "settled_in": round(time.monotonic() - begun, 1)}
 
 
 async def patiently(client, ledger):
     """Look once; a server that was killed a moment ago is no reason to stop looking."""
     try:
-        return await over(client, ledger)
+        return await ended_tasks(client, ledger)
     except StoreUnavailableError:
         return set()
 

@@ -1,4 +1,4 @@
-"""A task's log as anybody may read it: folded into a state, or record by record."""
+"""Read a task's log, as a state or as records."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from amends.tasks import entries
 from amends.tasks.entries import Record
 from amends.tasks.state import TaskState
 
-__all__ = ["PAGE", "TaskNotFoundError", "known", "log_name", "read", "records_of"]
+__all__ = ["PAGE", "TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task"]
 
 PAGE = 256
-"""Entries that are read at once."""
+"""Entries that are read with one call."""
 
 
 class TaskNotFoundError(LookupError):
-    """There is no task of that id on this store."""
+    """The store has no task with that id."""
 
     def __init__(self, id: str, url: str) -> None:
         super().__init__(id, url)
         self.id, self.url = id, url
 
     def __str__(self) -> str:
-        return f"there is no task {self.id!r} on {self.url}"
+        return f"no task {self.id!r} on {self.url}"
 
 
 def log_name(space: str, id: str) -> str:
@@ -29,8 +29,8 @@ def log_name(space: str, id: str) -> str:
     return f"{space}/{id}"
 
 
-async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
-    """A task's state and the number of its last entry, or None when there is no such task."""
+async def read_task(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
+    """Return a task's state and the number of its last entry; None if there is no such task."""
     log = store.log(log_name(space, id))
     state, last = TaskState(), 0
     while page := await log.read(last + 1, limit=PAGE):
@@ -40,22 +40,22 @@ async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | Non
     return (state, last) if last else None
 
 
-async def known(store: Store, space: str, id: str) -> tuple[TaskState, int]:
+async def read_existing(store: Store, space: str, id: str) -> tuple[TaskState, int]:
     """
-    The state and the last entry of a task that should be there.
+    Return a task's state and the number of its last entry.
 
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    found = await read(store, space, id)
+    found = await read_task(store, space, id)
     if found is None:
         raise TaskNotFoundError(id, store.url)
     return found
 
 
-async def records_of(store: Store, space: str, id: str) -> list[Record]:
+async def read_records(store: Store, space: str, id: str) -> list[Record]:
     """
-    Everything that happened to a task, in order.
+    Return the records of a task's log.
 
     Raises:
         TaskNotFoundError: there is no such task.

@@ -1,4 +1,4 @@
-"""A mistake of a worker's own, at a place nobody thought of: it goes on taking tasks, holding them and saying so."""
+"""After an unexpected error in its own code, a worker goes on taking tasks, extending leases and announcing its agents."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from amends.tasks import Agent, offers
 from amends.tasks import worker as worker_module
 from amends.tasks.run import Run
 from tests.failing import first_failing
-from tests.tasks.conftest import until
+from tests.tasks.conftest import wait_until
 
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Makes a method fail the first few times."""
+    """Makes a method fail the first three times."""
     monkeypatch.setattr(worker_module, "_PAUSE", 0.01)
     return lambda owner, name: first_failing(monkeypatch, owner, name, 3)
 
@@ -29,29 +29,29 @@ def worker():
     return agent
 
 
-async def test_it_goes_on_taking(open_at, failing):
-    failed = failing(worker_module.Worker, "_took")
-    orchestrator = await open_at(worker())
-    await until(failed)
+async def test_taking_tasks_goes_on(open_orchestrator, failing):
+    failed = failing(worker_module.Worker, "_take")
+    orchestrator = await open_orchestrator(worker())
+    await wait_until(failed)
     handle = await orchestrator.submit("work", 0.0)
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
 
 
-async def test_it_goes_on_holding(open_at, failing):
-    """What it works on stays its own for longer than a lease."""
-    failed = failing(Run, "declare")
-    orchestrator = await open_at(worker(), lease=1.0)
+async def test_extending_leases_goes_on(open_orchestrator, failing):
+    """A task that takes longer than a lease is not taken over."""
+    failed = failing(Run, "record_taken")
+    orchestrator = await open_orchestrator(worker(), lease=1.0)
     handle = await orchestrator.submit("work", 2.5)
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
     assert failed()
 
 
-async def test_it_goes_on_saying_what_it_offers(open_at, failing, monkeypatch):
+async def test_announcing_goes_on(open_orchestrator, failing, monkeypatch):
     monkeypatch.setattr(offers, "_EXPIRES", 0.3)
-    await open_at(worker())
+    await open_orchestrator(worker())
     failed = failing(offers.Offers, "announce")
-    client = await open_at(worker=False)
-    await until(failed)
+    client = await open_orchestrator(worker=False)
+    await wait_until(failed)
     await asyncio.sleep(0.5)
     handle = await client.submit("work", 0.0, agent="worker")
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
