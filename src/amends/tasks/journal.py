@@ -24,7 +24,7 @@ from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Ended, Record, Released
 from amends.tasks.state import TaskState
 from amends.tasks.task_index import encode_row, update_row
-from amends.tasks.task_reader import PAGE, log_name
+from amends.tasks.task_reader import log_name, read_entries
 
 __all__ = ["Fenced", "Journal"]
 
@@ -170,27 +170,26 @@ class Journal:
                 await self._catch_up()
 
     async def _catch_up(self) -> None:
-        while page := await self._store.log(self._log).read(self.last + 1, limit=PAGE):
-            for entry in page:
-                records = entries.decode(entry.value)
-                if not all(isinstance(record, COMMANDS) for record in records):
-                    raise Fenced
-                self.state.apply(records)
-                self.last = entry.seq
-            if self.on_command is not None:
-                self.on_command()
+        before, id = self.last, self.state.head.id
+        async for entry in read_entries(self._store, self._space, id, start=self.last + 1):
+            records = entries.decode(entry.value)
+            if not all(isinstance(record, COMMANDS) for record in records):
+                raise Fenced
+            self.state.apply(records)
+            self.last = entry.seq
+        if self.last != before and self.on_command is not None:
+            self.on_command()
 
     async def _reread(self) -> None:
         """After a refused write, whose records were applied already: set the state to that of the log up to `last`."""
-        state, log = TaskState(), self._store.log(self._log)
-        start = 1
-        while start <= self.last:
-            page = await log.read(start, limit=min(PAGE, self.last - start + 1))
-            if not page:
-                raise Fenced  # the task was forgotten
-            for entry in page:
-                state.apply(entries.decode(entry.value))
-            start = page[-1].seq + 1
+        state, seq = TaskState(), 0
+        async for entry in read_entries(self._store, self._space, self.state.head.id):
+            if entry.seq > self.last:
+                break
+            state.apply(entries.decode(entry.value))
+            seq = entry.seq
+        if seq < self.last:
+            raise Fenced  # the task was forgotten
         for name in TaskState.__slots__:
             setattr(self.state, name, getattr(state, name))
 

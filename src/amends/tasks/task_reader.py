@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from amends.stores.contract import Store
+from amends.stores.values import Entry
 from amends.tasks import entries
 from amends.tasks.entries import Record
 from amends.tasks.state import TaskState
 
-__all__ = ["PAGE", "TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task"]
+__all__ = ["TaskNotFoundError", "log_name", "read_entries", "read_existing", "read_records", "read_task"]
 
-PAGE = 256
+_PAGE = 256
 """Entries that are read with one call."""
 
 
@@ -29,14 +32,24 @@ def log_name(space: str, id: str) -> str:
     return f"{space}/{id}"
 
 
+async def read_entries(store: Store, space: str, id: str, start: int = 1) -> AsyncIterator[Entry]:
+    """Iterate over the entries of a task's log from number `start` on."""
+    log = store.log(log_name(space, id))
+    while True:
+        page = await log.read(start, limit=_PAGE)
+        for entry in page:
+            yield entry
+        if len(page) < _PAGE:
+            return
+        start = page[-1].seq + 1
+
+
 async def read_task(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
     """Return a task's state and the number of its last entry; None if there is no such task."""
-    log = store.log(log_name(space, id))
     state, last = TaskState(), 0
-    while page := await log.read(last + 1, limit=PAGE):
-        for entry in page:
-            state.apply(entries.decode(entry.value))
-        last = page[-1].seq
+    async for entry in read_entries(store, space, id):
+        state.apply(entries.decode(entry.value))
+        last = entry.seq
     return (state, last) if last else None
 
 
@@ -60,12 +73,9 @@ async def read_records(store: Store, space: str, id: str) -> list[Record]:
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    log, last = store.log(log_name(space, id)), 0
     found: list[Record] = []
-    while page := await log.read(last + 1, limit=PAGE):
-        for entry in page:
-            found += entries.decode(entry.value)
-        last = page[-1].seq
+    async for entry in read_entries(store, space, id):
+        found += entries.decode(entry.value)
     if not found:
         raise TaskNotFoundError(id, store.url)
     return found
