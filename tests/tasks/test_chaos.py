@@ -120,7 +120,7 @@ async def check_outcomes(client, ledger, ids):
             undone = undos[id, step, f"{id}/{step}/undo"]
             if ends[0].status == "failed":
                 assert undone >= 1, f"{id} did not undo {step}"
-                assert effects[id, step, 1] == 1, "its undo happens once, too"
+                assert effects[id, step, 1] == 1, f"{id} undid {step} {effects[id, step, 1]} times: {ends[0]}"
             else:
                 assert undone == effects[id, step, 1] == 0
     # A step that must not happen twice happened once: it was verified before each repeat.
