@@ -120,7 +120,9 @@ async def check_outcomes(client, ledger, ids):
             undone = undos[id, step, f"{id}/{step}/undo"]
             if ends[0].status == "failed":
                 assert undone >= 1, f"{id} did not undo {step}"
-                assert effects[id, step, 1] == 1, f"{id} undid {step} {effects[id, step, 1]} times: {ends[0]}"
+                # All six attempts to undo a step may fail: rarely, and then the task reports it.
+                allowed = {0, 1} if step in ends[0].fault.details.get("notUndone", ()) else {1}
+                assert effects[id, step, 1] in allowed, f"{id} undid {step} {effects[id, step, 1]} times"
             else:
                 assert undone == effects[id, step, 1] == 0
     # A step that must not happen twice happened once: it was verified before each repeat.
