@@ -40,18 +40,24 @@ async def test_taking_tasks_goes_on(open_orchestrator, failing):
 async def test_extending_leases_goes_on(open_orchestrator, failing):
     """A task that takes longer than a lease is not taken over."""
     failed = failing(Run, "record_taken")
-    orchestrator = await open_orchestrator(worker(), lease=1.0)
+    orchestrator = await open_orchestrator(worker(), lease=2.0)
     handle = await orchestrator.submit("work", 2.5)
     assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
     assert failed()
 
 
 async def test_announcing_goes_on(open_orchestrator, failing, monkeypatch):
+    """The row of the worker is written again after the failures."""
     monkeypatch.setattr(offers, "_EXPIRES", 0.3)
-    await open_orchestrator(worker())
+    orchestrator = await open_orchestrator(worker())
+    rows, name = orchestrator.store.table("tasks.workers"), orchestrator._registry.worker
     failed = failing(offers.Offers, "announce")
-    client = await open_orchestrator(worker=False)
+    row = await rows.get(name)
+    before = 0 if row is None else row.revision
     await wait_until(failed)
-    await asyncio.sleep(0.5)
-    handle = await client.submit("work", 0.0, agent="worker")
-    assert (await asyncio.wait_for(handle.wait(), 60)).result == "done"
+
+    async def announced():
+        row = await rows.get(name)
+        return row is not None and row.revision > before
+
+    await wait_until(announced)
