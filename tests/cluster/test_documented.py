@@ -91,7 +91,7 @@ async def test_three_steps_a_backup_and_back(machines, tmp_path, certificate):  
     place = place_of(tmp_path, servers, certificate)
     alone, copied, node, worker = commands("From one file to a cluster in three steps")
     backup, check, restore = commands("Backup")
-    (status,) = commands("Seeing it")
+    (status,) = commands("Status and metrics")
     with started(place, alone, "--port", "0") as process:
         async with client_of(process, certificate) as client:
             first = await client.submit("summarise", "abcdef", idempotency_key="k")

@@ -16,7 +16,7 @@ from amends.tasks import Orchestrator
 from tests.cluster.machines import ROOT
 from tests.stores.servers import NatsCluster
 from tests.tasks.chaos import POLICY, Ledger
-from tests.tasks.test_chaos import judged, over
+from tests.tasks.test_chaos import check_outcomes, ended_tasks
 
 LEASE = 6.0
 """Longer than the election of a leader, and than a busy machine suspends a process."""
@@ -65,18 +65,18 @@ async def storm(machines, directory, *, count, workers, every, kills):
     ids = {f"task-{number}" for number in range(count)}
     async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
         started = time.monotonic()
-        while (left := ids - await ended_tasks(client, ledger)) and time.monotonic() - started < 240:
+        while (left := ids - await ended_or_none(client, ledger)) and time.monotonic() - started < 240:
             await asyncio.sleep(0.2)
         assert not left, f"no end after four minutes: {sorted(left)[:10]}"
         assert await asyncio.to_thread(submitter.process.wait, 60) == 0, "all submissions are answered"
-        outcomes = await judged(client, ledger, sorted(ids))
+        outcomes = await check_outcomes(client, ledger, sorted(ids))
     return dict(outcomes) | {"kills": kills, "settled_in": round(time.monotonic() - started, 1)}
 
 
-async def ended_tasks(client, ledger):
+async def ended_or_none(client, ledger):
     """Return the ids of the tasks that have ended; none while a server is unavailable."""
     try:
-        return await over(client, ledger)
+        return await ended_tasks(client, ledger)
     except StoreUnavailableError:
         return set()
 

@@ -1,4 +1,4 @@
-"""Agents of several tests: one that keeps a calendar, one that books and takes back."""
+"""Agents for several test files: a calendar agent, and a booking agent whose steps can be undone."""
 
 import msgspec
 
@@ -24,15 +24,15 @@ def calendar():
 
 
 def booking(undone, broken=()):
-    """An agent whose steps can be taken back, some of which fail."""
+    """An agent whose steps can be undone. Booking "moon" fails; undoing a step in `broken` fails once."""
     agent = Agent("booking-agent")
 
-    async def take_back(what, result, ctx):
+    async def unbook(what, result, ctx):
         undone.append((what, result, ctx.key))
         if what in broken and ctx.attempt < 2:
             raise errors.AgentUnavailableError
 
-    @agent.capability(keyed=True, undo=take_back)
+    @agent.capability(keyed=True, undo=unbook)
     async def book(what):
         if what == "moon":
             raise errors.InvalidFieldValueError(field="/what")

@@ -1,16 +1,16 @@
 """
-Flaky agents on one SQLite file, for workers that are killed at random.
+Flaky agents that record what they do in one SQLite file, for workers that are killed at random.
 
-What the agents do is written to tables of their own in the same file: once inside the store's transaction (`effects`), where
-there must be one row each, and once outside (`begins`, `undos`), where a crash may leave several. A step that
-begins looks, in the same transaction, whether the task's log has it as finished already: that must never be.
+The agents write to tables of their own in the file: inside the store's transaction to `effects`, which must have one row per
+effect, and outside of it to `starts` and `undos`, where a crash may leave several rows. When a step starts, the same statement checks
+whether the task's log has the step as finished, which must never be the case.
 
-    python -m tests.tasks.chaos FILE                    a worker, until it is killed
-    python -m tests.tasks.chaos FILE URL [LEASE]        the same, the tasks on another store than the file's
-    python -m tests.tasks.chaos submit URL FROM TO      whoever wants them done, until all are accepted, or it is killed
+    python -m tests.tasks.chaos FILE                    a worker that runs until it is killed
+    python -m tests.tasks.chaos FILE URL [LEASE]        the same, with the tasks on another store than the file
+    python -m tests.tasks.chaos submit URL FROM TO      submits tasks until all are accepted, or it is killed
 
-On another store the log cannot be looked at from here, and there is no transaction to share: then a step is keyed instead, and
-the time tells whether it began after it was finished.
+If the tasks are on another store, the file's statements cannot read the log and cannot share its transactions. Then the effects are
+keyed, and times show whether a step started after it was finished.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from amends.tasks import Agent, Orchestrator, Step, fan_out, sequence, telemetry
 LEASE = 1.5
 POLICY = replace(TASK, attempts=6, uncertain=5, backoff=Backoff(first=0.02, cap=0.2), rules={})
 TABLES = """
-    CREATE TABLE IF NOT EXISTS begins (task TEXT, step TEXT, at REAL, again INTEGER);
+    CREATE TABLE IF NOT EXISTS starts (task TEXT, step TEXT, at REAL, again INTEGER);
     CREATE TABLE IF NOT EXISTS undos (task TEXT, step TEXT, key TEXT);
     CREATE TABLE IF NOT EXISTS effects (task TEXT, step TEXT, undo INTEGER);
-    CREATE TABLE IF NOT EXISTS deeds (task TEXT, step TEXT, at REAL);
+    CREATE TABLE IF NOT EXISTS actions (task TEXT, step TEXT, at REAL);
 """
-_BEGIN = """
-    INSERT INTO begins SELECT :task, :step, :at, EXISTS (
+_START = """
+    INSERT INTO starts SELECT :task, :step, :at, EXISTS (
         SELECT 1 FROM amends_logs AS log
         JOIN amends_entries AS entry ON entry.id BETWEEN log.id << 36 AND (log.id << 36) + 1000000
         JOIN json_each(CAST(entry.value AS TEXT)) AS record
@@ -48,7 +48,7 @@ _BEGIN = """
 
 
 class Ledger:
-    """A connection beside the store's."""
+    """A connection of its own to the SQLite file."""
 
     def __init__(self, path: str, *, shared: bool = True) -> None:
         self.shared = shared
@@ -60,12 +60,12 @@ class Ledger:
     def close(self) -> None:
         self._connection.close()
 
-    def begin(self, ctx) -> None:
-        statement = _BEGIN if self.shared else "INSERT INTO begins VALUES (:task, :step, :at, 0)"
+    def record_start(self, ctx) -> None:
+        statement = _START if self.shared else "INSERT INTO starts VALUES (:task, :step, :at, 0)"
         self._connection.execute(statement, {"task": ctx.task, "step": ctx.step, "at": time.time()})
 
-    async def effect(self, ctx) -> None:
-        """One effect: in the store's transaction, or by a key."""
+    async def record_effect(self, ctx) -> None:
+        """Record an effect once: in the store's transaction, or by its key."""
         row = (ctx.task, ctx.step, int(ctx.undo))
         if self.shared:
             await ctx.once(lambda tx: bool(tx.sql("INSERT INTO effects VALUES (?, ?, ?)", row)))
@@ -76,14 +76,14 @@ class Ledger:
                 (*row, *row),
             )
 
-    def undo(self, ctx) -> None:
+    def record_undo(self, ctx) -> None:
         self._connection.execute("INSERT INTO undos VALUES (?, ?, ?)", (ctx.task, ctx.step, ctx.key))
 
-    def deed(self, ctx) -> None:
-        self._connection.execute("INSERT INTO deeds VALUES (?, ?, ?)", (ctx.task, ctx.step, time.time()))
+    def record_action(self, ctx) -> None:
+        self._connection.execute("INSERT INTO actions VALUES (?, ?, ?)", (ctx.task, ctx.step, time.time()))
 
-    def did(self, task: str, step: str) -> bool:
-        query = "SELECT 1 FROM deeds WHERE task = ? AND step = ?"
+    def has_action(self, task: str, step: str) -> bool:
+        query = "SELECT 1 FROM actions WHERE task = ? AND step = ?"
         return self._connection.execute(query, (task, step)).fetchone() is not None
 
     def rows(self, query: str) -> list[tuple]:
@@ -94,7 +94,7 @@ def flaky_agent(ledger: Ledger) -> Agent:
     agent = Agent("flaky")
     dice = random.Random()
 
-    async def trouble(share: float = 0.3) -> None:
+    async def fail_randomly(share: float = 0.3) -> None:
         await asyncio.sleep(dice.random() * 0.15)
         if dice.random() < share:
             raise dice.choice(
@@ -106,49 +106,49 @@ def flaky_agent(ledger: Ledger) -> Agent:
                 ]
             )
 
-    async def take_back(payload, result, ctx):
-        ledger.undo(ctx)
-        await trouble(0.2)
-        await ledger.effect(ctx)
-        await trouble(0.1)
+    async def unbook(payload, result, ctx):
+        ledger.record_undo(ctx)
+        await fail_randomly(0.2)
+        await ledger.record_effect(ctx)
+        await fail_randomly(0.1)
 
-    @agent.capability(idempotent=True, undo=take_back)
+    @agent.capability(idempotent=True, undo=unbook)
     async def book(payload, ctx):
-        """Its effect shares the store's transaction, so it may be repeated."""
-        ledger.begin(ctx)
-        await trouble()
-        await ledger.effect(ctx)
-        await trouble()
+        """May be repeated, because its effect is recorded once."""
+        ledger.record_start(ctx)
+        await fail_randomly()
+        await ledger.record_effect(ctx)
+        await fail_randomly()
         return ctx.step
 
     @agent.capability(idempotent=True)
     async def doomed(payload, ctx):
-        ledger.begin(ctx)
-        await trouble()
+        ledger.record_start(ctx)
+        await fail_randomly()
         raise errors.KnowledgeNotFoundError
 
-    @agent.capability(verify=lambda payload, ctx: ledger.did(ctx.task, ctx.step) and "found")
+    @agent.capability(verify=lambda payload, ctx: ledger.has_action(ctx.task, ctx.step) and "found")
     async def pay(payload, ctx):
-        """Must not happen twice; somebody can look."""
-        ledger.begin(ctx)
+        """Must not happen twice; has a `verify`."""
+        ledger.record_start(ctx)
         await asyncio.sleep(dice.random() * 0.1)
-        ledger.deed(ctx)
+        ledger.record_action(ctx)
         await asyncio.sleep(dice.random() * 0.1)
         return "paid"
 
     @agent.capability
     async def shout(payload, ctx):
-        """Must not happen twice, and nobody can look but a person."""
-        ledger.begin(ctx)
+        """Must not happen twice; only the test can verify it."""
+        ledger.record_start(ctx)
         await asyncio.sleep(dice.random() * 0.15)
-        ledger.deed(ctx)
+        ledger.record_action(ctx)
         return "shouted"
 
     return agent
 
 
 def plan(number: int):
-    """The tasks of one run: every kind in turn."""
+    """The plan of a task: each kind in turn."""
     kind = number % 6
     trip = [Step(name=name, type="book") for name in ("hotel", "flight", "car")]
     return (
@@ -161,7 +161,7 @@ def plan(number: int):
     )[kind]
 
 
-def address(path: str) -> str:
+def store_url(path: str) -> str:
     return f"sqlite:///{path}?synchronous=normal"
 
 
@@ -169,23 +169,23 @@ async def work(path: str, url: str | None = None, lease: str | float = LEASE) ->
     telemetry.set_hooks()
     agent = flaky_agent(Ledger(path, shared=url is None))
     async with Orchestrator(
-        [agent], store=url or address(path), policy=POLICY, lease=float(lease), concurrency=8, keep=None
+        [agent], store=url or store_url(path), policy=POLICY, lease=float(lease), concurrency=8, keep=None
     ):
         await asyncio.sleep(3600)
 
 
 async def submit(url: str, first: str, last: str) -> None:
-    """Every task under its id, some at once: whoever begins again after a crash says the same once more."""
+    """Submit each task with its own id, several at once. After a crash, the same requests are submitted again."""
     numbers = iter(range(int(first), int(last)))
 
-    async def some(client: Orchestrator) -> None:
+    async def submit_some(client: Orchestrator) -> None:
         for number in numbers:
             task = plan(number)
             agent = "flaky" if isinstance(task, str) else None
             await client.submit(task, agent=agent, id=f"task-{number}", key=f"key-{number}")
 
     async with Orchestrator(store=url, worker=False, policy=POLICY, lease=LEASE, keep=None) as client:
-        await asyncio.gather(*(some(client) for _ in range(8)))
+        await asyncio.gather(*(submit_some(client) for _ in range(8)))
 
 
 if __name__ == "__main__":

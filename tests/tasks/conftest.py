@@ -1,4 +1,4 @@
-"""The stores' fixtures, and an orchestrator on each backend whose time passes when told."""
+"""The stores' fixtures, orchestrators on each backend, and an orchestrator with a manual clock."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def clock():
 
 
 @pytest.fixture
-async def still(clock):
-    """An orchestrator in memory that does nothing until `drain()`, on a clock that stands still."""
+async def manual(clock):
+    """An orchestrator in memory that works only in `drain()`, with a clock that only tests advance."""
     async with (
         await stores.open("memory:", clock=clock) as store,
         Orchestrator(store=store, worker=False, clock=clock.wall, keep=None) as orchestrator,
@@ -35,8 +35,8 @@ async def still(clock):
 
 
 @pytest.fixture
-async def open_at(store):
-    """Makes orchestrators on the store of this test, and closes them."""
+async def open_orchestrator(store):
+    """Opens orchestrators on the store of this test, and closes them at its end."""
     opened = []
 
     async def make(*agents, on=store, **options):
@@ -53,7 +53,7 @@ async def open_at(store):
 
 @pytest.fixture
 def events():
-    """Every task event of this test."""
+    """All task events of this test."""
     seen = []
     telemetry.set_hooks(seen.append)
     yield seen
@@ -61,8 +61,8 @@ def events():
     telemetry._hooks = None
 
 
-async def through_time(orchestrator, clock, handle, most=50):
-    """Let time pass from one wait to the next until the task is over or asks; the waits."""
+async def advance_until_rest(orchestrator, clock, handle, most=50):
+    """Advance the clock from wait to wait until the task is over or needs an answer. Return the waits."""
     waits = []
     for _ in range(most):
         await orchestrator.drain()
@@ -71,12 +71,12 @@ async def through_time(orchestrator, clock, handle, most=50):
             return waits
         waits.append(round(state.release.until - clock.now, 6))
         clock.pass_(state.release.until - clock.now)
-    raise AssertionError("it never ends")
+    raise AssertionError(f"the task is not at rest after {most} waits")
 
 
-async def until(condition, seconds=100.0):
-    """Wait for something another task or process brings about."""
+async def wait_until(condition, seconds=100.0):
+    """Wait until a condition is true that another task or process changes."""
     end = asyncio.get_running_loop().time() + seconds
-    while not await condition() if asyncio.iscoroutinefunction(condition) else not condition():
-        assert asyncio.get_running_loop().time() < end, "it did not come about"
+    while not (await condition() if asyncio.iscoroutinefunction(condition) else condition()):
+        assert asyncio.get_running_loop().time() < end, "the condition is still false"
         await asyncio.sleep(0.01)

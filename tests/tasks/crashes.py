@@ -1,19 +1,20 @@
-"""Workers that are lost at a given point, and what their logs say then."""
+"""Workers that pause or die at a given point, and the records of their tasks."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 from amends.tasks import Agent, entries
 from amends.tasks.journal import Journal
-from amends.tasks.registry import House
+from amends.tasks.registry import Registry
 from amends.tasks.run import Run
-from amends.tasks.task_reader import log_name, read
+from amends.tasks.task_reader import log_name, read_task
 
 SHORT = 0.4
 """Seconds of a lease in these tests."""
 
 
 async def records(orchestrator, id):
+    """All records of a task's log."""
     found = []
     for entry in await orchestrator.store.log(log_name("tasks", id)).read(limit=1000):
         found += entries.decode(entry.value)
@@ -22,36 +23,37 @@ async def records(orchestrator, id):
 
 @asynccontextmanager
 async def paused_worker(store, agents, id):
-    """A worker that has taken the task, and forgets to say that it lives."""
+    """A worker that has taken the task and does not extend its lease."""
     queue = store.queue("tasks", lease=SHORT)
     lease = await queue.take(wait=10)
-    state, last = await read(store, "tasks", id)
-    house = House("paused")
-    house.register(agents)
-    run = Run(house, Journal(store, "tasks", state, last, lease))
-    task = asyncio.ensure_future(run.go(takeover=False))
+    state, last = await read_task(store, "tasks", id)
+    registry = Registry("paused")
+    registry.register(agents)
+    run = Run(registry, Journal(store, "tasks", state, last, lease))
+    task = asyncio.ensure_future(run.execute(takeover=False))
     yield run, task
     if not task.done():
         task.cancel()
     await asyncio.wait([task])
 
 
-def lonely(steps_run, **promises):
+def recording_agent(calls, **options):
+    """An agent whose only capability adds (step, attempt, key) to `calls`."""
     agent = Agent("worker")
 
-    @agent.capability(**promises)
+    @agent.capability(**options)
     async def work(payload, ctx):
-        steps_run.append((ctx.step, ctx.attempt, ctx.key))
+        calls.append((ctx.step, ctx.attempt, ctx.key))
         return ctx.step
 
     return agent
 
 
 async def crash(orchestrator, clock, id, *more):
-    """A worker took the message, perhaps wrote something, and died."""
+    """Let a worker take the message, write the given records, and die. The clock is advanced past its lease."""
     lease = await orchestrator.store.queue("tasks", lease=30).take()
     assert lease is not None
     if more:
-        _, last = await read(orchestrator.store, "tasks", id)
+        _, last = await read_task(orchestrator.store, "tasks", id)
         await orchestrator.store.log(log_name("tasks", id)).append(entries.encode(more), last=last)
     clock.pass_(31)

@@ -1,4 +1,4 @@
-"""An agent by itself (T4): wrap, add context, judge, answer."""
+"""An agent without an orchestrator (T4): input, context, classified failures, responses."""
 
 import asyncio
 import dataclasses
@@ -12,7 +12,7 @@ from amends.errors import NotFoundError, RateLimitedError, UnauthenticatedError
 from amends.errors import task as errors
 from amends.stores.errors import UnsupportedError
 from amends.tasks import Agent, Capability, Context
-from amends.tasks.capability import called
+from amends.tasks.capability import invoke
 
 
 class Post(msgspec.Struct):
@@ -29,8 +29,8 @@ def request(type, payload=None, **more):
     return {"id": "task-uuid", "type": type, "payload": payload, **more}
 
 
-async def test_a_request_gets_its_response():
-    """Input of the declared type, result as JSON, times and name."""
+async def test_a_request_gets_a_response():
+    """The input has the declared type; the response has the result as JSON, the times and the agent's name."""
     agent = Agent("content-agent")
 
     @agent.capability
@@ -72,8 +72,8 @@ async def test_a_request_gets_its_response():
         (ExceptionGroup("g", [errors.McpError()]), "MCP_ERROR", True),
     ],
 )
-async def test_whatever_it_raises_is_one_of_s3s_codes(raised, code, recoverable):
-    """T4, T12: a standard code, its context, and nothing of the exception's text."""
+async def test_any_exception_becomes_a_standard_code(raised, code, recoverable):
+    """T4, T12: the error has a standard code and its context, and no text of the exception."""
     agent = Agent("content-agent")
 
     @agent.capability
@@ -89,7 +89,7 @@ async def test_whatever_it_raises_is_one_of_s3s_codes(raised, code, recoverable)
 
 
 def upstream(status, **headers):
-    """What a client of another service raised, whose answer is full of that service's own words."""
+    """The exception of an HTTP client, with a response whose members must not leave the agent."""
     asked = httpx.Request("GET", "http://10.0.0.7/secret")
     problem = {
         **{name: "secret" for name in ("type", "title", "detail", "instance", "user_message", "more")},
@@ -123,8 +123,8 @@ def invalid():
         (FileNotFoundError("/secret"), "INTERNAL_ERROR", "terminal", None),
     ],
 )
-async def test_what_others_refuse_an_agent_is_no_mistake_of_its_askers(raised, code, recovery, wait):
-    """Nor are their words for the asker: it hears when to come back, or that it need not."""
+async def test_failures_of_upstream_services_are_not_the_callers_errors(raised, code, recovery, wait):
+    """The caller gets a code, a recovery and a wait, and none of the upstream's texts."""
     agent = Agent("content-agent")
 
     @agent.capability
@@ -137,8 +137,8 @@ async def test_what_others_refuse_an_agent_is_no_mistake_of_its_askers(raised, c
     assert b"secret" not in msgspec.json.encode(fault)
 
 
-async def test_the_log_keeps_what_the_answer_does_not_say(caplog):
-    """Nothing is swallowed: the exception is in this process's log, with its traceback."""
+async def test_the_exception_is_logged_and_not_returned(caplog):
+    """The exception is in this process's log with its traceback."""
     agent = Agent("content-agent")
 
     @agent.capability
@@ -150,8 +150,8 @@ async def test_the_log_keeps_what_the_answer_does_not_say(caplog):
     assert isinstance(record.exc_info[1], ZeroDivisionError)
 
 
-async def test_results_that_cannot_be_kept():
-    """It was done, and cannot be written down: said so, and not repeated."""
+async def test_a_result_that_is_not_json_is_terminal():
+    """The call was executed, so it is reported as such and not repeated."""
     agent = Agent("content-agent")
 
     @agent.capability
@@ -162,8 +162,8 @@ async def test_results_that_cannot_be_kept():
     assert (fault.code, fault.recovery, fault.executed) == ("INTERNAL_ERROR", "terminal", "yes")
 
 
-async def test_hands():
-    """AGENT_BUSY beyond its concurrency, with a time to come back."""
+async def test_agent_busy_at_the_concurrency_limit():
+    """Further calls fail with AGENT_BUSY and `retry_after`."""
     agent, free = Agent("content-agent", concurrency=1), asyncio.Event()
 
     @agent.capability
@@ -180,8 +180,8 @@ async def test_hands():
     assert (await first).ok
 
 
-async def test_a_call_that_takes_too_long():
-    """TIMEOUT of our own; a time-out inside the call is the call's."""
+async def test_time_outs():
+    """Both the capability's time-out and a TimeoutError inside the call are TIMEOUT; only the first has `timeout_ms`."""
     agent = Agent("content-agent", timeout=0.05)
 
     @agent.capability
@@ -192,14 +192,14 @@ async def test_a_call_that_takes_too_long():
     async def inside(payload):
         raise TimeoutError
 
-    ours = (await agent.handle(request("slow"))).error
-    assert (ours.code, ours.details["timeout_ms"]) == ("TIMEOUT", 50)
-    theirs = (await agent.handle(request("inside"))).error
-    assert (theirs.code, "timeout_ms" in theirs.details) == ("TIMEOUT", False)
+    limit = (await agent.handle(request("slow"))).error
+    assert (limit.code, limit.details["timeout_ms"]) == ("TIMEOUT", 50)
+    inner = (await agent.handle(request("inside"))).error
+    assert (inner.code, "timeout_ms" in inner.details) == ("TIMEOUT", False)
 
 
-async def test_questions_and_what_needs_an_orchestrator():
-    """A question is answered with input_required; effects and delegation need somebody who keeps a log."""
+async def test_questions_effects_and_delegation_without_an_orchestrator():
+    """A question returns input_required; `once` and `delegate` raise, because they need the log of a task."""
     agent, seen = Agent("content-agent"), []
 
     @agent.capability
@@ -218,16 +218,28 @@ async def test_questions_and_what_needs_an_orchestrator():
     assert seen == ["UnsupportedError", "AgentNotFoundError"]
 
 
-async def test_requests_that_are_none():
-    """Answered, never raised."""
+async def test_invalid_requests_are_answered():
+    """The errors are in the responses; nothing is raised."""
     agent = Agent("content-agent")
     assert (await agent.handle(b"{")).error.code == "INVALID_INPUT"
     assert (await agent.handle({"id": 3})).id == ""
     assert (await agent.handle(request("fly"))).error.code == "CAPABILITY_NOT_FOUND"
 
 
-def test_declarations_that_cannot_be_meant():
-    """Found when they are made."""
+async def test_a_capability_that_cannot_be_looked_up():
+    """Whatever the look-up of a remote agent raises is in the response."""
+
+    class Unreachable(Agent):
+        async def find(self, type):
+            raise ConnectionRefusedError("10.0.0.7")
+
+    error = (await Unreachable("remote-agent").handle(request("draft"))).document()["error"]
+    assert error["code"] == "AGENT_UNAVAILABLE"
+    assert error["details"]["context"] == {"agent": "remote-agent", "capability": "draft"}
+
+
+def test_invalid_declarations_raise():
+    """At the time of the declaration."""
     agent = Agent("content-agent", mcp={"notion": "http://x"})
     with pytest.raises(ValueError, match="name"):
         Agent("")
@@ -247,8 +259,8 @@ def test_declarations_that_cannot_be_meant():
     assert repr(agent) == "Agent('content-agent', capabilities=['x'])"
 
 
-async def test_calling_anything():
-    """Functions with fewer arguments, builtins, objects, unhashable ones, and those that return awaitables."""
+async def test_invoke_calls_any_callable():
+    """Functions with fewer arguments, builtins, unhashable objects, and functions that return awaitables."""
 
     class Awaits(list):
         async def __call__(self, one):
@@ -257,8 +269,8 @@ async def test_calling_anything():
     async def later():
         return "later"
 
-    assert await called(lambda: 1, "a", "b") == 1
-    assert await called(lambda *given: given, "a", "b") == ("a", "b")
-    assert await called(max, 1, 2) == 2
-    assert await called(Awaits(), 1, 2) == 1
-    assert await called(lambda: later()) == "later"
+    assert await invoke(lambda: 1, "a", "b") == 1
+    assert await invoke(lambda *given: given, "a", "b") == ("a", "b")
+    assert await invoke(max, 1, 2) == 2
+    assert await invoke(Awaits(), 1, 2) == 1
+    assert await invoke(lambda: later()) == "later"

@@ -1,4 +1,4 @@
-"""Saying something to a task that moves on meanwhile, or is over, or is asked for in the wrong way."""
+"""Commands to tasks that change at the same time, have ended, or cannot be read."""
 
 from functools import partial
 
@@ -19,21 +19,21 @@ def asking():
     return agent
 
 
-async def test_said_to_the_state_it_is_about(still):
-    """Somebody was quicker: it is said about what is there now, not about what was."""
-    still.register(asking())
-    await still.submit("ask", id="t")
-    await still.drain()
-    quicker = [entries.encode([entries.Answered(at=1.0, step="ask", answer="theirs")])]
+async def test_a_command_is_checked_against_the_current_state(manual):
+    """If another process answered first, the command is checked again and refused."""
+    manual.register(asking())
+    await manual.submit("ask", id="t")
+    await manual.drain()
+    earlier = [entries.encode([entries.Answered(at=1.0, step="ask", answer="theirs")])]
 
     class Busy:
-        """A store on which somebody else answers just before every first append."""
+        """A store on which another process appends an answer just before the first append."""
 
         def __getattr__(self, name):
-            return getattr(still.store, name)
+            return getattr(manual.store, name)
 
         def log(self, name):
-            return Log(still.store.log(name))
+            return Log(manual.store.log(name))
 
     class Log:
         def __init__(self, log):
@@ -43,31 +43,31 @@ async def test_said_to_the_state_it_is_about(still):
             return getattr(self._log, name)
 
         async def append(self, entry, *, last):
-            if quicker:
-                await self._log.append(quicker.pop(), last=last)
+            if earlier:
+                await self._log.append(earlier.pop(), last=last)
             return await self._log.append(entry, last=last)
 
-    async def heard(id):
+    async def notify_worker(id):
         return False
 
     answer = partial(commands.answer, now=2.0, answer="ours", step=None)
     with pytest.raises(errors.InvalidFieldValueError):
-        await commands.say(Busy(), "tasks", "t", answer, heard)
-    assert [record.answer for record in await still.records("t") if isinstance(record, entries.Answered)] == [
-        "theirs"
-    ]
+        await commands.send_command(Busy(), "tasks", "t", answer, notify_worker)
+    assert [
+        record.answer for record in await manual.records("t") if isinstance(record, entries.Answered)
+    ] == ["theirs"]
 
 
-async def test_a_result_that_there_is_none_of(still):
-    """Of a task that waits, was cancelled or failed: an error that says so."""
-    still.register(asking())
-    handle = await still.submit("ask", id="t")
+async def test_result_of_a_task_without_one_raises(manual):
+    """For a task that waits for an answer, was cancelled, or failed."""
+    manual.register(asking())
+    handle = await manual.submit("ask", id="t")
     assert repr(handle) == "Handle('t')"
-    await still.drain()
+    await manual.drain()
     with pytest.raises(errors.InvalidFieldValueError):
         await handle.result()
     await handle.cancel()
-    await still.drain()
+    await manual.drain()
     with pytest.raises(errors.InvalidFieldValueError):
         await handle.result()
     assert (await handle.cancel()).status == "cancelled"
@@ -77,39 +77,39 @@ async def test_a_result_that_there_is_none_of(still):
     async def fail(payload):
         raise errors.KnowledgeNotFoundError
 
-    still.register(agent)
-    failed = await still.submit("fail")
-    await still.drain()
+    manual.register(agent)
+    failed = await manual.submit("fail")
+    await manual.drain()
     with pytest.raises(errors.KnowledgeNotFoundError):
         await failed.result()
 
 
-async def test_a_deadline_that_is_none(still):
-    """Refused with its field, before anything is stored."""
-    still.register(asking())
-    refused = await still.run("ask", deadline="tomorrow")
+async def test_an_invalid_deadline_is_refused(manual):
+    """The error names the field, and nothing is stored."""
+    manual.register(asking())
+    refused = await manual.run("ask", deadline="tomorrow")
     assert (refused.error.code, refused.error.field) == ("INVALID_FIELD_VALUE", "/deadline")
-    assert [each async for each in still.list()] == []
+    assert [each async for each in manual.list()] == []
 
 
-async def test_a_log_that_cannot_be(still, clock, caplog):
-    """Records of another task's step: nobody guesses, nobody spins, the next sweep goes on with the others."""
+async def test_a_log_with_an_impossible_record(manual, clock, caplog):
+    """The task is left alone without a busy loop, and the maintenance goes on with the other tasks."""
     from amends.stores.errors import DamagedStoreError
-    from amends.tasks.maintenance import sweep
+    from amends.tasks.maintenance import maintain
 
-    still.register(asking())
+    manual.register(asking())
     for id in ("bad", "good"):
-        await still.submit("ask", id=id)
+        await manual.submit("ask", id=id)
     impossible = entries.encode([entries.Answered(at=1.0, step="other", answer=1)])
-    await still.store.log(log_name("tasks", "bad")).append(impossible, last=1)
-    assert await still.drain() == 2
-    assert await still.drain() == 0
+    await manual.store.log(log_name("tasks", "bad")).append(impossible, last=1)
+    assert await manual.drain() == 2
+    assert await manual.drain() == 0
     assert "cannot be read" in caplog.text
     with pytest.raises(DamagedStoreError):
-        await still.state("bad")
-    assert (await still.get("good").response()).status == "input_required"
-    await still.cancel("good")
-    await still.drain()
-    still._house.clock = lambda: 9e12
-    assert await sweep(still.store, still._house, keep=3600) == 1
-    assert [row.id async for row in still.list()] == ["bad"]
+        await manual.state("bad")
+    assert (await manual.get("good").response()).status == "input_required"
+    await manual.cancel("good")
+    await manual.drain()
+    manual._registry.clock = lambda: 9e12
+    assert await maintain(manual.store, manual._registry, keep=3600) == 1
+    assert [row.id async for row in manual.list()] == ["bad"]

@@ -1,4 +1,4 @@
-"""Agents that have other agents do something."""
+"""Capabilities that delegate to other agents."""
 
 from amends.errors import task as errors
 from amends.tasks import (
@@ -9,8 +9,8 @@ from amends.tasks import (
 from tests.tasks.agents import booking
 
 
-async def test_delegation(open_at):
-    """Another agent's result; done once; its failure is DELEGATION_FAILED with the cause; its deeds are undone."""
+async def test_delegation(open_orchestrator):
+    """A delegation runs once and returns its result; a failed one is DELEGATION_FAILED with the cause; both are undone."""
     undone, asked = [], []
     lead = Agent("lead-agent")
 
@@ -24,7 +24,7 @@ async def test_delegation(open_at):
             raise errors.AgentUnavailableError(retry_after=0.01)
         return hotel
 
-    orchestrator = await open_at(lead, booking(undone))
+    orchestrator = await open_orchestrator(lead, booking(undone))
     good = await orchestrator.run("plan_trip", "rome", id="rome")
     assert good.result == "hotel booked"
     state = await orchestrator.state("rome")
@@ -38,26 +38,26 @@ async def test_delegation(open_at):
     assert error["details"]["agent"] == "booking-agent"
     assert bad.error.errors[0].field == "/what"
     assert [each[2] for each in undone] == ["moon/plan_trip>booking-agent/book#1/undo"]
-    assert (await orchestrator.run("plan_trip", "x", id="nobody")).ok
+    assert (await orchestrator.run("plan_trip", "x", id="third")).ok
 
 
-async def test_delegating_to_nobody(open_at):
-    """The same code, with the reason."""
+async def test_delegating_to_an_unknown_agent(open_orchestrator):
+    """DELEGATION_FAILED with AGENT_NOT_FOUND as its cause."""
     lead = Agent("lead")
 
     @lead.capability(idempotent=True)
     async def try_it(payload, ctx):
         await ctx.delegate("fly")
 
-    orchestrator = await open_at(lead)
+    orchestrator = await open_orchestrator(lead)
     response = await orchestrator.run("try_it")
     assert response.error.code == "DELEGATION_FAILED"
     assert response.error.details["cause"]["code"] == "AGENT_NOT_FOUND"
     assert response.error.recovery == "terminal"
 
 
-async def test_a_delegation_that_was_undone_is_done_anew(still):
-    """retry: what was taken back is a new deed with a new key; what stands is not done again."""
+async def test_a_retry_repeats_an_undone_delegation(manual):
+    """An undone delegation runs again with a new key; one that was not undone does not."""
     booked, undone, works = [], [], []
     booker, lead = Agent("booking"), Agent("lead")
 
@@ -78,22 +78,22 @@ async def test_a_delegation_that_was_undone_is_done_anew(still):
             raise errors.KnowledgeNotFoundError
         return found
 
-    still.register(booker, lead)
-    await still.submit("plan_trip", id="t")
-    await still.drain()
-    assert (await still.get("t").response()).error.details["undone"] == ["plan_trip>booking/book#1"]
+    manual.register(booker, lead)
+    await manual.submit("plan_trip", id="t")
+    await manual.drain()
+    assert (await manual.get("t").response()).error.details["undone"] == ["plan_trip>booking/book#1"]
     for _ in range(2):
         works.append(1)
-        await still.retry("t")
-        await still.drain()
-    assert (await still.get("t").response()).result == [1, 4]
-    deed = "t/plan_trip>booking/book#1"
-    assert booked == ["t/plan_trip>booking/note#1", deed, f"{deed}/2", f"{deed}/3"]
-    assert undone == [f"{deed}/undo", f"{deed}/2/undo"]
+        await manual.retry("t")
+        await manual.drain()
+    assert (await manual.get("t").response()).result == [1, 4]
+    key = "t/plan_trip>booking/book#1"
+    assert booked == ["t/plan_trip>booking/note#1", key, f"{key}/2", f"{key}/3"]
+    assert undone == [f"{key}/undo", f"{key}/2/undo"]
 
 
-async def test_whoever_had_it_done_begins_anew_too(still):
-    """A finished step, and an agent in between, stand on what was taken back: they have it done again, under their old keys."""
+async def test_a_retry_repeats_the_steps_that_made_an_undone_delegation(manual):
+    """Also a finished step, and an agent in between, run again with their old keys."""
     calls, works = [], []
     booker, between, lead = Agent("booking"), Agent("between"), Agent("lead")
 
@@ -118,20 +118,20 @@ async def test_whoever_had_it_done_begins_anew_too(still):
             raise errors.KnowledgeNotFoundError
         return "ok"
 
-    still.register(booker, between, lead)
-    await still.submit(sequence(Step(name="a", type="travel"), Step(name="b", type="shaky")), id="t")
-    await still.drain()
+    manual.register(booker, between, lead)
+    await manual.submit(sequence(Step(name="a", type="travel"), Step(name="b", type="shaky")), id="t")
+    await manual.drain()
     first, calls[:] = list(calls), []
     works.append(1)
-    await still.retry("t")
-    await still.drain()
-    assert (await still.get("t").response()).result == {"a": "booking 3", "b": "ok"}
+    await manual.retry("t")
+    await manual.drain()
+    assert (await manual.get("t").response()).result == {"a": "booking 3", "b": "ok"}
     assert first == ["t/a", "t/a>between/arrange#1", "t/a>between/arrange#1>booking/book#1"]
     assert calls == ["t/a", "t/a>between/arrange#1", "t/a>between/arrange#1>booking/book#1/2"]
 
 
-async def test_an_effect_of_a_delegation(still):
-    """Once, however often the one who delegates is tried; and anew after it was taken back."""
+async def test_an_effect_of_a_delegation(manual):
+    """It happens once, however often the delegating step is attempted, and once more after it was undone."""
     booker, lead, works = Agent("booking"), Agent("lead"), []
 
     def count(tx):
@@ -162,15 +162,15 @@ async def test_an_effect_of_a_delegation(still):
         return room
 
     async def taken():
-        return int((await still.store.table("rooms").get("taken")).value)
+        return int((await manual.store.table("rooms").get("taken")).value)
 
-    still.register(booker, lead)
-    await still.submit("travel", id="t")
-    await still.drain()
-    assert (await still.get("t").response()).error.code == "KNOWLEDGE_NOT_FOUND"
+    manual.register(booker, lead)
+    await manual.submit("travel", id="t")
+    await manual.drain()
+    assert (await manual.get("t").response()).error.code == "KNOWLEDGE_NOT_FOUND"
     assert await taken() == 0
     works.append("again")
-    await still.retry("t")
-    await still.drain()
-    assert (await still.get("t").response()).result == "room"
+    await manual.retry("t")
+    await manual.drain()
+    assert (await manual.get("t").response()).result == "room"
     assert await taken() == 1

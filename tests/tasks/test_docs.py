@@ -1,4 +1,4 @@
-"""The tables of the pages name tests that are there."""
+"""The tests that docs/tasks-durable.md names exist."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_test_a_page_names_exists():
-    """A promise in a table is as good as its test."""
+    """Every row of the table of failures has a test."""
     named = re.findall(r"`(tests/tasks/\w+\.py)::(\w+)`", (ROOT / "docs" / "tasks-durable.md").read_text())
     assert len(named) >= 10
     for path, name in named:

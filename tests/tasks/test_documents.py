@@ -1,4 +1,4 @@
-"""S3's documents, read and written as they stand there."""
+"""Requests and responses of the agent error contract."""
 
 import json
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from amends import FaultError
 from amends.tasks import Metadata, Request, Response, Status
-from amends.tasks.documents import moment, seconds_of, stamp
+from amends.tasks.documents import parse_time, seconds_of, stamp
 from tests.strategies import rarely
 
 FAILED = {
@@ -27,7 +27,7 @@ FAILED = {
         "agent": "content-agent",
     },
 }
-ASKED = {
+REQUEST = {
     "id": "task-uuid",
     "type": "create_event",
     "payload": {"title": "Dinner"},
@@ -35,19 +35,19 @@ ASKED = {
 }
 
 
-def test_s3s_response_comes_back_as_it_stands():
-    """T3: nothing is added, nothing is lost."""
+def test_a_response_survives_reading_and_writing():
+    """T3: no member is added or lost."""
     response = Response.read(json.dumps(FAILED))
     assert response.error.code == "MCP_NOT_CONNECTED"
     assert response.metadata.completed - response.metadata.started == 1
     assert response.document() == FAILED
 
 
-def test_s3s_request_comes_back_as_it_stands():
-    """T8."""
-    assert Request.read(ASKED).document() == ASKED
-    assert Request.read(json.dumps(ASKED).encode()).document() == ASKED
-    assert Request.read(Request.read(ASKED)).retry_policy["maxAttempts"] == 5
+def test_a_request_survives_reading_and_writing():
+    """T8: from a mapping, JSON, or a Request."""
+    assert Request.read(REQUEST).document() == REQUEST
+    assert Request.read(json.dumps(REQUEST).encode()).document() == REQUEST
+    assert Request.read(Request.read(REQUEST)).retry_policy["maxAttempts"] == 5
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_s3s_request_comes_back_as_it_stands():
         ({"id": "x", "type": "x", "idempotencyKey": 1}, "INVALID_FIELD_TYPE", "/idempotencyKey"),
     ],
 )
-def test_a_request_that_is_none_says_where(document, code, field):
-    """Input errors name the field by its pointer."""
+def test_invalid_requests_name_the_field(document, code, field):
+    """Input errors have the JSON Pointer of the field."""
     with pytest.raises(FaultError) as raised:
         Request.read(document)
     assert (raised.value.fault.code, raised.value.fault.field) == (code, field)
@@ -76,20 +76,20 @@ def test_a_request_that_is_none_says_where(document, code, field):
 @pytest.mark.parametrize(
     "document", [None, 3, "{", b"\xff", [], {}, {"id": "x", "status": "odd"}, {"id": 1, "status": "failed"}]
 )
-def test_a_response_that_is_none_is_none(document):
-    """What comes from elsewhere never raises."""
+def test_an_invalid_response_is_none(document):
+    """Reading a response never raises."""
     assert Response.read(document) is None
 
 
-def test_a_failed_response_without_an_error_still_has_one():
-    """Nobody gets a failure without a fault."""
+def test_a_failed_response_without_an_error_gets_one():
+    """INTERNAL_ERROR."""
     response = Response.read({"id": "x", "status": "failed", "metadata": "odd", "input": 3})
     assert response.error.code == "INTERNAL_ERROR"
     assert response.metadata == Metadata()
 
 
 def test_other_statuses():
-    """Results and questions travel, too."""
+    """Results, questions and metadata are read and written."""
     done = Response(id="x", status=Status.COMPLETED, result=None)
     assert done.ok
     assert done.document() == {"id": "x", "status": "completed", "result": None}
@@ -107,8 +107,8 @@ def test_other_statuses():
         lambda x: st.lists(x) | st.dictionaries(st.text(), x),
     )
 )
-def test_reading_is_total(document):
-    """Whatever it is: a document, None, or an input error."""
+def test_reading_any_document(document):
+    """A response, None, or an input error, and no other exception."""
     Response.read(document)
     Response.read({"id": "x", "status": "failed", "error": document, "metadata": document})
     try:
@@ -117,10 +117,10 @@ def test_reading_is_total(document):
         assert error.fault.vocabulary == "task"  # noqa: PT017
 
 
-def test_moments():
-    """RFC 3339, also without a zone; nonsense is None."""
-    assert moment("2025-01-05T10:30:00") == moment("2025-01-05T11:30:00+01:00") == 1736073000
-    assert moment("x") is moment(3) is moment("9" * 50) is None
+def test_times_and_durations():
+    """RFC 3339, also without a zone; anything else is None."""
+    assert parse_time("2025-01-05T10:30:00") == parse_time("2025-01-05T11:30:00+01:00") == 1736073000
+    assert parse_time("x") is parse_time(3) is parse_time("9" * 50) is None
     assert stamp(1736073000.0004) == "2025-01-05T10:30:00Z"
     with pytest.raises(ValueError):
         seconds_of(-1)

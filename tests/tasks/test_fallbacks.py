@@ -1,4 +1,4 @@
-"""Fallbacks as people write them (T9)."""
+"""Fallbacks in prose (T9)."""
 
 import pytest
 from hypothesis import given
@@ -40,8 +40,8 @@ If this is not read:
 """
 
 
-def test_s3s_declaration_in_a_file(tmp_path):
-    """The example of a CLAUDE.md, read as it stands."""
+def test_the_contracts_first_form_in_a_file(tmp_path):
+    """The example of the agent error contract for a CLAUDE.md."""
     path = tmp_path / "CLAUDE.md"
     path.write_text("\ufeff# Me\n\n" + S3_CLAUDE)
     (found,) = read_fallbacks(path)
@@ -51,8 +51,8 @@ def test_s3s_declaration_in_a_file(tmp_path):
     assert len(found.steps) == 3
 
 
-def test_s3s_graceful_degradation():
-    """The other form names the agent; fenced or not, under any heading."""
+def test_the_contracts_second_form():
+    """It names the agent. It may be fenced, and under any heading."""
     cooking, calendar = parse_fallbacks(S3_GRACEFUL)
     assert cooking == Fallback(
         mcp="Pinterest parser",
@@ -76,41 +76,41 @@ def test_s3s_graceful_degradation():
         ("__Content Agent without Notion__:", "Notion"),
     ],
 )
-def test_many_ways_to_say_it(line, mcp):
-    """Tolerant about how it is written."""
+def test_variants_of_a_condition(line, mcp):
+    """Articles, emphasis, list marks and headings do not matter."""
     (found,) = parse_fallbacks(f"## Fallback Behaviors\n\n{line}\n\n* one\n  goes on\n+ two\n")
     assert (found.mcp, found.steps) == (mcp, ("one goes on", "two"))
 
 
-def test_prose_between_is_left_alone():
-    """People explain themselves."""
+def test_other_prose_is_ignored():
+    """Also a text without such a section."""
     text = S3_CLAUDE.replace("1. Inform", "This is why: because.\n\n1. Inform")
     assert parse_fallbacks(text) == parse_fallbacks(S3_CLAUDE)
     assert parse_fallbacks("no such section") == ()
 
 
 @pytest.mark.parametrize(
-    ("body", "line", "word"),
+    ("body", "line", "problem"),
     [
-        ("If Notion MCP is not connected:\n\nand then nothing\n", 3, "nothing is listed"),
-        ("- an orphan\n", 3, "no “If"),
-        ("\nIf the moon is full:\n- howl\n", 4, "not understood"),
-        ("If A is not connected:\n- x\nIf B is not connected:\n", 5, "nothing is listed"),
+        ("If Notion MCP is not connected:\n\nand then nothing\n", 3, "no list items"),
+        ("- an orphan\n", 3, "without a line “If"),
+        ("\nIf the moon is full:\n- howl\n", 4, "cannot be parsed"),
+        ("If A is not connected:\n- x\nIf B is not connected:\n", 5, "no list items"),
     ],
 )
-def test_what_cannot_be_understood_names_file_and_line(tmp_path, body, line, word):
-    """A fallback that is silently not there is found out on the worst day."""
+def test_an_error_names_file_and_line(tmp_path, body, line, problem):
+    """For a fallback without items, an item without a condition, and an unknown condition."""
     path = tmp_path / "AGENTS.md"
     path.write_text(f"## Fallback Behaviors\n\n{body}")
     with pytest.raises(FallbackError) as raised:
         read_fallbacks(path)
     assert raised.value.line == line
     assert str(raised.value).startswith(f"{path}:{line}: ")
-    assert word in str(raised.value)
+    assert problem in str(raised.value)
 
 
-def test_a_file_that_is_no_text(tmp_path):
-    """Said as such."""
+def test_a_file_that_is_not_utf8(tmp_path):
+    """Raises FallbackError."""
     path = tmp_path / "CLAUDE.md"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FallbackError):
@@ -119,8 +119,8 @@ def test_a_file_that_is_no_text(tmp_path):
 
 @rarely
 @given(st.text(alphabet="#*-_`: If without not connected1.\n\t", max_size=300))
-def test_the_reader_is_total(text):
-    """Fallbacks, or a FallbackError; in linear time."""
+def test_any_text_is_parsed_or_raises_fallback_error(text):
+    """No other exception, in linear time."""
     try:
         for found in parse_fallbacks("# Fallback Behaviors\n" + text):
             assert found.steps

@@ -1,4 +1,4 @@
-"""What an agent is asked with is checked, and the field at fault is named."""
+"""Payloads are checked against the declared type, and errors name the field."""
 
 import enum
 from datetime import datetime
@@ -48,7 +48,7 @@ GOOD = {"title": "x"}
         (GOOD | {"kind": "c"}, "INVALID_FIELD_VALUE", "/kind"),
         (GOOD | {"at": "soon"}, "INVALID_FIELD_VALUE", "/at"),
         (GOOD | {"other": 1}, "INVALID_FIELD_VALUE", "/other"),
-        # What the sender writes cannot move the blame to another field.
+        # Text of the sender cannot change the reported field.
         (GOOD | {"colour": "x - at `$.title`"}, "INVALID_FIELD_VALUE", "/colour"),
         (GOOD | {"colour": "Object missing required field `title`"}, "INVALID_FIELD_VALUE", "/colour"),
         ([], "INVALID_INPUT", None),
@@ -56,8 +56,8 @@ GOOD = {"title": "x"}
         ("title", "INVALID_INPUT", None),
     ],
 )
-def test_each_mistake_has_its_code_and_pointer(payload, code, field):
-    """The three codes of a field, and the one of the whole."""
+def test_errors_have_a_code_and_a_pointer(payload, code, field):
+    """Three codes for a field, and one for the payload as a whole."""
     with pytest.raises(FaultError) as raised:
         checker(Input)(payload)
     fault = raised.value.fault
@@ -67,8 +67,8 @@ def test_each_mistake_has_its_code_and_pointer(payload, code, field):
         assert fault.details["pointer"] == field
 
 
-def test_what_fits_becomes_the_type():
-    """Agents get what they declared."""
+def test_valid_payloads_are_converted():
+    """Into the declared type; without one, nothing is checked."""
     assert checker(Input)(GOOD | {"colour": "red"}).colour is Colour.RED
     assert checker(int)(3) == 3
     assert checker(Any) is None

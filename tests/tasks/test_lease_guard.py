@@ -1,119 +1,138 @@
-"""What must not be done twice is stopped when the hold on its task runs out: at once, once, and by nobody else's will."""
+"""Work that must not happen twice is cancelled when the lease on its task runs out, and for no other reason."""
 
 import asyncio
 
 import pytest
 
 from amends.tasks.journal import Fenced
-from amends.tasks.lease_guard import held
+from amends.tasks.lease_guard import LeaseGuard
 
 
-class Hold:
-    """A lease as far as it is looked at: it runs out at a time of the loop's clock."""
+class FakeLease:
+    """A lease that ends at a time of the event loop's clock; `extend` adds the next of the given durations."""
 
-    def __init__(self, seconds):
-        self._until = asyncio.get_running_loop().time() + seconds
+    def __init__(self, seconds, *extensions):
+        self._end = asyncio.get_running_loop().time() + seconds
+        self._extensions = list(extensions)
 
     @property
     def expires_in(self):
-        return self._until - asyncio.get_running_loop().time()
+        return max(0.0, self._end - asyncio.get_running_loop().time())
 
-    def extend(self, seconds):
-        self._until += seconds
+    async def extend(self):
+        self._end += self._extensions.pop(0)
 
 
-async def for_ever(heard):
+async def run_forever(events):
     try:
         await asyncio.Event().wait()
     finally:
-        heard.append("stopped")
+        events.append("stopped")
 
 
-async def test_it_is_stopped_when_the_hold_runs_out():
-    """And whoever held it can go on, as if it had never been cancelled."""
-    heard = []
+async def test_work_is_cancelled_when_the_lease_runs_out():
+    """The task that ran the work is not cancelled afterwards."""
+    events = []
     with pytest.raises(Fenced):
-        await held(Hold(0.01), for_ever(heard))
-    assert heard == ["stopped"]
+        await LeaseGuard(FakeLease(0.01)).run(run_forever(events))
+    assert events == ["stopped"]
     assert asyncio.current_task().cancelling() == 0
     await asyncio.sleep(0)
 
 
-async def test_one_that_ran_out_before_it_began():
-    """It does not get further than its first wait."""
-    heard = []
+async def test_work_under_an_expired_lease_stops_at_its_first_await():
+    events = []
     with pytest.raises(Fenced):
-        await held(Hold(-1), for_ever(heard))
-    assert heard == ["stopped"]
+        await LeaseGuard(FakeLease(-1)).run(run_forever(events))
+    assert events == ["stopped"]
 
 
-async def test_it_goes_on_for_as_long_as_the_hold_is_extended():
-    """The hold is looked at again when it would have run out, and when it does."""
-    hold = Hold(0.01)
+async def test_an_extension_moves_the_time_limit():
+    """Running work may go on past the first end of the lease."""
+    guard = LeaseGuard(FakeLease(0.01, 3600))
 
     async def work():
-        hold.extend(3600)
+        await guard.extend()
         await asyncio.sleep(0.03)
-        hold.extend(-7200)
         return "done"
 
-    assert await held(hold, work()) == "done"
+    assert await guard.run(work()) == "done"
+    assert guard.expires_in > 3000
 
 
-async def test_it_is_stopped_when_an_extended_hold_runs_out():
-    """However often it was."""
-    hold, heard = Hold(0.01), []
+async def test_work_is_cancelled_when_an_extended_lease_runs_out():
+    guard, events = LeaseGuard(FakeLease(0.01, 0.05)), []
 
     async def work():
-        hold.extend(0.05)
-        await for_ever(heard)
+        await guard.extend()
+        await run_forever(events)
 
     with pytest.raises(Fenced):
-        await held(hold, work())
-    assert heard == ["stopped"]
+        await guard.run(work())
+    assert events == ["stopped"]
 
 
-async def test_nothing_is_left_of_a_hold_after_the_work():
-    """Its end, later on, stops nobody."""
-    assert await held(Hold(0.01), asyncio.sleep(0, "done")) == "done"
+async def test_an_extension_that_comes_too_late_revives_nothing():
+    """Work that is being cancelled stays cancelled."""
+    guard, events = LeaseGuard(FakeLease(0.01, 3600)), []
+
+    async def work():
+        try:
+            await run_forever(events)
+        finally:
+            await guard.extend()
+
+    with pytest.raises(Fenced):
+        await guard.run(work())
+    assert events == ["stopped"]
+
+
+async def test_the_end_of_the_lease_after_the_work_has_no_effect():
+    """Neither after a result nor after an exception of the work."""
+    assert await LeaseGuard(FakeLease(0.01)).run(asyncio.sleep(0, "done")) == "done"
     await asyncio.sleep(0.03)
     with pytest.raises(ValueError, match="own"):
-        await held(Hold(0.01), failing())
+        await LeaseGuard(FakeLease(0.01)).run(failing(ValueError("its own failure")))
     await asyncio.sleep(0.03)
 
 
-async def failing():
-    raise ValueError("its own failure")
+async def test_a_time_out_of_the_work_itself_is_raised():
+    with pytest.raises(TimeoutError):
+        await LeaseGuard(FakeLease(60)).run(failing(TimeoutError()))
 
 
-async def slow_to_stop(heard):
+async def failing(error):
+    raise error
+
+
+async def slow_to_stop(events):
     try:
-        await for_ever(heard)
+        await run_forever(events)
     finally:
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.sleep(60)  # until the hold runs out
+            await asyncio.sleep(60)  # until the lease runs out
 
 
-@pytest.mark.parametrize("work", [for_ever, slow_to_stop])
-async def test_somebody_elses_cancellation_is_theirs(work):
-    """Also where the hold runs out while the work is being stopped."""
-    heard = []
-    task = asyncio.ensure_future(held(Hold(0.05), work(heard)))
+@pytest.mark.parametrize("work", [run_forever, slow_to_stop])
+async def test_a_cancellation_from_outside_is_passed_on(work):
+    """Also if the lease runs out while the work is being cancelled."""
+    events = []
+    task = asyncio.ensure_future(LeaseGuard(FakeLease(0.05)).run(work(events)))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (heard, task.cancelled()) == (["stopped"], True)
+    assert (events, task.cancelled()) == (["stopped"], True)
 
 
-async def test_work_that_will_not_be_stopped_has_done_what_it_did():
-    """The log decides whether it counts."""
+async def test_the_result_of_work_that_ignores_its_cancellation_is_returned():
+    """The log decides whether the result counts."""
 
     async def stubborn():
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            return "done all the same"
+            return "done anyway"
 
-    assert await held(Hold(0.01), stubborn()) == "done all the same"
+    assert await LeaseGuard(FakeLease(0.01)).run(stubborn()) == "done anyway"
     assert asyncio.current_task().cancelling() == 0

@@ -1,106 +1,106 @@
-"""The list, the queue and the log are three things: what puts them right when one is behind."""
+"""The maintenance repairs rows and messages that are behind the logs, and forgets old tasks."""
 
 from amends.tasks import Step, entries
 from amends.tasks.entries import Submitted
-from amends.tasks.maintenance import sweep
+from amends.tasks.maintenance import maintain
 from amends.tasks.submit import submit
-from amends.tasks.task_index import Listing
+from amends.tasks.task_index import TaskRow
 from amends.tasks.task_reader import log_name
-from tests.tasks.crashes import lonely
+from tests.tasks.crashes import recording_agent
 
 
 def _row(id, seq=1):
     import msgspec
 
-    return msgspec.json.encode(Listing(id=id, status="pending", type="work", seq=seq, created=0, updated=0))
+    return msgspec.json.encode(TaskRow(id=id, status="pending", type="work", seq=seq, created=0, updated=0))
 
 
-async def test_the_list_is_mended(open_at, store):
-    """The log is the truth: a list that is behind, or a message that is lost, is put right by the sweep."""
+async def test_rows_and_messages_are_repaired(open_orchestrator, store):
+    """A row that is behind its log, a row without a log, and a lost message."""
     ran = []
-    worker = await open_at(lonely(ran, read_only=True), worker=False)
-    house = worker._house
+    worker = await open_orchestrator(recording_agent(ran, read_only=True), worker=False)
+    registry = worker._registry
     await worker.submit("work", id="lost")
     lease = await store.queue("tasks").take(wait=10)
     await lease.done()
     await store.table("tasks").put("ghost", _row("ghost"))
     await store.table("tasks").put("junk", b"junk")
     await store.table("tasks").put("lost", _row("lost", seq=0))
-    assert await sweep(store, house, keep=None) == 0
+    assert await maintain(store, registry, keep=None) == 0
     assert await store.table("tasks").get("ghost") is None
     assert sorted([each.id async for each in worker.list()]) == ["lost"]
     await worker.drain()
     assert (await worker.get("lost").response()).result == "work"
-    house.clock = lambda: 9e12
-    assert await sweep(store, house, keep=3600) == 1
+    registry.clock = lambda: 9e12
+    assert await maintain(store, registry, keep=3600) == 1
     assert [each async for each in worker.list()] == []
 
 
-async def test_a_submitter_that_died_half_way(open_at, store):
-    """Asked again, it goes on where it stopped: once."""
+async def test_an_interrupted_submission_is_completed_by_the_next_one(open_orchestrator, store):
+    """The task runs once."""
     if store.supports_transactions:
         return
     ran = []
     record = Submitted(at=1.0, id="t", type="work", steps=(Step(name="work", type="work"),))
     await store.table("tasks").create("t", _row("t"))
     await store.log(log_name("tasks", "t")).append(entries.encode([record]), last=0)
-    worker = await open_at(lonely(ran, read_only=True), worker=False)
-    assert (await submit(store, "tasks", record)) == ("t", None)
+    worker = await open_orchestrator(recording_agent(ran, read_only=True), worker=False)
+    assert await submit(store, "tasks", record) == "t"
     await worker.drain()
     assert len(ran) == 1
 
 
-async def test_forgetting_by_itself(still, clock):
-    """After `keep`, one worker of all sweeps."""
-    still.register(lonely([], read_only=True))
-    still._worker._keep, still._worker._sweep_every = 100.0, 10.0
-    await still.submit("work", id="t")
-    await still.store.queue("tasks").put(b"~sweep", key="~sweep", delay=10)
-    await still.drain()
+async def test_old_tasks_are_forgotten(manual, clock):
+    """After `keep` seconds, by the worker that takes the maintenance message."""
+    manual.register(recording_agent([], read_only=True))
+    manual._worker._keep, manual._worker._maintenance_interval = 100.0, 10.0
+    await manual.submit("work", id="t")
+    await manual.store.queue("tasks").put(b"~sweep", key="~sweep", delay=10)
+    await manual.drain()
     clock.pass_(50)
-    assert await still.drain() == 1
-    assert [each.id async for each in still.list()] == ["t"]
+    assert await manual.drain() == 1
+    assert [each.id async for each in manual.list()] == ["t"]
     clock.pass_(60)
-    await still.drain()
-    assert [each.id async for each in still.list()] == []
+    await manual.drain()
+    assert [each.id async for each in manual.list()] == []
 
 
-async def test_a_task_that_is_forgotten_takes_its_key_along(still, clock):
-    """The same key is another task then, and nothing of the first is kept."""
+async def test_a_forgotten_task_frees_its_key(manual, clock):
+    """The same key then makes a new task."""
     ran = []
-    still.register(lonely(ran, read_only=True))
+    manual.register(recording_agent(ran, read_only=True))
     for forgotten in (0, 1):
-        first = await still.submit("work", key="k")
-        again = await still.submit("work", key="k")
+        first = await manual.submit("work", key="k")
+        again = await manual.submit("work", key="k")
         assert first.id == again.id
-        await still.drain()
+        await manual.drain()
         assert len(ran) == forgotten + 1
         clock.pass_(101)
-        assert await sweep(still.store, still._house, keep=100) == 1
-        assert [row async for row in still.store.table("tasks.keys").scan()] == []
+        assert await maintain(manual.store, manual._registry, keep=100) == 1
+        assert [row async for row in manual.store.table("tasks.keys").scan()] == []
 
 
-async def test_what_waits_for_an_answer_is_let_wait(still, clock):
-    """However long that takes: nobody has anything to do for it."""
-    agent = lonely([])
+async def test_a_task_that_waits_for_an_answer_is_left_alone(manual, clock):
+    """However long it waits."""
+    agent = recording_agent([])
     agent.capability("ask")(lambda payload, ctx: ctx.ask("Which one?"))
-    still.register(agent)
-    handle = await still.submit("ask")
-    await still.drain()
+    manual.register(agent)
+    handle = await manual.submit("ask")
+    await manual.drain()
     clock.pass_(10_000)
-    assert await sweep(still.store, still._house, keep=100) == 0
-    assert await still.drain() == 0
+    assert await maintain(manual.store, manual._registry, keep=100) == 0
+    assert await manual.drain() == 0
     assert (await handle.response()).status == "input_required"
 
 
-async def test_one_that_cannot_be_read_keeps_nobody_else(still, clock, caplog):
-    """It is left as it is, and said."""
-    still.register(lonely([], read_only=True))
-    await still.store.table("tasks").put("broken", _row("broken"))
-    await still.store.log(log_name("tasks", "broken")).append(b"junk")
-    await still.submit("work", id="t")
-    await still.drain()
+async def test_an_unreadable_task_does_not_stop_the_maintenance(manual, clock, caplog):
+    """The task is not changed, and the error is logged."""
+    manual.register(recording_agent([], read_only=True))
+    await manual.store.table("tasks").put("broken", _row("broken"))
+    await manual.store.log(log_name("tasks", "broken")).append(b"junk")
+    await manual.submit("work", id="t")
+    await manual.drain()
     clock.pass_(10_000)
-    assert await sweep(still.store, still._house, keep=100) == 1
-    assert [each.id async for each in still.list()] == ["broken"]
+    assert await maintain(manual.store, manual._registry, keep=100) == 1
+    assert [each.id async for each in manual.list()] == ["broken"]
     assert "cannot be read" in caplog.text

@@ -1,4 +1,4 @@
-"""What a person is told (T6): plain words, own texts, own languages, nothing internal."""
+"""User messages (T6): built-in texts, own texts and languages, and nothing internal."""
 
 import json
 import re
@@ -15,24 +15,24 @@ MISSING = Fault(
 GERMAN = {"MCP_NOT_CONNECTED": "An {name} komme ich nicht heran.", "RATE_LIMITED": "Noch {wait} Sekunden."}
 
 
-def test_s3s_sentences():
-    """Without a catalogue of one's own: S3's, with the thing named."""
-    plain = Catalogue()
-    assert plain.message(MISSING) == "I can't access Notion right now. Check the connection setup."
-    assert plain.message(Fault(code="TIMEOUT", vocabulary="task")).startswith(
+def test_built_in_messages():
+    """The texts of the agent error contract, with the missing thing named."""
+    built_in = Catalogue()
+    assert built_in.message(MISSING) == "I can't access Notion right now. Check the connection setup."
+    assert built_in.message(Fault(code="TIMEOUT", vocabulary="task")).startswith(
         "That's taking longer than expected."
     )
-    assert "agent for that" in plain.message(Fault(code="AGENT_NOT_FOUND", vocabulary="task"))
+    assert "agent for that" in built_in.message(Fault(code="AGENT_NOT_FOUND", vocabulary="task"))
 
 
 def test_own_texts_and_languages():
-    """By language, then its region, then the built-in words."""
+    """The region's text, then the language's, then the built-in one."""
     both = Catalogue(
         {"de": GERMAN, "de-AT": {"RATE_LIMITED": "{wait} Sekunderl."}, "fr": {"TIMEOUT": "Patience."}}
     )
-    slow = Fault(code="RATE_LIMITED", vocabulary="task", retry_after=2.1)
+    limited = Fault(code="RATE_LIMITED", vocabulary="task", retry_after=2.1)
     assert both.message(MISSING) == both.message(MISSING, "DE") == "An Notion komme ich nicht heran."
-    assert both.message(slow, "de-AT") == "3 Sekunderl."
+    assert both.message(limited, "de-AT") == "3 Sekunderl."
     assert both.message(MISSING, "de-AT") == "An Notion komme ich nicht heran."
     assert both.message(Fault(code="TIMEOUT", vocabulary="task"), "fr") == "Patience."
     assert both.message(MISSING, "fr") == Catalogue().message(MISSING)
@@ -42,22 +42,22 @@ def test_own_texts_and_languages():
 
 def test_from_files(tmp_path):
     """TOML or JSON."""
-    toml, plain = tmp_path / "m.toml", tmp_path / "m.json"
+    toml, json_file = tmp_path / "m.toml", tmp_path / "m.json"
     toml.write_text('[de]\nTIMEOUT = "Moment noch."\n')
-    plain.write_text(json.dumps({"TIMEOUT": "Moment noch."}))
-    for path in (toml, plain):
+    json_file.write_text(json.dumps({"TIMEOUT": "Moment noch."}))
+    for path in (toml, json_file):
         assert Catalogue.read(path).message(Fault(code="TIMEOUT", vocabulary="task")) == "Moment noch."
 
 
 @pytest.mark.parametrize("texts", [{"TIMEOUT": "{secret}"}, {"TIMEOUT": ""}, {"de": {"TIMEOUT": 3}}])
-def test_texts_nobody_could_say(texts):
-    """Found when the catalogue is made, not when somebody waits for an answer."""
+def test_invalid_texts_are_refused(texts):
+    """When the catalogue is created."""
     with pytest.raises(ValueError, match="TIMEOUT"):
         Catalogue(texts)
 
 
-def test_the_cause_is_told():
-    """A person asked for dinner, not for coordination."""
+def test_the_message_describes_the_cause():
+    """Of a failed plan or delegation. A catalogue's text replaces the fault's own message."""
     whole = Fault(
         code="COORDINATION_FAILED",
         vocabulary="task",
@@ -70,8 +70,8 @@ def test_the_cause_is_told():
 
 
 @pytest.mark.parametrize("code", sorted(VOCABULARY.rows))
-def test_no_internal_word(code):
-    """T12: no code, no protocol, no exception, nothing of the message or the details."""
+def test_messages_contain_nothing_internal(code):
+    """T12: no code, no protocol, no exception, and no part of the message or the details."""
     fault = Fault(
         code=code,
         vocabulary="task",

@@ -1,4 +1,4 @@
-"""Tasks from request to response, the same on every store."""
+"""Tasks from request to response, on every backend."""
 
 import asyncio
 
@@ -17,14 +17,14 @@ from amends.tasks import (
     result_of,
 )
 from tests.tasks.agents import calendar
-from tests.tasks.conftest import until
+from tests.tasks.conftest import wait_until
 
 SOON = {"maxAttempts": 3, "initialDelay": 30}
 
 
-async def test_one_task(open_at):
-    """S3's request in, S3's response out, on every backend."""
-    orchestrator = await open_at(calendar())
+async def test_one_task(open_orchestrator):
+    """A request document in, a response document out."""
+    orchestrator = await open_orchestrator(calendar())
     response = await orchestrator.run({"id": "t-1", "type": "create_event", "payload": {"title": "Dinner"}})
     document = response.document()
     assert document["status"] == "completed"
@@ -36,15 +36,15 @@ async def test_one_task(open_at):
     assert [listed async for listed in orchestrator.list("failed")] == []
 
 
-async def test_a_failed_task(open_at):
-    """T3, T4: the error with its context; nothing of the exception's text."""
+async def test_a_failed_task(open_orchestrator):
+    """T3, T4: the error has its context and no text of the exception."""
     agent = calendar()
 
     @agent.capability
     async def broken(payload):
         raise RuntimeError("postgres://admin:hunter2@10.0.0.7/prod")
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     handle = await orchestrator.submit("broken", {"a": 1})
     response = await handle.wait()
     document = response.document()
@@ -57,8 +57,8 @@ async def test_a_failed_task(open_at):
         await handle.result()
 
 
-async def test_a_wait_and_another_try(open_at):
-    """T5, T8: recoverable with tries left is tried again after its wait, by the queue's delay."""
+async def test_a_retry_after_a_wait(open_orchestrator):
+    """T5, T8: a recoverable failure is retried after its wait, by a delay of the queue."""
     agent, tries = calendar(), []
 
     @agent.capability(read_only=True)
@@ -68,7 +68,7 @@ async def test_a_wait_and_another_try(open_at):
             raise errors.McpRateLimitedError(retry_after=0.05)
         return "done"
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     response = await orchestrator.run("flaky", retry_policy=SOON, id="t")
     assert response.result == "done"
     assert tries == [(1, "t/flaky"), (2, "t/flaky"), (3, "t/flaky")]
@@ -76,8 +76,8 @@ async def test_a_wait_and_another_try(open_at):
     assert [attempt.wait for attempt in state.steps["flaky"].stepper.history] == [0.05, 0.05, 0.0]
 
 
-async def test_the_same_request_twice_is_one_task(open_at):
-    """By id, and by idempotency key; another request under the same name is refused."""
+async def test_the_same_request_twice_is_one_task(open_orchestrator):
+    """By id and by idempotency key; another request with the same id or key is refused."""
     agent, calls = calendar(), []
 
     @agent.capability(read_only=True)
@@ -85,7 +85,7 @@ async def test_the_same_request_twice_is_one_task(open_at):
         calls.append(payload)
         return len(calls)
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     first = await orchestrator.run("count", 1, id="a")
     assert await orchestrator.run("count", 1, id="a") == first
     keyed = await orchestrator.run("count", 2, key="k")
@@ -97,12 +97,12 @@ async def test_the_same_request_twice_is_one_task(open_at):
         assert refused.error.code == "INVALID_FIELD_VALUE"
 
 
-async def test_nobody_for_it(open_at):
-    """AGENT_NOT_FOUND and CAPABILITY_NOT_FOUND, before anything is stored."""
-    orchestrator = await open_at(calendar())
-    nobody = await orchestrator.run("fly")
-    assert nobody.error.code == "AGENT_NOT_FOUND"
-    assert nobody.error.recovery == "terminal"
+async def test_unknown_agents_and_capabilities_are_refused(open_orchestrator):
+    """AGENT_NOT_FOUND and CAPABILITY_NOT_FOUND; nothing is stored."""
+    orchestrator = await open_orchestrator(calendar())
+    unknown = await orchestrator.run("fly")
+    assert unknown.error.code == "AGENT_NOT_FOUND"
+    assert unknown.error.recovery == "terminal"
     assert (await orchestrator.run("fly", agent="pilot")).error.code == "AGENT_NOT_FOUND"
     lacking = await orchestrator.run("fly", agent="calendar-agent")
     assert lacking.error.code == "CAPABILITY_NOT_FOUND"
@@ -114,8 +114,8 @@ async def test_nobody_for_it(open_at):
     assert [listed async for listed in orchestrator.list()] == []
 
 
-async def test_results_go_from_step_to_step(open_at):
-    """A graph: what can run at once does, and results arrive where they are used."""
+async def test_steps_use_the_results_of_other_steps(open_orchestrator):
+    """Steps of a graph that do not wait for one another run at once."""
     agent, running = Agent("worker"), []
 
     @agent.capability(read_only=True)
@@ -128,7 +128,7 @@ async def test_results_go_from_step_to_step(open_at):
     async def add(numbers: list[int]):
         return {"sum": sum(numbers)}
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     plan = graph(
         [
             Step(name="end", type="double", payload=result_of("sum", "/sum")),
@@ -142,8 +142,8 @@ async def test_results_go_from_step_to_step(open_at):
     assert sorted(running[:2]) == [1, 2]
 
 
-async def test_a_question_waits_for_its_answer(open_at):
-    """input_required: nothing is held, and the step goes on with the answer."""
+async def test_a_task_waits_for_an_answer(open_orchestrator):
+    """The status is input_required, and the step starts again with the answer."""
     agent, begun = Agent("cooking-agent"), []
 
     @agent.capability(read_only=True)
@@ -153,7 +153,7 @@ async def test_a_question_waits_for_its_answer(open_at):
         servings = await asyncio.to_thread(ctx.ask, "For how many?")
         return f"{text} for {servings}"
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     handle = await orchestrator.submit("import_recipe", "https://x", id="r")
     asked = await handle.wait()
     assert asked.status == "input_required"
@@ -165,7 +165,7 @@ async def test_a_question_waits_for_its_answer(open_at):
     }
     assert [listed.status async for listed in orchestrator.list()] == ["input_required"]
     with pytest.raises(FaultError):
-        await handle.answer("x", step="nobody")
+        await handle.answer("x", step="unknown")
     await handle.answer("Soup")
     assert (await handle.wait()).input["question"] == "For how many?"
     await handle.answer(4)
@@ -175,8 +175,8 @@ async def test_a_question_waits_for_its_answer(open_at):
         await handle.answer("too late")
 
 
-async def test_a_deadline(open_at):
-    """Past it no try begins, and one that runs is stopped."""
+async def test_a_deadline(open_orchestrator):
+    """After the deadline no attempt starts, and a running one is stopped."""
     agent = calendar()
 
     @agent.capability(read_only=True)
@@ -184,7 +184,7 @@ async def test_a_deadline(open_at):
         assert 0 < ctx.time_left <= 0.2
         await asyncio.sleep(60)
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     response = await orchestrator.run("slow", deadline=0.2)
     assert response.error.code == "TIMEOUT"
     late = await orchestrator.run({"id": "x", "type": "slow", "deadline": "2020-01-01T00:00:00Z"})
@@ -194,8 +194,8 @@ async def test_a_deadline(open_at):
         await orchestrator.submit("slow", deadline="whenever")
 
 
-async def test_an_effect_that_shares_the_transaction(open_at, store):
-    """Once in effect, however often the step is tried; where the store cannot, it says so."""
+async def test_an_effect_in_the_transaction_happens_once(open_orchestrator, store):
+    """However often the step is attempted. Without transactions, `once` raises."""
     agent, tries = Agent("shop"), []
 
     @agent.capability(idempotent=True)
@@ -206,7 +206,7 @@ async def test_an_effect_that_shares_the_transaction(open_at, store):
             raise errors.AgentUnavailableError
         return await ctx.once(lambda tx: "second", "other")
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     response = await orchestrator.run("order", "book", retry_policy=SOON)
     if not store.supports_transactions:
         assert response.error.code == "INTERNAL_ERROR"
@@ -216,8 +216,8 @@ async def test_an_effect_that_shares_the_transaction(open_at, store):
     assert [row.key async for row in store.table("orders").scan()] == ["book-0"]
 
 
-async def test_an_effect_that_fails_did_not_happen(open_at, store):
-    """The user's own conflict is the user's; nothing of the transaction stays."""
+async def test_a_failed_effect_is_rolled_back(open_orchestrator, store):
+    """The capability gets its own ConflictError, and the transaction has no effect."""
     agent, seen = Agent("shop"), []
 
     @agent.capability(idempotent=True)
@@ -232,14 +232,14 @@ async def test_an_effect_that_fails_did_not_happen(open_at, store):
             seen.append(type(exc).__name__)
             raise errors.InvalidFieldValueError from exc
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     await orchestrator.run("order", "x")
     assert seen == ["ConflictError" if store.supports_transactions else "UnsupportedError"]
     assert await store.table("orders").get("one") is None
 
 
-async def test_two_workers_share_the_queue(other, open_at):
-    """Each task is done once, by whoever is free; agents may live in one of them only."""
+async def test_two_workers_share_the_queue(other, open_orchestrator):
+    """Each task is done once. A task for an agent of one worker goes to that worker."""
     done = []
 
     def agent(name, where):
@@ -253,31 +253,31 @@ async def test_two_workers_share_the_queue(other, open_at):
 
         return made
 
-    one = await open_at(agent("both", 1), agent("only_one", 1), concurrency=2)
-    two = await open_at(agent("both", 2), on=other, concurrency=2)
+    one = await open_orchestrator(agent("both", 1), agent("only_one", 1), concurrency=2)
+    two = await open_orchestrator(agent("both", 2), on=other, concurrency=2)
     handles = [await two.submit("both_work", n) for n in range(30)]
     assert all(response.ok for response in await asyncio.gather(*(handle.wait() for handle in handles)))
     assert sorted(number for _, number in done) == list(range(30))
     assert {where for where, _ in done} == {1, 2}
 
     async def announced():
-        return (await two.store.table("tasks.workers").get(one._house.worker)) is not None
+        return (await two.store.table("tasks.workers").get(one._registry.worker)) is not None
 
-    await until(announced)
+    await wait_until(announced)
     elsewhere = await two.run("only_one_work", 1)
     assert elsewhere.result == 1
     assert (await two.run("only_one_nothing", agent="only_one")).error.code == "CAPABILITY_NOT_FOUND"
 
 
-async def test_forgetting(open_at):
-    """What is over can be removed; what is not, cannot."""
+async def test_forgetting_a_task(open_orchestrator):
+    """An ended task can be forgotten; others cannot."""
     agent = calendar()
 
     @agent.capability(read_only=True)
     async def ask(payload, ctx):
         return ctx.ask("?")
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     await orchestrator.run("create_event", {"title": "x"}, id="a", key="k")
     await orchestrator.run("ask", id="b")
     with pytest.raises(FaultError):
@@ -289,17 +289,17 @@ async def test_forgetting(open_at):
     assert (await orchestrator.run("create_event", {"title": "y"}, id="a2", key="k")).ok
 
 
-async def test_a_client_that_only_submits(other, open_at):
-    """Without a worker of its own it submits, follows and says things to tasks that others work on."""
+async def test_an_orchestrator_without_a_worker(other, open_orchestrator):
+    """It submits tasks, waits for them, and sends commands, while another process works on them."""
     agent = calendar()
 
     @agent.capability(read_only=True)
     async def ask(payload, ctx):
         return ctx.ask("?")
 
-    client = await open_at(on=other, worker=False)
+    client = await open_orchestrator(on=other, worker=False)
     early = await client.submit("create_event", {"title": "early"})
-    worker = await open_at(agent)
+    worker = await open_orchestrator(agent)
     assert (await asyncio.wait_for(early.wait(), 100)).result["title"] == "early"
     handle = await client.submit(Request(id="q", type="ask"))
     assert (await asyncio.wait_for(handle.wait(), 100)).status == "input_required"
@@ -308,8 +308,8 @@ async def test_a_client_that_only_submits(other, open_at):
     assert (await worker.get("q").response()).result == "yes"
 
 
-async def test_use_before_opening():
-    """Said plainly."""
+async def test_wrong_use_raises():
+    """Before `start`, with a plan of other things than Steps, and with two agents of one name."""
     closed = Orchestrator()
     with pytest.raises(RuntimeError, match="async with"):
         closed.store  # noqa: B018

@@ -1,20 +1,20 @@
-"""Clients that are kept open between calls: opened once, let go of for good, whoever gives up meanwhile."""
+"""Clients that stay open between calls: opened once, and closed also when a caller gives up."""
 
 import asyncio
 
 import pytest
 
 from amends.tasks import persistent_client
-from amends.tasks.persistent_client import Kept
+from amends.tasks.persistent_client import PersistentClient
 
 
 class Clients:
-    """Makes clients that open when they are let, and remembers which are open."""
+    """Makes clients that open while `may_open` is set, and records which are open."""
 
     def __init__(self):
         self.made, self.open = [], []
-        self.let = asyncio.Event()
-        self.let.set()
+        self.may_open = asyncio.Event()
+        self.may_open.set()
 
     def __call__(self):
         return Client(self)
@@ -26,7 +26,7 @@ class Client:
 
     async def __aenter__(self):
         self.clients.made.append(self)
-        await self.clients.let.wait()
+        await self.clients.may_open.wait()
         self.clients.open.append(self)
         return self
 
@@ -35,86 +35,86 @@ class Client:
 
 
 async def test_one_client_for_all_callers():
-    """Whoever asks while it is being opened waits for the same one; it is closed when it is let go of."""
+    """Callers that come while the client is being opened wait for the same one. `close` closes it."""
     clients = Clients()
-    kept = Kept(clients)
-    one, two = await asyncio.gather(kept.client(), kept.client())
-    assert one is two is await kept.client()
+    persistent = PersistentClient(clients)
+    one, two = await asyncio.gather(persistent.get(), persistent.get())
+    assert one is two is await persistent.get()
     assert clients.open == [one]
-    await kept.close()
+    await persistent.close()
     assert clients.open == []
-    assert await kept.client() is not one
-    await kept.close()
+    assert await persistent.get() is not one
+    await persistent.close()
 
 
-async def test_a_caller_that_gives_up_takes_nobody_along():
-    """Being cancelled is one caller's own business: the others get the client, and it is closed in the end."""
+async def test_a_cancelled_caller_does_not_affect_others():
+    """The other caller gets the client, and it is closed at the end."""
     clients = Clients()
-    kept = Kept(clients)
-    clients.let.clear()
-    impatient, patient = asyncio.ensure_future(kept.client()), asyncio.ensure_future(kept.client())
+    persistent = PersistentClient(clients)
+    clients.may_open.clear()
+    cancelled, other = asyncio.ensure_future(persistent.get()), asyncio.ensure_future(persistent.get())
     await asyncio.sleep(0)
-    impatient.cancel()
-    await asyncio.wait([impatient])
-    clients.let.set()
-    assert await patient in clients.open
-    await kept.close()
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    clients.may_open.set()
+    assert await other in clients.open
+    await persistent.close()
     assert (len(clients.made), clients.open) == (1, [])
 
 
-async def test_one_that_does_not_open(monkeypatch):
-    """Bounded: the opening is given up rather than left behind, and the next caller begins a new one."""
+async def test_opening_has_a_time_limit(monkeypatch):
+    """Opening is cancelled after the limit, and the next caller opens a new client."""
     monkeypatch.setattr(persistent_client, "_CONNECT_SECONDS", 0.01)
     clients = Clients()
-    kept = Kept(clients)
-    clients.let.clear()
+    persistent = PersistentClient(clients)
+    clients.may_open.clear()
     with pytest.raises(TimeoutError):
-        await kept.client()
+        await persistent.get()
     monkeypatch.undo()
-    clients.let.set()
-    assert await kept.client() is clients.made[1]
-    await kept.close()
+    clients.may_open.set()
+    assert await persistent.get() is clients.made[1]
+    await persistent.close()
     assert (len(clients.made), clients.open) == (2, [])
 
 
 async def test_closing_while_it_opens():
-    """Whoever waits for it hears that there is none."""
+    """The waiting caller gets a ConnectionError."""
     clients = Clients()
-    kept = Kept(clients)
-    clients.let.clear()
-    waiting = asyncio.ensure_future(kept.client())
+    persistent = PersistentClient(clients)
+    clients.may_open.clear()
+    waiting = asyncio.ensure_future(persistent.get())
     await asyncio.sleep(0)
-    await kept.close()
+    await persistent.close()
     with pytest.raises(ConnectionError):
         await waiting
     assert clients.open == []
 
 
-async def test_letting_go_of_one_that_is_replaced_already():
-    """Two calls fail on the same broken client; the second one's word does not close the client opened since."""
+async def test_dropping_a_client_that_was_replaced():
+    """If two calls fail with the same client, the second drop does not close the client that replaced it."""
     clients = Clients()
-    kept = Kept(clients)
-    broken = await kept.client()
-    kept.drop(broken)
-    fresh = await kept.client()
-    kept.drop(broken)
-    assert await kept.client() is fresh
+    persistent = PersistentClient(clients)
+    broken = await persistent.get()
+    persistent.drop(broken)
+    fresh = await persistent.get()
+    persistent.drop(broken)
+    assert await persistent.get() is fresh
     assert fresh in clients.open
-    await kept.close()
+    await persistent.close()
 
 
-def test_one_of_a_loop_that_is_gone():
-    """An agent may outlive a loop: what was open there is gone with it, and nobody trips over it."""
+def test_a_client_of_a_closed_event_loop():
+    """An agent may be used on several event loops. A client of a closed loop is replaced."""
     clients = []
 
     async def use():
         made = Clients()
         clients.append(made)
-        kept._make = made
-        return await kept.client()
+        persistent._make = made
+        return await persistent.get()
 
-    kept = Kept(None)
+    persistent = PersistentClient(None)
     first = asyncio.run(use())
     assert asyncio.run(use()) is not first
-    asyncio.run(kept.close())
+    asyncio.run(persistent.close())
     assert all(made.open == [] for made in clients)

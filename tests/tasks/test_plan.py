@@ -1,4 +1,4 @@
-"""Plans: what waits for what, and what is wrong before anything runs."""
+"""Plans: dependencies, and errors that are found before anything runs."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from amends import FaultError
 from amends.tasks import Step, fan_out, graph, result_of, sequence
-from amends.tasks.plan import filled
+from amends.tasks.plan import fill_results
 from tests.strategies import rarely
 
 
@@ -14,8 +14,8 @@ def step(name, *after, payload=None, **more):
     return Step(name=name, type="t", after=after, payload=payload, **more)
 
 
-def test_a_cycle_is_named():
-    """TASK_GRAPH_CYCLE says which steps, in the order they would have to happen."""
+def test_a_cycle_is_an_error():
+    """TASK_GRAPH_CYCLE has the steps in the order in which they would have to run."""
     with pytest.raises(FaultError) as raised:
         graph([step("start"), step("a", "c"), step("b", payload=[{"x": result_of("a")}]), step("c", "b")])
     fault = raised.value.fault
@@ -32,10 +32,10 @@ def test_a_step_that_waits_for_itself():
 
 
 @pytest.mark.parametrize(
-    "steps", [[], [step("a"), step("a")], [step("")], [step("a>b")], [step("a", "nobody")]]
+    "steps", [[], [step("a"), step("a")], [step("")], [step("a>b")], [step("a", "unknown")]]
 )
-def test_a_plan_that_is_none(steps):
-    """Names are unique, and dependencies exist."""
+def test_invalid_plans(steps):
+    """Names must be unique and valid, and dependencies must exist."""
     with pytest.raises(FaultError) as raised:
         graph(steps)
     assert raised.value.fault.code == "INVALID_FIELD_VALUE"
@@ -43,8 +43,8 @@ def test_a_plan_that_is_none(steps):
 
 @rarely
 @given(st.integers(2, 30), st.data())
-def test_graphs_without_a_way_back_are_taken(size, data):
-    """Whatever waits only for earlier ones is a plan; one arrow back along a path is none."""
+def test_only_graphs_without_a_cycle_are_accepted(size, data):
+    """Steps that wait only for earlier ones are accepted; a chain that is closed to a circle is not."""
     names = [str(n) for n in range(size)]
     steps = [
         step(name, *data.draw(st.lists(st.sampled_from(names[:n]), max_size=3)) if n else ())
@@ -57,31 +57,31 @@ def test_graphs_without_a_way_back_are_taken(size, data):
     assert len(raised.value.fault.details["cycle"]) == size + 1
 
 
-def test_a_long_chain_is_no_recursion():
+def test_a_long_chain_needs_no_recursion():
     """Ten thousand steps."""
     steps = [step(str(n), *((str(n - 1),) if n else ())) for n in range(10_000)]
     assert len(graph(steps)) == 10_000
 
 
 def test_sequences_and_fan_outs():
-    """A sequence waits, a fan-out does not; partial makes steps optional."""
+    """Steps of a sequence wait for one another; `partial` makes the steps of a fan-out optional."""
     one, two = sequence(step("a"), step("b", payload=result_of("a")))
     assert (one.after, two.after) == ((), ("a",))
     assert [each.optional for each in fan_out(step("a"), step("b"), partial=True)] == [True, True]
 
 
 def test_results_are_filled_in():
-    """Whole or in part, deep inside, and only where asked for."""
+    """Whole results and parts, at any depth up to a limit."""
     results = {"a": {"title": "T", "list": [1, {"x/y": 2}]}}.get
     payload = {"t": result_of("a", "/title"), "n": [result_of("a", "/list/1/x~1y")], "same": {"at": "/title"}}
-    assert filled(payload, results) == {"t": "T", "n": [2], "same": {"at": "/title"}}
-    assert filled(result_of("gone"), results) is None
-    for nowhere in ("/nothing", "/list/9", "/list/x", "/title/0"):
+    assert fill_results(payload, results) == {"t": "T", "n": [2], "same": {"at": "/title"}}
+    assert fill_results(result_of("gone"), results) is None
+    for missing in ("/nothing", "/list/9", "/list/x", "/title/0"):
         with pytest.raises(FaultError) as raised:
-            filled(result_of("a", nowhere), results)
+            fill_results(result_of("a", missing), results)
         assert raised.value.fault.code == "INVALID_FIELD_VALUE"
     deep = payload
     for _ in range(200):
         deep = [deep]
-    assert filled(deep, results)
+    assert fill_results(deep, results)
     assert graph([Step(name="x", type="t", payload=deep)])

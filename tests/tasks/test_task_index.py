@@ -1,10 +1,10 @@
-"""The rows that list tasks: never newer than their logs for long, and never put back by somebody late."""
+"""The rows that list tasks: a newer row is never replaced by an older one."""
 
 import pytest
 
 from amends.tasks import entries
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import listed, mend
+from amends.tasks.task_index import scan_rows, update_row
 
 
 def state(updated):
@@ -15,23 +15,23 @@ def state(updated):
 
 
 async def rows(store):
-    return [(row.seq, row.updated) async for row in listed(store, "tasks")]
+    return [(row.seq, row.updated) async for row in scan_rows(store, "tasks")]
 
 
-@pytest.mark.parametrize("guess", [0, 7])
-async def test_mending(store, guess):
-    """Whatever row was thought to be there: a newer one stays, an older one or none is replaced."""
-    await mend(store, "tasks", state(2.0), 2, guess)
+@pytest.mark.parametrize("expected", [0, 7])
+async def test_update_row(store, expected):
+    """Independent of the expected revision, a newer row is kept, and an older or missing one is written."""
+    await update_row(store, "tasks", state(2.0), 2, expected)
     assert await rows(store) == [(2, 2.0)]
-    await mend(store, "tasks", state(1.0), 1, guess)
+    await update_row(store, "tasks", state(1.0), 1, expected)
     assert await rows(store) == [(2, 2.0)]
-    await mend(store, "tasks", state(3.0), 3, guess)
+    await update_row(store, "tasks", state(3.0), 3, expected)
     assert await rows(store) == [(3, 3.0)]
 
 
-async def test_rows_that_are_none(store):
-    """Left out of the list, and replaced when their task has something to say."""
+async def test_unreadable_rows(store):
+    """They are skipped, and replaced by the next update."""
     await store.table("tasks").put("t", b"\xff")
     assert await rows(store) == []
-    await mend(store, "tasks", state(1.0), 1)
+    await update_row(store, "tasks", state(1.0), 1)
     assert await rows(store) == [(1, 1.0)]

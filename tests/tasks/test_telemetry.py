@@ -1,4 +1,4 @@
-"""T10, T11: what those who watch see."""
+"""T10, T11: spans, metrics, logs and hooks."""
 
 import logging
 
@@ -48,11 +48,11 @@ def spans(monkeypatch):
     telemetry._hooks = None
 
 
-async def test_spans_of_a_failed_task(still, agent, spans):
-    """The four attributes of S3 on the call and on the task, and nothing of what was said."""
-    still.register(agent)
-    await still.submit("draft_post", "fail", id="t")
-    await still.drain()
+async def test_spans_of_a_failed_task(manual, agent, spans):
+    """The spans of the attempt and the task have the four error attributes, and no text of the failure."""
+    manual.register(agent)
+    await manual.submit("draft_post", "fail", id="t")
+    await manual.drain()
     inside, attempt, task = spans[0].get_finished_spans()
     expected = {
         "error": True,
@@ -70,14 +70,14 @@ async def test_spans_of_a_failed_task(still, agent, spans):
     assert "s3cret" not in str([span.to_json() for span in (attempt, task)])
 
 
-async def test_counters(still, clock, agent, spans):
-    """Calls by code, tasks by status."""
-    still.register(agent)
+async def test_counters(manual, clock, agent, spans):
+    """Attempts by code, tasks by status."""
+    manual.register(agent)
     for payload in ("fail", "wait", "go"):
-        await still.submit("draft_post", payload)
-    await still.drain()
+        await manual.submit("draft_post", payload)
+    await manual.drain()
     clock.pass_(2)
-    await still.drain()
+    await manual.drain()
     found = {}
     for resource in spans[1].get_metrics_data().resource_metrics:
         for scope in resource.scope_metrics:
@@ -93,80 +93,80 @@ async def test_counters(still, clock, agent, spans):
     assert otel.span_event(TaskEvent(kind="retry", at=0, task="t")) is None
 
 
-async def test_the_log_record_of_s3(still, agent, caplog):
-    """level, timestamp, agent, taskId, error{code, message}."""
-    still.register(agent)
-    await still.submit("draft_post", "fail", id="uuid")
-    await still.drain()
+async def test_the_log_record(manual, agent, caplog):
+    """It has level, timestamp, agent, taskId and error {code, message}."""
+    manual.register(agent)
+    await manual.submit("draft_post", "fail", id="uuid")
+    await manual.drain()
     (record,) = [each for each in caplog.records if hasattr(each, "amends")]
-    said = record.amends
+    fields = record.amends
     assert record.levelno == logging.ERROR
-    assert said["level"] == "error"
-    assert said["timestamp"] == "1970-01-12T13:46:40Z"
-    assert (said["agent"], said["taskId"]) == ("content-agent", "uuid")
-    assert said["error"] == {"code": "MCP_NOT_CONNECTED", "message": "Required MCP is not connected"}
+    assert fields["level"] == "error"
+    assert fields["timestamp"] == "1970-01-12T13:46:40Z"
+    assert (fields["agent"], fields["taskId"]) == ("content-agent", "uuid")
+    assert fields["error"] == {"code": "MCP_NOT_CONNECTED", "message": "Required MCP is not connected"}
     assert "s3cret" not in caplog.text.partition("Traceback")[0]
 
 
-async def test_structlog(still, agent):
-    """The same record, whatever somebody else has configured in this process."""
+async def test_structlog(manual, agent):
+    """The same record. The process-wide configuration of structlog is restored."""
     before = structlog.get_config()
     structlog.reset_defaults()
     set_hooks(structlog_event)
     try:
-        still.register(agent)
+        manual.register(agent)
         with structlog.testing.capture_logs() as logs:
-            await still.submit("draft_post", "fail", id="uuid")
-            await still.drain()
-        (said,) = logs
-        assert (said["log_level"], said["taskId"], said["agent"]) == ("error", "uuid", "content-agent")
-        assert said["error"]["code"] == "MCP_NOT_CONNECTED"
+            await manual.submit("draft_post", "fail", id="uuid")
+            await manual.drain()
+        (fields,) = logs
+        assert (fields["log_level"], fields["taskId"], fields["agent"]) == ("error", "uuid", "content-agent")
+        assert fields["error"]["code"] == "MCP_NOT_CONNECTED"
     finally:
         telemetry._hooks = None
         structlog.configure(**before)
 
 
-async def test_the_events_of_a_life(still, clock, agent, events):
-    """Each thing that happens is told once, in order."""
+async def test_the_events_of_a_task(manual, clock, agent, events):
+    """Each event is published once, in order."""
 
     @agent.capability(keyed=True, undo=lambda: None)
     async def book(payload):
         return 1
 
-    still.register(agent)
-    await still.submit("draft_post", "wait")
-    await still.drain()
+    manual.register(agent)
+    await manual.submit("draft_post", "wait")
+    await manual.drain()
     clock.pass_(2)
-    await still.drain()
+    await manual.drain()
     assert [event.kind for event in events] == ["attempt", "retry", "attempt", "finished", "ended"]
     assert events[1].delay == 2
     events.clear()
-    await still.submit(
+    await manual.submit(
         sequence(Step(name="a", type="book"), Step(name="b", type="draft_post", payload="fail"))
     )
-    await still.drain()
+    await manual.drain()
     kinds = [event.kind for event in events]
     assert kinds == ["attempt", "finished", "attempt", "failed", "undone", "ended"]
     assert events[-1].status == "failed"
     assert record_of(events[1]) is None
 
 
-async def test_a_hook_that_fails_changes_nothing(still, agent, caplog):
-    """Watching must not change what is watched."""
+async def test_a_hook_that_fails_changes_nothing(manual, agent, caplog):
+    """The exception is logged, and the task completes."""
 
     def broken(event):
         raise OSError
 
     add_hook(broken)
     try:
-        still.register(agent)
-        handle = await still.submit("draft_post")
-        await still.drain()
+        manual.register(agent)
+        handle = await manual.submit("draft_post")
+        await manual.drain()
         assert (await handle.response()).ok
         assert "a task hook failed" in caplog.text
     finally:
         remove_hook(broken)
         telemetry._hooks = None
     set_hooks()
-    telemetry.tell("ended", at=0.0, task="t")
+    telemetry.publish("ended", at=0.0, task="t")
     telemetry._hooks = None

@@ -1,11 +1,11 @@
-"""A task's log for people."""
+"""The timeline of a task, and the records it is made of."""
 
 from typing import get_args
 
 import pytest
 
 from amends import Fault
-from amends.core.decision import Decision
+from amends.core.decision import REASONS, Decision
 from amends.core.enums import Action
 from amends.tasks import Step, entries
 from amends.tasks import timeline as timeline_module
@@ -18,23 +18,23 @@ AGAIN = Decision(action=Action.RETRY, delay=2.0, reason="hint")
 OVER = Decision(action=Action.ESCALATE, delay=None, reason="attempts")
 STEPS = (Step(name="a", type="work"), Step(name="b", type="work"))
 
-LIFE = [
+RECORDS = [
     (
         entries.Submitted(at=0, id="t", type="plan", steps=STEPS, single=False, until=90.0),
-        "2 steps, wanted until",
+        "2 steps, deadline",
     ),
     (entries.Taken(at=1, worker="w-1"), "taken by w-1"),
     (entries.Started(at=1, step="a", attempt=1), "must not happen twice"),
     (
         entries.Failed(at=2, step="a", began=1, fault=FAULT, decision=AGAIN),
-        "a, try 1, 1 s: MCP_RATE_LIMITED slow",
+        "a, attempt 1, 1 s: MCP_RATE_LIMITED slow",
     ),
     (entries.Released(at=2, until=4.0, lease="1", take=1), "waits 2 s, until 1970-01-01T00:00:04Z"),
-    (entries.Taken(at=4, worker="w-2", takeover=True), "taken over from a worker that was lost"),
-    (entries.Doubted(at=4, step="a"), "somebody has to look"),
-    (entries.Released(at=4), "waits until somebody says something"),
-    (entries.Verified(at=5, step="a", happened=False), "it had not happened"),
-    (entries.Parked(at=5, step="a", until=5.5), "the agent is busy; again in 500 ms"),
+    (entries.Taken(at=4, worker="w-2", takeover=True), "taken over after its worker was lost"),
+    (entries.Doubted(at=4, step="a"), "verify whether it happened"),
+    (entries.Released(at=4), "waits for an answer"),
+    (entries.Verified(at=5, step="a", happened=False), "verified: it did not happen"),
+    (entries.Parked(at=5, step="a", until=5.5), "the agent is busy; retry in 500 ms"),
     (entries.Asked(at=6, step="a", question="Which?"), "a asks: Which?"),
     (entries.Answered(at=7, step="a", answer="s3cret"), "a was answered"),
     (entries.Effect(at=8, step="a", name="order", result="s3cret"), "order committed"),
@@ -42,42 +42,44 @@ LIFE = [
         entries.Delegated(at=8, step="a>x/y#1", agent="x", type="y", payload="s3cret", began=8),
         "y delegated to x: done",
     ),
-    (entries.Finished(at=9, step="a", began=8, result="s3cret"), "a, try 2, 1 s: done"),
+    (entries.Finished(at=9, step="a", began=8, result="s3cret"), "a, attempt 2, 1 s: done"),
     (
         entries.Failed(at=9, step="b", began=9, fault=FAULT, decision=OVER),
-        "escalate (every allowed try was made)",
+        f"escalate ({REASONS['attempts']})",
     ),
-    (entries.Finished(at=9, step="b", began=9, degraded="TIMEOUT"), "a fallback stood in for TIMEOUT"),
+    (entries.Finished(at=9, step="b", began=9, degraded="TIMEOUT"), "done by a fallback after TIMEOUT"),
     (entries.Cancelled(at=10), "cancelled by request"),
-    (entries.Undoing(at=10), "what was done is being undone"),
-    (entries.Undoing(at=10, fault=FAULT), "because of MCP_RATE_LIMITED"),
-    (entries.Finished(at=11, step="a", began=10, undo=True), "undoing a, try 1, 1 s: done"),
+    (entries.Undoing(at=10), "undoing the finished steps"),
+    (entries.Undoing(at=10, fault=FAULT), "undoing the finished steps after MCP_RATE_LIMITED"),
+    (entries.Finished(at=11, step="a", began=10, undo=True), "undoing a, attempt 1, 1 s: done"),
     (entries.Ended(at=11, status="cancelled"), "cancelled"),
-    (entries.Retried(at=12), "tried again by request"),
-    (entries.Failed(at=13, step="a", began=12, fault=FAULT, decision=AGAIN), "a, try 1"),
+    (entries.Retried(at=12), "retried by request"),
+    (entries.Failed(at=13, step="a", began=12, fault=FAULT, decision=AGAIN), "a, attempt 1"),
     (entries.Ended(at=13, status="failed", fault=FAULT), "failed: MCP_RATE_LIMITED"),
 ]
 
 
-def test_every_record_has_its_line():
-    """In order, with attempts counted and waits named; nothing of payloads and results, nothing invisible."""
-    lines = timeline([record for record, _ in LIFE])
-    assert {type(record) for record, _ in LIFE} == set(entries.Record.__args__)
-    for line, (record, words) in zip(lines, LIFE, strict=True):
-        assert words in line.text, line
+def test_every_record_has_a_line():
+    """In order, with counted attempts and waits, and without payloads, results and control characters."""
+    lines = timeline([record for record, _ in RECORDS])
+    assert {type(record) for record, _ in RECORDS} == set(entries.Record.__args__)
+    for line, (record, text) in zip(lines, RECORDS, strict=True):
+        assert text in line.text, line
         assert line.what == type(record).__name__.lower()
         assert "s3cret" not in line.text
         assert "\x1b" not in line.text
     assert lines[3].wait == 2
 
 
-@pytest.mark.parametrize("record", [record for record, _ in LIFE], ids=lambda record: type(record).__name__)
-def test_every_record_comes_back_from_the_store(record):
-    """What is written is what is read."""
+@pytest.mark.parametrize(
+    "record", [record for record, _ in RECORDS], ids=lambda record: type(record).__name__
+)
+def test_every_record_survives_encoding(record):
+    """Decoding returns the encoded record."""
     assert decode(encode([record])) == [record]
 
 
-def test_every_record_is_folded_and_told():
-    """A record that is added has its place in the state and its words in the timeline."""
+def test_every_record_has_its_handlers():
+    """In the state, in the timeline, and in `entries.__all__`."""
     assert set(get_args(entries.Record)) == set(TaskState._FOLD) == set(timeline_module._TEXTS)
     assert {each for each in get_args(entries.Record) if each.__name__ not in entries.__all__} == set()

@@ -1,4 +1,4 @@
-"""What was done is undone, and done anew when somebody asks for it."""
+"""Undoing, partial plans, cancelling and retrying."""
 
 import asyncio
 
@@ -11,13 +11,13 @@ from amends.errors import task as errors
 from amends.recovery import TASK
 from amends.tasks import Agent, Step, fan_out, graph, result_of, sequence
 from tests.tasks.agents import booking, calendar
-from tests.tasks.conftest import until
+from tests.tasks.conftest import wait_until
 
 
-async def test_what_was_done_is_undone_in_reverse(open_at):
-    """T5: partial state is cleaned up before the failure surfaces, and what became of it is reported."""
+async def test_finished_steps_are_undone_in_reverse(open_orchestrator):
+    """T5: finished steps are undone before the task fails, and the error reports them."""
     undone = []
-    orchestrator = await open_at(booking(undone))
+    orchestrator = await open_orchestrator(booking(undone))
     steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight", "moon")]
     response = await orchestrator.run(sequence(*steps), id="trip")
     assert [each[2] for each in undone] == ["trip/flight/undo", "trip/hotel/undo"]
@@ -30,8 +30,8 @@ async def test_what_was_done_is_undone_in_reverse(open_at):
     assert error["details"]["completed"] == {}
 
 
-async def test_undoing_is_tried_again(open_at):
-    """At least once, with the same key; one that never works is reported, and the others go on."""
+async def test_undoing_is_retried(open_orchestrator):
+    """With the same key. A step that cannot be undone is reported, and the others are undone."""
     undone = []
     agent = booking(undone, broken={"flight"})
     quick = replace(TASK, backoff=Backoff(first=0.02))
@@ -43,7 +43,7 @@ async def test_undoing_is_tried_again(open_at):
     async def glue(what):
         return "stuck"
 
-    orchestrator = await open_at(agent, policy=quick)
+    orchestrator = await open_orchestrator(agent, policy=quick)
     steps = [Step(name=what, type="book", payload=what) for what in ("hotel", "flight")]
     steps.insert(1, Step(name="glue", type="glue"))
     response = await orchestrator.run(sequence(*steps, Step(name="moon", type="book", payload="moon")))
@@ -55,8 +55,8 @@ async def test_undoing_is_tried_again(open_at):
     assert details["completed"] == {"glue": "stuck"}
 
 
-async def test_undoing_waits_as_it_is_told_to(still, clock):
-    """Not in a worker's hands: the queue brings it back."""
+async def test_undoing_keeps_the_wait_of_a_failure(manual, clock):
+    """By a delay of the queue."""
     tries = []
     agent = Agent("worker")
 
@@ -70,21 +70,21 @@ async def test_undoing_waits_as_it_is_told_to(still, clock):
         if payload == "bad":
             raise errors.InvalidFieldValueError(field="/what")
 
-    still.register(agent)
+    manual.register(agent)
     steps = Step(name="good", type="work"), Step(name="bad", type="work", payload="bad")
-    handle = await still.submit(sequence(*steps))
-    await still.drain()
+    handle = await manual.submit(sequence(*steps))
+    await manual.drain()
     assert len(tries) == 1
     clock.pass_(60)
-    await still.drain()
+    await manual.drain()
     assert tries[1] - tries[0] == 60
     assert (await handle.response()).error.details["undone"] == ["good"]
 
 
-async def test_a_fan_out_may_be_partial(open_at):
-    """Optional steps that fail are reported beside the others' results; none at all is a failure."""
+async def test_a_fan_out_may_be_partial(open_orchestrator):
+    """Failed optional steps are in `failures`; if all steps fail, the task fails."""
     undone = []
-    orchestrator = await open_at(booking(undone))
+    orchestrator = await open_orchestrator(booking(undone))
     some = [Step(name=what, type="book", payload=what) for what in ("hotel", "moon")]
     response = await orchestrator.run(fan_out(*some, partial=True))
     assert response.ok
@@ -99,8 +99,8 @@ async def test_a_fan_out_may_be_partial(open_at):
     assert none.error.code == "COORDINATION_FAILED"
 
 
-async def test_cancelling(open_at):
-    """What waits or runs is stopped; what was done is undone; what is over stays as it is."""
+async def test_cancelling(open_orchestrator):
+    """Running steps are stopped and finished ones undone; an ended task does not change."""
     undone, started = [], asyncio.Event()
     agent = booking(undone)
 
@@ -109,7 +109,7 @@ async def test_cancelling(open_at):
         started.set()
         await asyncio.sleep(3600)
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     handle = await orchestrator.submit(
         sequence(Step(name="hotel", type="book", payload="hotel"), Step(name="wait", type="forever"))
     )
@@ -130,27 +130,27 @@ async def test_cancelling(open_at):
     assert (await single.wait()).status == "cancelled"
 
 
-async def test_cancelling_what_waits(open_at):
-    """A task that is an hour away from its next try is over at once."""
+async def test_cancelling_a_task_that_waits(open_orchestrator):
+    """A task whose next attempt is due in minutes ends at once."""
     agent = calendar()
 
     @agent.capability(read_only=True)
     async def later(payload):
         raise errors.RateLimitedError(retry_after=250)
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     handle = await orchestrator.submit("later")
 
     async def waiting():
         return (await orchestrator.state(handle.id)).release.until is not None
 
-    await until(waiting)
+    await wait_until(waiting)
     await handle.cancel()
     assert (await asyncio.wait_for(handle.wait(), 100)).status == "cancelled"
 
 
-async def test_trying_again_what_failed(open_at):
-    """retry: finished steps stay unless they were undone; then they are new deeds with new keys."""
+async def test_retrying_a_failed_task(open_orchestrator):
+    """Finished steps are kept; undone ones run again with new keys."""
     undone, works = [], []
     agent = booking(undone)
 
@@ -166,7 +166,7 @@ async def test_trying_again_what_failed(open_at):
         works.pop()
         return "seen"
 
-    orchestrator = await open_at(agent)
+    orchestrator = await open_orchestrator(agent)
     plan = sequence(
         Step(name="look", type="look"),
         Step(name="hotel", type="book", payload="hotel"),

@@ -1,4 +1,4 @@
-"""One worker: its messages, its leases, its end, and a store that is away."""
+"""One worker: its messages, its leases, its end, and a store that does not answer."""
 
 import asyncio
 
@@ -11,13 +11,13 @@ from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
 from amends.tasks import worker as worker_module
 from amends.tasks.entries import Taken
-from amends.tasks.task_reader import log_name, read
-from tests.tasks.conftest import through_time, until
-from tests.tasks.crashes import lonely
+from amends.tasks.task_reader import log_name, read_task
+from tests.tasks.conftest import advance_until_rest, wait_until
+from tests.tasks.crashes import recording_agent
 
 
-async def test_a_worker_that_stops_hands_over(open_at, store):
-    """What can be repeated goes on elsewhere at once; what is in doubt waits for its lease and a look."""
+async def test_another_worker_continues_after_a_stop(open_orchestrator, store):
+    """At once, if the interrupted step may be repeated."""
     begun = asyncio.Event()
 
     def agent(hold):
@@ -32,17 +32,17 @@ async def test_a_worker_that_stops_hands_over(open_at, store):
 
         return made
 
-    first = await open_at(agent(True))
+    first = await open_orchestrator(agent(True))
     handle = await first.submit("work", id="t")
     await begun.wait()
     await first.close()
-    second = await open_at(agent(False))
+    second = await open_orchestrator(agent(False))
     assert (await asyncio.wait_for(second.get("t").wait(), 100)).result == "done"
     assert handle.id == "t"
 
 
-async def test_a_worker_that_is_let_finish(open_at):
-    """Grace: running tasks end before the worker does."""
+async def test_running_tasks_finish_within_the_grace(open_orchestrator):
+    """Closing waits for them."""
     begun = asyncio.Event()
     agent = Agent("worker")
 
@@ -52,16 +52,16 @@ async def test_a_worker_that_is_let_finish(open_at):
         await asyncio.sleep(0.1)
         return "done"
 
-    orchestrator = await open_at(agent, grace=10)
+    orchestrator = await open_orchestrator(agent, grace=10)
     await orchestrator.submit("work", id="t")
     await begun.wait()
     await orchestrator.close()
-    again = await open_at(worker=False)
+    again = await open_orchestrator(worker=False)
     assert (await again.get("t").response()).result == "done"
 
 
-async def test_a_long_run_keeps_its_lease_and_says_so(other, open_at):
-    """Longer than the lease: extended, listed as in progress, and taken by nobody else."""
+async def test_a_long_run_extends_its_lease(other, open_orchestrator):
+    """The task is listed as in progress, and no other worker takes it."""
     runs = []
     agent = Agent("worker")
 
@@ -71,69 +71,69 @@ async def test_a_long_run_keeps_its_lease_and_says_so(other, open_at):
         await asyncio.sleep(1.2 * long)
         return "done"
 
-    # So long that a busy machine can extend it in time: whoever cannot has lost it, as he should.
+    # Long enough for a busy machine to extend it in time.
     long = 4.0
-    one = await open_at(agent, lease=long)
-    await open_at(on=other, lease=long)
+    one = await open_orchestrator(agent, lease=long)
+    await open_orchestrator(on=other, lease=long)
     handle = await one.submit("work", id="t")
 
     async def in_progress():
         return [each.status async for each in one.list()] == ["in_progress"]
 
-    await until(in_progress)
+    await wait_until(in_progress)
     assert (await handle.wait()).result == "done"
     assert len(runs) == 1
 
 
-async def test_messages_too_many_do_nothing(still, clock):
-    """A message is a hint: one for a task that is over, unknown, waiting or held costs a look."""
+async def test_superfluous_messages_have_no_effect(manual, clock):
+    """Messages of tasks that are over, unknown, waiting or held."""
     ran = []
-    agent = lonely(ran, read_only=True)
+    agent = recording_agent(ran, read_only=True)
 
     @agent.capability(read_only=True)
     async def later(payload):
         raise errors.RateLimitedError(retry_after=100)
 
-    still.register(agent)
-    await still.submit("work", id="over")
-    await still.submit("later", id="waits")
-    await still.drain()
-    queue = still.store.queue("tasks")
-    for id in ("over", "waits", "nobody"):
+    manual.register(agent)
+    await manual.submit("work", id="over")
+    await manual.submit("later", id="waits")
+    await manual.drain()
+    queue = manual.store.queue("tasks")
+    for id in ("over", "waits", "unknown"):
         await queue.put(id.encode(), key=f"{id}!9")
-    await still.drain()
+    await manual.drain()
     assert len(ran) == 1
     assert (await queue.size()).delayed == 1
-    _, last = await read(still.store, "tasks", "waits")
+    _, last = await read_task(manual.store, "tasks", "waits")
     held = entries.encode([Taken(at=clock.now, worker="alive")])
-    await still.store.log(log_name("tasks", "waits")).append(held, last=last)
+    await manual.store.log(log_name("tasks", "waits")).append(held, last=last)
     await queue.put(b"waits", key="waits!10")
-    await still.drain()
-    assert not (await still.state("waits")).over
+    await manual.drain()
+    assert not (await manual.state("waits")).over
 
 
-async def test_a_carrier_that_comes_early_is_sent_back(still, clock):
-    """A message that a crash brought back before its time."""
+async def test_a_message_that_comes_early_is_given_back(manual, clock):
+    """A message that was delivered before the task is due, because of a crash."""
     agent = Agent("worker")
 
     @agent.capability(read_only=True)
     async def later(payload):
         raise errors.RateLimitedError(retry_after=100)
 
-    still.register(agent)
-    handle = await still.submit("later", id="t")
-    await still.drain()
-    state, last = await read(still.store, "tasks", "t")
+    manual.register(agent)
+    handle = await manual.submit("later", id="t")
+    await manual.drain()
+    state, last = await read_task(manual.store, "tasks", "t")
     later_still = replace(state.release, until=clock.now + 200)
-    await still.store.log(log_name("tasks", "t")).append(entries.encode([later_still]), last=last)
+    await manual.store.log(log_name("tasks", "t")).append(entries.encode([later_still]), last=last)
     clock.pass_(100)
-    assert await still.drain() == 1
+    assert await manual.drain() == 1
     assert not (await handle.response()).metadata.completed
-    assert sum(await through_time(still, clock, handle)) > 0
+    assert sum(await advance_until_rest(manual, clock, handle)) > 0
 
 
 class Flaky:
-    """A store that does not answer now and then."""
+    """A store whose transactions fail while `down` is set."""
 
     def __init__(self, store):
         self._store, self.down = store, False
@@ -143,12 +143,12 @@ class Flaky:
 
     async def transaction(self, work, *, short=False):
         if self.down:
-            raise StoreUnavailableError("away", "maybe")
+            raise StoreUnavailableError("unavailable", "maybe")
         return await self._store.transaction(work, short=short)
 
 
-async def test_a_store_that_is_away_for_a_moment(clock):
-    """The task is taken up again, and the step that is safe done again."""
+async def test_a_store_that_fails_during_a_step(clock):
+    """The task is taken again, and its repeatable step is repeated."""
     ran = []
     agent = Agent("worker")
     async with await stores.open("memory:", clock=clock) as plain:
@@ -172,18 +172,18 @@ async def test_a_store_that_is_away_for_a_moment(clock):
             assert len(ran) == 2
 
 
-async def test_nobody_has_the_agent(still, clock):
-    """Workers come and go: only after a while is it said that nobody has it."""
-    handle = await still.submit("work", agent="away", id="t")
-    assert await still.drain() == 1
+async def test_an_agent_that_no_worker_has(manual, clock):
+    """The task fails only after some time, because a worker with the agent may be starting."""
+    handle = await manual.submit("work", agent="away", id="t")
+    assert await manual.drain() == 1
     assert (await handle.response()).status == "pending"
     clock.pass_(31)
-    await still.drain()
+    await manual.drain()
     assert (await handle.response()).error.code == "AGENT_NOT_FOUND"
 
 
 class FlakyQueue:
-    """A queue nothing can be taken from while its store is down."""
+    """A queue whose `take` fails while its store is down."""
 
     def __init__(self, store, queue):
         self._store, self._queue = store, queue
@@ -193,7 +193,7 @@ class FlakyQueue:
 
     async def take(self, **options):
         if self._store.down:
-            raise StoreUnavailableError("away", "no")
+            raise StoreUnavailableError("unavailable", "no")
         return await self._queue.take(**options)
 
 
@@ -202,8 +202,8 @@ class FlakyStore(Flaky):
         return FlakyQueue(self, self._store.queue(name, **options))
 
 
-async def test_a_store_that_is_away_while_a_worker_looks(monkeypatch, caplog):
-    """It looks again, keeps what it has, and goes on when the store is back."""
+async def test_a_store_that_fails_while_a_worker_takes_tasks(monkeypatch, caplog):
+    """The worker tries again, keeps its running task, and goes on when the store answers."""
     monkeypatch.setattr(worker_module, "_PAUSE", 0.01)
     agent, begun, go = Agent("worker"), asyncio.Event(), asyncio.Event()
 
@@ -220,31 +220,31 @@ async def test_a_store_that_is_away_while_a_worker_looks(monkeypatch, caplog):
             await begun.wait()
             flaky.down = True
             await plain.queue("tasks").put(b"\xff", key="poison")
-            await until(lambda: "a lease may be lost" in caplog.text)
-            await until(lambda: "looking again" in caplog.text)
+            await wait_until(lambda: "a lease may be lost" in caplog.text)
+            await wait_until(lambda: "trying again" in caplog.text)
             flaky.down = False
             go.set()
             assert (await first.wait()).result == 1
             assert (await orchestrator.run("work", 2)).result == 2
-            await until(lambda: not orchestrator._worker._runs)
+            await wait_until(lambda: not orchestrator._worker._runs)
 
 
-async def test_a_message_that_is_no_id(still, caplog):
-    """Whoever wrote it: it is put away, and is not taken for ever."""
-    await still.store.queue("tasks").put(b"\xff\xfe", key="poison")
-    assert await still.drain() == 1
-    assert await still.drain() == 0
-    assert "mistake" not in caplog.text
+async def test_a_message_that_is_no_task_id(manual, caplog):
+    """It is removed from the queue."""
+    await manual.store.queue("tasks").put(b"\xff\xfe", key="poison")
+    assert await manual.drain() == 1
+    assert await manual.drain() == 0
+    assert "unexpected error" not in caplog.text
 
 
-async def test_a_start_that_fails_leaves_nothing_open(tmp_path):
-    """What the store said is raised, and the store that was opened for it is closed."""
+async def test_a_failed_start_closes_the_store(tmp_path):
+    """The store's error is raised, and the store that was opened is closed."""
     orchestrator = Orchestrator([Agent("worker")], store=f"sqlite:///{tmp_path}/tasks.db")
     opened = []
 
     async def announce(self):
         opened.append(orchestrator.store)
-        raise StoreUnavailableError("away", "no")
+        raise StoreUnavailableError("unavailable", "no")
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(StoreUnavailableError):
         patch.setattr("amends.tasks.offers.Offers.announce", announce)

@@ -1,5 +1,5 @@
 """
-Agents and their orchestrator: the error contract of an agent system (S3), kept through crashes.
+Agents and their orchestrator: tasks by the agent error contract, kept in a log that survives crashes.
 
     from amends.tasks import Agent, Orchestrator
 
@@ -11,7 +11,7 @@ Agents and their orchestrator: the error contract of an agent system (S3), kept 
     async with Orchestrator([cook], store="sqlite:///tasks.db") as orchestrator:
         response = await orchestrator.run("find_recipe", "ratatouille")
 
-Agents elsewhere are in `amends.tasks.remote`; spans in `amends.tasks.otel`; what it all means in docs/tasks.md.
+Remote agents are in `amends.tasks.remote`, OpenTelemetry in `amends.tasks.otel`. See docs/tasks.md.
 """
 
 from __future__ import annotations

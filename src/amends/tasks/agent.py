@@ -1,13 +1,13 @@
 """
-An agent: a name, and what it can do.
+An agent: a name and a set of capabilities.
 
     calendar = Agent("calendar-agent", mcp={"google-calendar": "https://calendar.example/mcp"})
 
     @calendar.capability(requires=["google-calendar"], keyed=True)
     async def create_event(event: Event, ctx: Context) -> dict: ...
 
-An agent somewhere else (`amends.tasks.remote`) is the same thing with capabilities that call over a wire, so whoever
-hands out tasks sees one kind.
+Remote agents (`amends.tasks.remote`) are subclasses whose capabilities call another service, so the orchestrator uses
+all agents in the same way.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(slots=True)
-class _Hands:
-    """How many an agent works on at once, in this process."""
+class _Slots:
+    """The concurrency limit of an agent in this process, and its use."""
 
-    most: int | None
-    busy: int = 0
-    usual: float = 1.0
-    """Seconds a call usually takes: when it makes sense to come back."""
+    limit: int | None
+    used: int = 0
+    average: float = 1.0
+    """Seconds that a call takes on average; AGENT_BUSY suggests to wait that long."""
 
 
 class Agent:
     """A named set of capabilities."""
 
     dynamic = False
-    """Whether what it can do is known elsewhere, and has to be asked for there."""
+    """Whether capabilities are looked up at another service, so that `capabilities` may be incomplete."""
 
     def __init__(
         self,
@@ -64,24 +64,24 @@ class Agent:
     ) -> None:
         """
         Args:
-            name: as in S3: "content-agent".
+            name: the name of the agent, for example "content-agent".
             mcp: MCP servers by name: whatever `amends.bindings.mcp.Client` connects to, or a function that
                 returns an unopened client.
-            concurrency: how many calls at once in this process; more are answered AGENT_BUSY.
-            setup: sets up what is missing after MCP_NOT_CONNECTED; gets the fault if it takes one. False or an
-                exception: it did not work.
-            reauth: signs in again after MCP_AUTH_FAILED; the same.
-            fallbacks: the path of a CLAUDE.md or AGENTS.md with a section "Fallback Behaviors", or such fallbacks.
-            policy: how far recovery may go with this agent's calls; the orchestrator's without one.
+            concurrency: calls at once in this process; further calls fail with AGENT_BUSY.
+            setup: called after MCP_NOT_CONNECTED to set up what is missing; gets the fault if it takes an argument.
+                It failed if it returns False or raises an exception.
+            reauth: called after MCP_AUTH_FAILED to sign in again, in the same way.
+            fallbacks: the path of a CLAUDE.md or AGENTS.md with a section "Fallback Behaviors", or a list of fallbacks.
+            policy: the recovery policy of this agent's calls; by default the orchestrator's.
             timeout: seconds for one call.
 
         Raises:
-            FallbackError: the file's section cannot be understood; it names the file and the line.
+            FallbackError: the section of the file cannot be parsed; the message names the file and the line.
         """
         if not name:
-            raise ValueError("an agent has a name")
+            raise ValueError("an agent needs a name")
         if concurrency is not None and concurrency < 1:
-            raise ValueError("concurrency counts calls at once: it is at least 1")
+            raise ValueError("concurrency must be at least 1")
         self.name = name
         self.setup, self.reauth = setup, reauth
         self.policy, self.timeout = policy, timeout
@@ -90,7 +90,7 @@ class Agent:
         if isinstance(fallbacks, str | Path):
             fallbacks = read_fallbacks(fallbacks)
         self.fallbacks: tuple[Fallback, ...] = tuple(fallbacks or ())
-        self._hands = _Hands(concurrency)
+        self._slots = _Slots(concurrency)
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r}, capabilities={sorted(self.capabilities)})"
@@ -122,17 +122,17 @@ class Agent:
         input: Any = inspect.Parameter.empty,
         requires: Iterable[str] = (),
         fallback: Hook | Iterable[Hook] | None = None,
-        **promises: Any,
+        **options: Any,
     ) -> Any:
         """
-        Declare that this agent can do something.
+        Declare a capability of this agent.
 
         Args:
-            name: what it is called; the function's name without one.
-            input: the type of its input, checked with msgspec; the annotation of the first parameter without one.
+            name: the capability's name; by default the function's name.
+            input: the type of the input, checked with msgspec; by default the annotation of the first parameter.
             requires: MCP servers of this agent that have to be connected.
-            fallback: another way, or several in order, where it cannot be done.
-            promises: `read_only`, `idempotent`, `keyed`, `undo`, `verify`, `timeout`, `policy` as in `Capability`.
+            fallback: a function, or several in order, to call when the capability fails and is not tried again.
+            options: `read_only`, `idempotent`, `keyed`, `undo`, `verify`, `timeout`, `policy` as in `Capability`.
         """
         if callable(name):
             self._add(name, name.__name__, input, (), (), {})
@@ -144,7 +144,7 @@ class Agent:
             raise ValueError(f"{self.name} has no MCP server {unknown[0]!r}: name it in Agent(mcp=…)")
 
         def declare(function: F) -> F:
-            self._add(function, name or function.__name__, input, needed, fallbacks, promises)
+            self._add(function, name or function.__name__, input, needed, fallbacks, options)
             return function
 
         return declare
@@ -156,12 +156,12 @@ class Agent:
         kind: Any,
         requires: tuple[str, ...],
         fallbacks: tuple[Hook, ...],
-        promises: dict[str, Any],
+        options: dict[str, Any],
     ) -> None:
         if kind is inspect.Parameter.empty:
             kind = input_type(function)
-        promises.setdefault("timeout", self.timeout)
-        promises.setdefault("policy", self.policy)
+        options.setdefault("timeout", self.timeout)
+        options.setdefault("policy", self.policy)
         self.add(
             Capability(
                 name=name,
@@ -169,22 +169,27 @@ class Agent:
                 check=checker(kind),
                 requires=requires,
                 fallbacks=fallbacks,
-                **promises,
+                **options,
             )
         )
 
     def add(self, capability: Capability) -> None:
-        """Declare a capability that is there already."""
+        """
+        Add a capability.
+
+        Raises:
+            ValueError: the agent has a capability of that name.
+        """
         if capability.name in self.capabilities:
-            raise ValueError(f"{self.name} can {capability.name!r} already")
+            raise ValueError(f"{self.name} already has a capability {capability.name!r}")
         self.capabilities[capability.name] = capability
 
     async def find(self, type: str) -> Capability:
         """
-        The capability of that name. Agents elsewhere may look it up there.
+        Return the capability of that name. Remote agents may look it up at their service.
 
         Raises:
-            FaultError: CAPABILITY_NOT_FOUND, or why nobody can tell.
+            FaultError: CAPABILITY_NOT_FOUND, or the reason why it could not be looked up.
         """
         found = self.capabilities.get(type)
         if found is None:
@@ -192,38 +197,39 @@ class Agent:
         return found
 
     def offers(self, type: str) -> bool:
-        """Whether it may have that capability, without asking anybody."""
+        """Whether the agent is known to have that capability, without looking it up."""
         return type in self.capabilities
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the agent's connections."""
         await self.connections.close()
 
-    async def working(self, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def run_limited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """
-        `call`, counted among those this agent works on.
+        Run `call` within the agent's concurrency limit.
 
         Raises:
-            FaultError: AGENT_BUSY, with the time after which it makes sense to come back.
+            FaultError: AGENT_BUSY with `retry_after`, if the agent is at its limit.
         """
-        hands = self._hands
-        if hands.most is not None and hands.busy >= hands.most:
-            raise AgentBusyError(details={"agent": self.name}, retry_after=round(max(0.05, hands.usual), 3))
-        hands.busy += 1
+        slots = self._slots
+        if slots.limit is not None and slots.used >= slots.limit:
+            raise AgentBusyError(details={"agent": self.name}, retry_after=round(max(0.05, slots.average), 3))
+        slots.used += 1
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             return await call()
         finally:
-            hands.busy -= 1
-            hands.usual += 0.2 * (loop.time() - began - hands.usual)
+            slots.used -= 1
+            slots.average += 0.2 * (loop.time() - began - slots.average)
 
     async def handle(self, request: Any) -> Response:
         """
-        One task request of S3, tried once, as a response (T4): for agents that others hand tasks to directly.
+        Handle one task request of the agent error contract with one attempt and return the response (T4).
 
-        Never raises for what a request, an agent or an upstream can do wrong.
+        For agents that receive requests directly, without an orchestrator. Failures of the request, the agent or an
+        upstream are returned in the response and never raised.
         """
-        from amends.tasks.attempt import answer
+        from amends.tasks.attempt import handle_request
 
-        return await answer(self, request)
+        return await handle_request(self, request)

@@ -1,8 +1,8 @@
 """
-One try of one capability (T4): check the input, connect what is needed, call, and say what went wrong in S3's words.
+One attempt of one capability (T4): check the input, connect the MCP servers it requires, call it, and classify a failure.
 
-What an exception says is never passed on: its own text stays in this process's log. A fault that another agent, tool or
-service stated is translated into the task vocabulary, with its context added and its original code kept.
+The text of an exception is only written to this process's log. A fault that another agent, tool or service reported is
+translated into the task vocabulary; its context is added and its original code kept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,12 +26,12 @@ from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
 from amends.serving.server_errors import ours
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, called
+from amends.tasks.capability import Capability, invoke
 from amends.tasks.context import Context, Question
 from amends.tasks.documents import Metadata, Request, Response, Status
-from amends.tasks.entries import stored
+from amends.tasks.entries import json_round_trip
 
-__all__ = ["answer", "connect", "perform", "wrapped"]
+__all__ = ["connect", "handle_request", "perform", "to_task_fault"]
 
 _log = logging.getLogger("amends.tasks")
 
@@ -43,96 +44,92 @@ async def perform(
     timeout: float | None = None,  # noqa: ASYNC109
 ) -> Any:
     """
-    The result of one call, as JSON gives it back.
+    Call a capability once and return its result as it reads back from JSON.
 
     Raises:
-        FaultError: in the task vocabulary.
-        Question: it cannot go on without an answer.
+        FaultError: the failure, in the task vocabulary.
+        Question: the capability needs an answer.
     """
+    limit = asyncio.timeout(timeout)
     try:
-        given = payload if capability.check is None else capability.check(payload)
+        value = payload if capability.check is None else capability.check(payload)
         await connect(agent, capability, ctx)
-        if timeout is None:
-            result = await agent.working(lambda: called(capability.call, given, ctx))
-        else:
-            result = await _within(timeout, agent, capability, given, ctx)
+        async with limit:
+            result = await agent.run_limited(lambda: invoke(capability.call, value, ctx))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Nobody cancelled us: something inside the call was, and it let that out.
-        raise FaultError.from_fault(wrapped(CancelledError(), agent.name, capability.name)) from None
+        # This task was not cancelled: the capability raised the CancelledError of something it awaited.
+        raise FaultError.from_fault(to_task_fault(CancelledError(), agent.name, capability.name)) from None
     except Exception as exc:
-        raise FaultError.from_fault(wrapped(exc, agent.name, capability.name)) from exc
+        raised: Exception = exc
+        if limit.expired() and isinstance(exc, TimeoutError) and timeout is not None:
+            raised = TaskTimeoutError(details={"timeout_ms": round(timeout * 1000)})
+        raise FaultError.from_fault(to_task_fault(raised, agent.name, capability.name)) from exc
     try:
-        return stored(result)
+        return json_round_trip(result)
     except (TypeError, ValueError, msgspec.MsgspecError) as exc:
-        _log.exception("%s/%s gave a result that cannot be kept", agent.name, capability.name)
-        raise FaultError.from_fault(_unkept(agent.name, capability.name)) from exc
+        _log.exception("%s/%s returned a result that cannot be written as JSON", agent.name, capability.name)
+        raise FaultError.from_fault(_unserializable_result(agent.name, capability.name)) from exc
 
 
 async def connect(agent: Agent, capability: Capability, ctx: Context) -> None:
     """
-    Connect the MCP servers a capability needs, and put them into its context.
+    Connect the MCP servers that a capability requires, and put them into its context.
 
     Raises:
-        FaultError: one of them is missing.
+        FaultError: one of them cannot be connected.
     """
     if capability.requires:
         ctx.mcp = {
-            name: await agent.connections.connected(name, capability.name) for name in capability.requires
+            name: await agent.connections.connect(name, capability.name) for name in capability.requires
         }
 
 
-async def _within(seconds: float, agent: Agent, capability: Capability, given: Any, ctx: Context) -> Any:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await agent.working(lambda: called(capability.call, given, ctx))
-    except TimeoutError:
-        if not limit.expired():
-            raise  # somebody else's time was over, within ours
-        raise TaskTimeoutError(details={"timeout_ms": round(seconds * 1000)}) from None
+def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
+    """
+    Convert any exception into a fault of the task vocabulary with its context (T4).
 
-
-def wrapped(exc: Exception, agent: str, capability: str) -> Fault:
-    """Any exception as a fault of S3, with its context (T4). What nobody expected is logged here, and only here."""
+    Exceptions that are no FaultError are logged here and nowhere else.
+    """
     raised = ours(exc)
     if raised is None:
         _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
-        told = _foreign(from_exception(exc))
+        fault = _from_foreign(from_exception(exc))
     else:
-        told = transfer(raised.fault, "task")
-    details = dict(told.details or {})
+        fault = transfer(raised.fault, "task")
+    details = dict(fault.details or {})
     if "requiredBy" not in details:
         details.setdefault("context", {"agent": agent, "capability": capability})
-    return replace(told, details=details, message=told.message or row_for("task", told.code).message)
+    return replace(fault, details=details, message=fault.message or row_for("task", fault.code).message)
 
 
-def _foreign(fault: Fault) -> Fault:
+def _from_foreign(fault: Fault) -> Fault:
     """
-    What went wrong inside an agent, as whoever asked it should hear it.
+    Reduce the fault of a foreign exception to what the caller of the agent may see.
 
-    That a library or a service refused what the agent sent it is no mistake of the asker's, and the same task makes it again.
-    What decides is kept of the rest; the words, members and addresses are the other service's.
+    If a library or service rejected what the agent sent, the caller cannot correct that, and the same task would send it again:
+    such a fault becomes a terminal INTERNAL_ERROR. Of other faults only the members that decide about recovery are kept; text,
+    other members and addresses belong to the other service.
     """
     if fault.recovery is Recovery.CORRECTABLE:
         return Fault(
             code="INTERNAL_ERROR", vocabulary="task", recovery=Recovery.TERMINAL, executed=fault.executed
         )
-    told = transfer(fault, "task")
+    translated = transfer(fault, "task")
     return Fault(
-        code=told.code,
+        code=translated.code,
         vocabulary="task",
-        recovery=told.recovery,
-        executed=told.executed,
-        actor=told.actor,
-        retry_after=told.retry_after,
+        recovery=translated.recovery,
+        executed=translated.executed,
+        actor=translated.actor,
+        retry_after=translated.retry_after,
     )
 
 
-def _unkept(agent: str, capability: str) -> Fault:
-    # It was done, and repeating it gives the same thing that cannot be written down.
+def _unserializable_result(agent: str, capability: str) -> Fault:
+    # The call was executed; a repeat would return the same unusable result.
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="task",
@@ -143,16 +140,16 @@ def _unkept(agent: str, capability: str) -> Fault:
     )
 
 
-async def answer(agent: Agent, document: Any) -> Response:
+async def handle_request(agent: Agent, document: Any) -> Response:
     """See `Agent.handle`."""
     began = time.time()
-    given = document.get("id") if isinstance(document, dict) else None
-    id = given if isinstance(given, str) else ""
-    told = Metadata(started=began, agent=agent.name)
+    given = document.get("id") if isinstance(document, Mapping) else None
+    id, type = (given if isinstance(given, str) else ""), ""
+    metadata = Metadata(started=began, agent=agent.name)
     try:
         request = Request.read(document)
-        id = request.id
-        capability = await agent.find(request.type)
+        id, type = request.id, request.type
+        capability = await agent.find(type)
         ctx = Context(
             task=id,
             agent=agent.name,
@@ -161,12 +158,13 @@ async def answer(agent: Agent, document: Any) -> Response:
             key=request.idempotency_key or id,
         )
         result = await perform(agent, capability, request.payload, ctx, capability.timeout)
-    except FaultError as error:
-        done = replace(told, completed=time.time())
-        return Response(id=id, status=Status.FAILED, error=error.fault, metadata=done)
     except Question as asked:
         wanted = {"step": ctx.step, "kind": "answer", "question": asked.question}
-        return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=told)
+        return Response(id=id, status=Status.INPUT_REQUIRED, input=wanted, metadata=metadata)
+    except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while a capability is looked up
+        fault = exc.fault if isinstance(exc, FaultError) else to_task_fault(exc, agent.name, type)
+        ended = replace(metadata, completed=time.time())
+        return Response(id=id, status=Status.FAILED, error=fault, metadata=ended)
     return Response(
-        id=id, status=Status.COMPLETED, result=result, metadata=replace(told, completed=time.time())
+        id=id, status=Status.COMPLETED, result=result, metadata=replace(metadata, completed=time.time())
     )

@@ -1,7 +1,7 @@
 """
-One try of one step, of undoing one, or of finding out whether one happened: the records of what came of it, not yet written.
+One attempt of a step, one attempt to undo it, or one check whether it happened. Each returns the records of its outcome.
 
-Only `Started` is written from here: a step that must not happen twice is in the log before it begins.
+The caller writes these records. Only `Started` is written here: a step that must not happen twice is in the log before it starts.
 """
 
 from __future__ import annotations
@@ -17,72 +17,75 @@ from amends.errors.base import FaultError
 from amends.stores.errors import StoreUnavailableError
 from amends.tasks import telemetry
 from amends.tasks.agent import Agent
-from amends.tasks.attempt import connect, perform, wrapped
-from amends.tasks.capability import Capability, called
+from amends.tasks.attempt import connect, perform, to_task_fault
+from amends.tasks.capability import Capability, invoke
 from amends.tasks.context import Context, Question
 from amends.tasks.entries import Asked, Doubted, Failed, Finished, Record, Started, Verified
-from amends.tasks.events import tell
+from amends.tasks.events import publish
 from amends.tasks.journal import Journal
-from amends.tasks.lease_guard import held
-from amends.tasks.plan import Step, filled
-from amends.tasks.recovery import Judge
-from amends.tasks.registry import House
+from amends.tasks.lease_guard import LeaseGuard
+from amends.tasks.plan import Step, fill_results
+from amends.tasks.recovery import StepRecovery
+from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepState
-from amends.tasks.task_context import TaskDesk
+from amends.tasks.task_context import TaskContext
 
-__all__ = ["Tries"]
+__all__ = ["Attempts"]
 
 _NO_OPERATION = Operation()
 _TOO_LATE = Fault(code="TIMEOUT", vocabulary="task", recovery=Recovery.TERMINAL, executed=Executed.NO)
 
 
-class Tries:
-    """The tries of one task's steps by one worker."""
+class Attempts:
+    """The attempts that one worker makes of one task's steps."""
 
-    def __init__(self, house: House, journal: Journal) -> None:
-        self._house, self._journal = house, journal
-        self._desk = TaskDesk(house, journal)
+    def __init__(self, registry: Registry, journal: Journal, guard: LeaseGuard) -> None:
+        self._registry, self._journal, self._guard = registry, journal, guard
+        self._task_context = TaskContext(registry, journal)
 
     @property
     def _state(self) -> TaskState:
         return self._journal.state
 
-    async def step(self, name: str) -> list[Record]:
-        """One try of a step."""
-        step, began = self._state.steps[name], self._house.clock()
+    async def attempt_step(self, name: str) -> list[Record]:
+        """Attempt a step once and return the records of its outcome."""
+        step, began = self._state.steps[name], self._registry.clock()
         plan = step.plan
         try:
-            agent, capability = await self._house.find(plan.type, plan.agent)
-            given = self._payload(plan)
-        except Exception as exc:  # noqa: BLE001 - an agent elsewhere may fail in any way while it is looked up
-            # Nobody was asked to do anything yet.
-            fault = replace(wrapped(exc, plan.agent or "", plan.type), executed=Executed.NO)
-            return await self._judge(None, None, plan).about(fault, name, step, began, _NO_OPERATION)
-        ctx = self._desk.context(name, step, agent, capability)
-        judge, operation = self._judge(agent, capability, plan), capability.operation(agent.name, ctx.key)
+            agent, capability = await self._registry.find(plan.type, plan.agent)
+            payload = self._payload(plan)
+        except Exception as exc:  # noqa: BLE001 - a remote agent may raise anything while its capability is looked up
+            # Nothing was called yet.
+            fault = replace(to_task_fault(exc, plan.agent or "", plan.type), executed=Executed.NO)
+            return await self._recovery(None, None, plan).handle_failure(
+                fault, name, step, began, _NO_OPERATION
+            )
+        ctx = self._task_context.context(name, step, agent, capability)
+        recovery = self._recovery(agent, capability, plan)
+        operation = capability.operation(agent.name, ctx.key)
         try:
-            result = await self._performed(agent, capability, given, ctx, began)
+            result = await self._perform(agent, capability, payload, ctx, began)
         except Question as asked:
-            return [Asked(at=self._house.clock(), step=name, question=asked.question, schema=asked.schema)]
+            return [Asked(at=self._registry.clock(), step=name, question=asked.question, schema=asked.schema)]
         except FaultError as error:
-            return await judge.about(error.fault, name, step, began, operation, given, ctx)
-        return [Finished(at=self._house.clock(), step=name, began=began, result=result)]
+            return await recovery.handle_failure(error.fault, name, step, began, operation, payload, ctx)
+        return [Finished(at=self._registry.clock(), step=name, began=began, result=result)]
 
-    async def _performed(
-        self, agent: Agent, capability: Capability, given: Any, ctx: Context, began: float
+    async def _perform(
+        self, agent: Agent, capability: Capability, payload: Any, ctx: Context, began: float
     ) -> Any:
-        """The result of a call, within its own time and the task's. Raises like `perform`."""
+        """Call the capability within its own time limit and the task's deadline. Raises what `perform` raises."""
         until = self._state.head.until
         left = None if until is None else until - began
         if left is not None and left <= 0:
             late = FaultError.from_fault(_TOO_LATE)
-            raise FaultError.from_fault(wrapped(late, agent.name, capability.name))
+            raise FaultError.from_fault(to_task_fault(late, agent.name, capability.name))
         if not capability.repeatable:
             await self._journal.write([Started(at=began, step=ctx.step, attempt=ctx.attempt)])
-        await self._held()
+        await self._ensure_lease()
         limits = [each for each in (capability.timeout, left) if each is not None]
-        with telemetry.covering(
+        with telemetry.attempt_scope(
             at=began,
             task=ctx.task,
             agent=agent.name,
@@ -90,95 +93,94 @@ class Tries:
             step=ctx.step,
             attempt=ctx.attempt,
         ):
-            work = perform(agent, capability, given, ctx, min(limits, default=None))
-            return await (work if capability.repeatable else held(self._journal.lease, work))
+            work = perform(agent, capability, payload, ctx, min(limits, default=None))
+            return await (work if capability.repeatable else self._guard.run(work))
 
-    async def _held(self) -> None:
+    async def _ensure_lease(self) -> None:
         """
-        Before anything is done: see that nobody else can be doing it by now.
+        Make sure that this worker still holds the task before it calls anything.
 
-        What was written last may be known to stand only after a lost connection was made good. By then the hold on the task may
-        have run out, and another worker have taken it over and found this very step undone.
+        The acknowledgement of the last write may have arrived only after a lost connection was restored. By then the lease may
+        have run out, and another worker may have taken the task over and found that this step had not happened.
 
         Raises:
-            LeaseLostError: another worker has it.
-            StoreUnavailableError: nobody can say in the time a hold lasts.
+            LeaseLostError: another worker has the task.
+            StoreUnavailableError: extending the lease takes longer than the lease lasts.
         """
-        lease = self._journal.lease
-        if lease.expires_in <= 0:
-            await lease.extend()
-            if lease.expires_in <= 0:
-                raise StoreUnavailableError("the store takes longer than a task may be held: try again")
+        if self._guard.expires_in <= 0:
+            await self._guard.extend()
+            if self._guard.expires_in <= 0:
+                raise StoreUnavailableError("the store answers more slowly than a lease lasts: try again")
 
-    async def undo(self, name: str) -> list[Record]:
+    async def attempt_undo(self, name: str) -> list[Record]:
         """
-        One try of taking a step back; nothing, where there is no way to.
+        Attempt once to undo a step and return the records of the outcome; none if the capability has no `undo`.
 
-        At least once: it is keyed, and repeated until it works or recovery ends.
+        An undo runs at least once: it has an idempotency key, and is repeated until it succeeds or recovery gives up.
         """
-        step, began = self._state.steps[name], self._house.clock()
+        step, began = self._state.steps[name], self._registry.clock()
         agent: Agent | None = None
         capability: Capability | None = None
         operation = _NO_OPERATION
         try:
-            agent, capability = await self._house.find(step.plan.type, step.plan.agent)
+            agent, capability = await self._registry.find(step.plan.type, step.plan.agent)
             if capability.undo is None:
                 return []
-            ctx = self._desk.context(name, step, agent, capability, undo=True)
+            ctx = self._task_context.context(name, step, agent, capability, undo=True)
             operation = Operation(name=f"{agent.name}/{capability.name}", idempotent=True, key=ctx.key)
             await connect(agent, capability, ctx)
-            # What a delegation was given is in the log as it was; what a step was given may have come from other steps.
-            given = step.plan.payload if ">" in name else self._payload(step.plan)
-            given = given if capability.check is None else capability.check(given)
-            await called(capability.undo, given, step.result, ctx)
-        except Exception as exc:  # noqa: BLE001 - whatever it raises is judged
-            fault = wrapped(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
-            tries, judge = step.undo or StepState(step.plan), self._judge_of_undoing(agent, capability)
-            records = await judge.about(fault, name, tries, began, operation)
+            # The log has a delegation's payload as it was sent; a step's payload may refer to other steps' results.
+            payload = step.plan.payload if ">" in name else self._payload(step.plan)
+            payload = payload if capability.check is None else capability.check(payload)
+            await invoke(capability.undo, payload, step.result, ctx)
+        except Exception as exc:  # noqa: BLE001 - recovery decides about any exception
+            fault = to_task_fault(exc, agent.name if agent else step.plan.agent or "", step.plan.type)
+            undo, recovery = step.undo or StepState(step.plan), self._undo_recovery(agent, capability)
+            records = await recovery.handle_failure(fault, name, undo, began, operation)
             return [replace(each, undo=True) if isinstance(each, Failed) else each for each in records]
-        return [Finished(at=self._house.clock(), step=name, began=began, undo=True)]
+        return [Finished(at=self._registry.clock(), step=name, began=began, undo=True)]
 
-    async def doubt(self, name: str) -> Record:
-        """A step that must not happen twice was begun, and nobody knows what became of it: look, or have somebody look."""
+    async def resolve_interrupted(self, name: str) -> Record:
+        """Check whether an interrupted step that must not happen twice has happened; `Doubted` if that is unknown."""
         step = self._state.steps[name]
         try:
-            agent, capability = await self._house.find(step.plan.type, step.plan.agent)
-            given = self._payload(step.plan)
-        except Exception:  # noqa: BLE001 - whoever could look cannot be asked
-            return Doubted(at=self._house.clock(), step=name)
-        ctx = self._desk.context(name, step, agent, capability)
-        seen = await self._judge(agent, capability, step.plan).verified(given, ctx)
-        now = self._house.clock()
+            agent, capability = await self._registry.find(step.plan.type, step.plan.agent)
+            payload = self._payload(step.plan)
+        except Exception:  # noqa: BLE001 - without the agent, the step cannot be checked here
+            return Doubted(at=self._registry.clock(), step=name)
+        ctx = self._task_context.context(name, step, agent, capability)
+        seen = await self._recovery(agent, capability, step.plan).verify_step(payload, ctx)
+        now = self._registry.clock()
         if seen is None:
-            tell(self._state, "doubt", now=now, step=name, agent=agent.name, capability=capability.name)
+            publish(self._state, "doubt", now=now, step=name, agent=agent.name, capability=capability.name)
             return Doubted(at=now, step=name)
         return Verified(at=now, step=name, happened=seen is not False, result=None if seen is False else seen)
 
     def _payload(self, plan: Step) -> Any:
-        """What a step is given. Of an optional step that failed, the others get nothing."""
+        """The payload of a step, with the results it refers to. An optional step that failed has the result None."""
         state = self._state
-        return (
-            plan.payload if state.head.single else filled(plan.payload, lambda name: state.steps[name].result)
-        )
+        if state.head.single:
+            return plan.payload
+        return fill_results(plan.payload, lambda name: state.steps[name].result)
 
-    def _judge(self, agent: Agent | None, capability: Capability | None, plan: Step) -> Judge:
+    def _recovery(self, agent: Agent | None, capability: Capability | None, plan: Step) -> StepRecovery:
         head = self._state.head
-        return Judge(
+        return StepRecovery(
             agent,
             capability,
-            clock=self._house.clock,
-            policy=self._house.policy,
+            clock=self._registry.clock,
+            policy=self._registry.policy,
             retry_policy=plan.retry_policy or head.retry_policy,
             until=head.until,
         )
 
-    def _judge_of_undoing(self, agent: Agent | None, capability: Capability | None) -> Judge:
-        """Without the capability's own ways, and without a deadline: it bounds the wish, not the cleaning up after it."""
-        return Judge(
+    def _undo_recovery(self, agent: Agent | None, capability: Capability | None) -> StepRecovery:
+        """Recovery without the capability's fallbacks and `verify`, and without the deadline, which does not bound undoing."""
+        return StepRecovery(
             agent,
             None,
-            clock=self._house.clock,
-            policy=(capability and capability.policy) or self._house.policy,
+            clock=self._registry.clock,
+            policy=(capability and capability.policy) or self._registry.policy,
             retry_policy=None,
             until=None,
         )

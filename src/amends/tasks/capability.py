@@ -1,4 +1,4 @@
-"""One thing an agent can do: what is promised about doing it, and how functions of any shape are called."""
+"""One capability of an agent, and how functions with any number of parameters are called."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 
-__all__ = ["Capability", "Hook", "called", "input_type"]
+__all__ = ["Capability", "Hook", "input_type", "invoke"]
 
 Hook = Callable[..., Any]
 _ANY_NUMBER = 1 << 30
@@ -21,30 +20,30 @@ _ANY_NUMBER = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """One thing an agent can do, and what is promised about doing it."""
+    """One capability of an agent: the function, and what may be assumed about calling it."""
 
     name: str
     call: Callable[..., Any]
-    """`(input, ctx)`, fewer if it wants fewer; plain functions run in a thread."""
+    """`(input, ctx)`, or a function with fewer parameters; a function that is not async runs in a thread."""
     check: Callable[[Any], Any] | None = None
-    """Turns the payload into what `call` takes, or raises the input fault."""
+    """Converts the payload into the input of `call`, or raises the input fault."""
     read_only: bool = False
     idempotent: bool = False
     keyed: bool = False
-    """It hands `ctx.key` on to whatever it changes, and that recognises a repeat."""
+    """It passes `ctx.key` on to the service it changes, and that service recognises a repeated key."""
     requires: tuple[str, ...] = ()
     """MCP servers that have to be connected."""
     fallbacks: tuple[Hook, ...] = ()
-    """`(input, ctx)`: other ways, in order."""
+    """`(input, ctx)`: functions to call instead, in order."""
     undo: Hook | None = None
-    """`(input, result, ctx)`: takes it back. Called at least once, with a key of its own in `ctx.key`."""
+    """`(input, result, ctx)`: undoes the step. Called at least once, with a key of its own in `ctx.key`."""
     verify: Hook | None = None
-    """`(input, ctx)`: looks whether it happened. False: it did not; None: nobody can tell; else: the result."""
+    """`(input, ctx)`: checks whether the step happened. False: it did not; None: unknown; anything else: the result."""
     timeout: float | None = None
     policy: Policy | None = None
 
     def operation(self, agent: str, key: str) -> Operation:
-        """What is known about repeating it."""
+        """What the recovery engine has to know about repeating a call."""
         return Operation(
             name=f"{agent}/{self.name}",
             read_only=self.read_only,
@@ -54,40 +53,38 @@ class Capability:
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be begun again when nobody knows whether it happened."""
+        """Whether a call may be repeated when it is unknown whether it happened."""
         return self.read_only or self.idempotent or self.keyed
 
 
-async def called(function: Callable[..., Any], *available: Any) -> Any:
-    """`function` with as many of the arguments as it takes; awaited, or run in a thread if it is a plain one."""
-    try:
-        arity, awaits = _shape(function)
-    except TypeError:  # it cannot be hashed, and so not be remembered
-        arity, awaits = _shape.__wrapped__(function)
+async def invoke(function: Callable[..., Any], *available: Any) -> Any:
+    """Call `function` with as many of the arguments as it takes. A function that is not async runs in a thread."""
+    arity, is_async = _signature_of(function)
     arguments = available if arity >= len(available) else available[:arity]
-    if awaits:
+    if is_async:
         return await function(*arguments)
-    found = await asyncio.to_thread(function, *arguments)
-    return await found if inspect.isawaitable(found) else found
+    result = await asyncio.to_thread(function, *arguments)
+    return await result if inspect.isawaitable(result) else result
 
 
-@lru_cache(maxsize=4096)
-def _shape(function: Callable[..., Any]) -> tuple[int, bool]:
-    """How many positional arguments it takes, and whether it is awaited."""
-    awaits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
+def _signature_of(function: Callable[..., Any]) -> tuple[int, bool]:
+    """The number of positional arguments that a function takes, and whether it is async."""
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
     )
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return _ANY_NUMBER, awaits
+        return _ANY_NUMBER, is_async
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return _ANY_NUMBER, awaits
-    return sum(each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} for each in parameters), awaits
+        return _ANY_NUMBER, is_async
+    return sum(
+        each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} for each in parameters
+    ), is_async
 
 
 def input_type(function: Callable[..., Any]) -> Any:
-    """The annotation of the first parameter, where there is one."""
+    """The annotation of the first positional parameter; Any if there is none."""
     try:
         parameters = [
             each

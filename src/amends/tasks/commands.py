@@ -1,8 +1,8 @@
 """
-What anybody may say to a task: cancel, retry, an answer, whether it happened.
+Commands to a task: cancel, retry, answer a question, verify an interrupted step.
 
-It is appended behind exactly the state it was said about, so it is never said to a task that has moved on since; then the queue
-is rung, unless the task is being worked on here and has heard.
+A command is appended to the task's log directly after the entry it was decided on, so it never reaches a task whose state has
+changed since. If a worker of this process runs the task, it reads the command at once; otherwise a message is put on the queue.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from amends.stores.errors import ConflictError
 from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Retried, Verified, encode
 from amends.tasks.state import TaskState
-from amends.tasks.steps import Standing
-from amends.tasks.task_index import mend
-from amends.tasks.task_reader import known, log_name
-from amends.tasks.task_request import kept
+from amends.tasks.steps import StepStatus
+from amends.tasks.task_index import update_row
+from amends.tasks.task_reader import log_name, read_existing
+from amends.tasks.task_request import to_json_value
 
-__all__ = ["answer", "cancel", "retry", "say", "verify"]
+__all__ = ["answer", "cancel", "retry", "send_command", "verify"]
 
 
-async def say(
+async def send_command(
     store: Store,
     space: str,
     id: str,
     command: Callable[[TaskState], Record | None],
-    heard: Callable[[str], Awaitable[bool]],
+    notify_worker: Callable[[str], Awaitable[bool]],
 ) -> TaskState:
     """
-    Say something to a task; its state after that.
+    Append a command to a task's log and return the task's state after it.
 
     Args:
-        store: where it is.
-        space: which set of tasks it belongs to.
+        store: where the task is.
+        space: the name of the set of tasks.
         id: the task.
-        command: what is said to a task in such a state; None: nothing.
-        heard: whether a worker of this process has the task, and has heard.
+        command: returns the record to append, given the task's state; None: nothing is appended.
+        notify_worker: has a worker of this process read the command; returns whether one runs the task and has read it.
 
     Raises:
         TaskNotFoundError: there is no such task.
-        FaultError: it cannot be said to a task in such a state.
+        FaultError: the command does not fit the task's state.
     """
     while True:
-        state, last = await known(store, space, id)
+        state, last = await read_existing(store, space, id)
         record = command(state)
         if record is None:
             return state
@@ -55,39 +55,43 @@ async def say(
         except ConflictError:
             continue
         state.apply([record])
-        await mend(store, space, state, seq)
-        if not await heard(id):
+        await update_row(store, space, state, seq)
+        if not await notify_worker(id):
             await store.queue(space).put(id.encode(), key=f"{id}!{seq}")
         return state
 
 
 def cancel(state: TaskState, *, now: float) -> Record | None:
-    """Nothing, where it is over or was cancelled already."""
+    """The record of a cancellation; None if the task is over or was cancelled before."""
     return None if state.over or state.cancelled else Cancelled(at=now)
 
 
 def retry(state: TaskState, *, now: float) -> Record:
-    """Raises INVALID_FIELD_VALUE where it did not fail."""
+    """The record of a retry. Raises INVALID_FIELD_VALUE if the task neither failed nor was cancelled."""
     if state.status not in {Status.FAILED, Status.CANCELLED}:
-        raise InvalidFieldValueError(f"A task that is {state.status} is not tried again", field="/status")
+        raise InvalidFieldValueError(
+            f"Only a failed or cancelled task can be retried; this one is {state.status}", field="/status"
+        )
     return Retried(at=now)
 
 
 def answer(state: TaskState, *, now: float, answer: Any, step: str | None) -> Record:
-    """Raises INVALID_FIELD_VALUE where nothing was asked."""
-    return Answered(at=now, step=_meant(state, "asking", step), answer=kept(answer))
+    """The record of an answer. Raises INVALID_FIELD_VALUE if no step asked a question."""
+    return Answered(at=now, step=_waiting_step(state, "asking", step), answer=to_json_value(answer))
 
 
 def verify(state: TaskState, *, now: float, happened: bool, result: Any, step: str | None) -> Record:
-    """Raises INVALID_FIELD_VALUE where no step is in doubt."""
-    return Verified(at=now, step=_meant(state, "doubt", step), happened=happened, result=kept(result))
+    """The record of a verification. Raises INVALID_FIELD_VALUE if no step has to be verified."""
+    return Verified(
+        at=now, step=_waiting_step(state, "doubt", step), happened=happened, result=to_json_value(result)
+    )
 
 
-def _meant(state: TaskState, standing: Standing, step: str | None) -> str:
-    """The step that is meant: the one named, or the first that waits for such a thing."""
-    names = (name for name, each in state.steps.items() if each.state == standing and step in {None, name})
+def _waiting_step(state: TaskState, status: StepStatus, step: str | None) -> str:
+    """The step with that status: the named one, or the first one."""
+    names = (name for name, each in state.steps.items() if each.state == status and step in {None, name})
     found = next(names, None)
     if found is None:
-        what = "asked for anything" if standing == "asking" else "is in doubt"
-        raise InvalidFieldValueError(f"No such step {what}", field="/step", details={"name": "step"})
+        problem = "No such step asked a question" if status == "asking" else "No such step has to be verified"
+        raise InvalidFieldValueError(problem, field="/step", details={"name": "step"})
     return found

@@ -1,7 +1,8 @@
 """
-The MCP servers an agent needs: connected when first asked for, and found out to be missing, never declared so.
+The MCP servers that an agent needs. A server is connected when a capability first needs it.
 
-A connection that breaks is dropped, and the next call opens it anew: a server that was missing and appears is found.
+A connection that breaks is dropped, and the next call opens a new one. A server that was missing is therefore used as soon as it
+is available.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.errors.base import FaultError
 from amends.recovery.to_fault import fault_in_response, fault_of
-from amends.tasks.persistent_client import Kept
+from amends.tasks.persistent_client import PersistentClient
 
 __all__ = ["Connection", "Connections"]
 
@@ -30,56 +31,59 @@ class Connections:
     def __init__(self, agent: str, targets: Mapping[str, Any]) -> None:
         self.agent = agent
         self.targets = dict(targets)
-        self._kept = {name: Kept(partial(_client, target)) for name, target in self.targets.items()}
+        self._clients = {
+            name: PersistentClient(partial(_client, target)) for name, target in self.targets.items()
+        }
 
-    async def connected(self, name: str, capability: str) -> Connection:
+    async def connect(self, name: str, capability: str) -> Connection:
         """
-        A connection to a server.
+        Return a connection to a server; open it if necessary.
 
         Raises:
-            FaultError: MCP_NOT_CONNECTED, MCP_AUTH_FAILED or MCP_RATE_LIMITED, naming who needs it for what.
+            FaultError: MCP_NOT_CONNECTED, MCP_AUTH_FAILED or MCP_RATE_LIMITED, with the agent and the capability.
         """
-        told = {"mcp": name, "requiredBy": self.agent, "capability": capability}
-        kept = self._kept[name]
+        context = {"mcp": name, "requiredBy": self.agent, "capability": capability}
+        persistent = self._clients[name]
         try:
-            client = await kept.client()
+            client = await persistent.get()
         except Exception as exc:
-            raise FaultError.from_fault(_missing(fault_of(exc), told)) from exc
-        return Connection(client, told, partial(kept.drop, client))
+            raise FaultError.from_fault(_connect_fault(fault_of(exc), context)) from exc
+        return Connection(client, context, partial(persistent.drop, client))
 
     def drop(self, name: str) -> None:
-        """Let go of a connection; the next call opens a new one."""
-        kept = self._kept.get(name)
-        if kept is not None:
-            kept.drop()
+        """Close a connection; the next call opens a new one."""
+        persistent = self._clients.get(name)
+        if persistent is not None:
+            persistent.drop()
 
     async def close(self) -> None:
-        """Close them all."""
-        await asyncio.gather(*(kept.close() for kept in self._kept.values()))
+        """Close all connections."""
+        await asyncio.gather(*(persistent.close() for persistent in self._clients.values()))
 
 
 def _client(target: Any) -> Any:
-    """An unopened client for whatever was given."""
+    """An unopened client for `target`: a function that makes one, or whatever the MCP binding connects to."""
     if inspect.isfunction(target) or inspect.ismethod(target) or isinstance(target, partial):
         return target()
     from amends.bindings.mcp import Client
     from amends.recovery.policies import NONE
 
-    # Whoever handed the task out repeats it, and counts: two layers of repeats would multiply.
+    # The orchestrator repeats calls and counts attempts; a second layer of retries would multiply them.
     return Client(target, policy=NONE)
 
 
 class Connection:
     """
-    An open client: its methods, with failures in S3's words.
+    An open client whose methods raise failures in the task vocabulary.
 
-    `await ctx.mcp["notion"].call_tool("create_page", {...})` returns what the client returns, or raises the MCP error.
+    `await ctx.mcp["notion"].call_tool("create_page", {...})` returns what the client returns, or raises an MCP error of the
+    task vocabulary.
     """
 
-    def __init__(self, client: Any, told: dict[str, Any], broken: Callable[[], None]) -> None:
+    def __init__(self, client: Any, context: dict[str, Any], broken: Callable[[], None]) -> None:
         self.client = client
-        """The client itself, for what is not a call."""
-        self._told = told
+        """The client itself."""
+        self._context = context
         self._broken = broken
 
     def __getattr__(self, name: str) -> Any:
@@ -93,10 +97,10 @@ class Connection:
             fault = fault_of(exc)
             if any(_unreachable(part) for part in _parts(fault)):
                 self._broken()
-            raise FaultError.from_fault(_said(fault, self._told)) from exc
+            raise FaultError.from_fault(_call_fault(fault, self._context)) from exc
         failed = fault_in_response(answer) if getattr(answer, "is_error", False) else None
         if failed is not None:
-            raise FaultError.from_fault(_said(failed, self._told))
+            raise FaultError.from_fault(_call_fault(failed, self._context))
         return answer
 
 
@@ -110,56 +114,56 @@ def _unreachable(fault: Fault) -> bool:
     return row_for(fault.vocabulary, fault.code, fault.status).everyday in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
 
 
-# The first of them that is among the parts of what happened.
-_WORDS = {
+# Codes for a failed connection or call. The first part of the fault that has one decides.
+_TASK_CODES = {
     "UNAUTHENTICATED": "MCP_AUTH_FAILED",
     "PERMISSION_DENIED": "MCP_AUTH_FAILED",
     "RATE_LIMITED": "MCP_RATE_LIMITED",
 }
 
 
-def _word(fault: Fault) -> tuple[str | None, Fault]:
+def _task_code(fault: Fault) -> tuple[str | None, Fault]:
     for part in _parts(fault):
-        word = _WORDS.get(row_for(part.vocabulary, part.code, part.status).everyday)
-        if word is not None:
-            return word, part
+        code = _TASK_CODES.get(row_for(part.vocabulary, part.code, part.status).everyday)
+        if code is not None:
+            return code, part
     return None, fault
 
 
-def _missing(fault: Fault, told: dict[str, Any]) -> Fault:
-    """Why there is no connection. Nothing was asked of the server yet, so nothing happened."""
-    word, part = _word(fault)
-    if word is None:
-        shown = told["mcp"][:1].upper() + told["mcp"][1:]
+def _connect_fault(fault: Fault, context: dict[str, Any]) -> Fault:
+    """The fault of a failed connection. The server was not called, so the call had no effect."""
+    code, part = _task_code(fault)
+    if code is None:
+        shown = context["mcp"][:1].upper() + context["mcp"][1:]
         return Fault(
             code="MCP_NOT_CONNECTED",
             vocabulary="task",
             message=f"The {shown} MCP is not connected. Run setup to configure.",
-            details=dict(told),
+            details=dict(context),
         )
     return Fault(
-        code=word,
+        code=code,
         vocabulary="task",
-        message=row_for("task", word).message,
-        details=dict(told),
+        message=row_for("task", code).message,
+        details=dict(context),
         retry_after=part.retry_after,
     )
 
 
-def _said(fault: Fault, told: dict[str, Any]) -> Fault:
-    """What a connected server said, in S3's words; its own code is kept in the details."""
+def _call_fault(fault: Fault, context: dict[str, Any]) -> Fault:
+    """The fault of a failed call in the task vocabulary; the server's own code is kept in `details.cause`."""
     if fault.vocabulary == "task":
-        return replace(fault, details={**told, **(fault.details or {})})
-    word, part = _word(fault)
-    if word is None and _unreachable(fault) and fault.executed is Executed.NO:
-        return _missing(fault, told)
-    code = word or "MCP_ERROR"
-    changes: dict[str, Any] = {} if word else {"recovery": fault.recovery, "executed": fault.executed}
+        return replace(fault, details={**context, **(fault.details or {})})
+    known, part = _task_code(fault)
+    if known is None and _unreachable(fault) and fault.executed is Executed.NO:
+        return _connect_fault(fault, context)
+    code = known or "MCP_ERROR"
+    changes: dict[str, Any] = {} if known else {"recovery": fault.recovery, "executed": fault.executed}
     return Fault(
         code=code,
         vocabulary="task",
         message=fault.message if fault.origin is not None else row_for("task", code).message,
-        details={**told, "cause": {"vocabulary": part.vocabulary, "code": part.code}},
+        details={**context, "cause": {"vocabulary": part.vocabulary, "code": part.code}},
         retry_after=part.retry_after,
         suggestions=fault.suggestions,
         **changes,

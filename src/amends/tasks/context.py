@@ -1,4 +1,4 @@
-"""What a capability is given beside its input: who it is in the log, and what it may ask for."""
+"""The context of an attempt: identifies the attempt, and gives the capability access to its task."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from amends.errors.task import AgentNotFoundError
 from amends.stores.contract import Transaction
 from amends.stores.errors import UnsupportedError
 
-__all__ = ["Context", "Desk", "Question"]
+__all__ = ["Context", "Question", "TaskServices"]
 
 T = TypeVar("T")
 
 
 class Question(BaseException):
     """
-    A capability cannot go on without an answer.
+    Raised by `Context.ask` when there is no answer yet.
 
-    A BaseException, like cancellation: `except Exception` around a call must not swallow it.
+    A BaseException, like CancelledError, so that an `except Exception` in a capability does not catch it.
     """
 
     def __init__(self, question: str, schema: dict[str, Any] | None = None) -> None:
@@ -26,8 +26,8 @@ class Question(BaseException):
         self.question, self.schema = question, schema
 
 
-class Desk(Protocol):
-    """Whoever keeps the log of the task a context belongs to."""
+class TaskServices(Protocol):
+    """What a context uses of its task: implemented by `amends.tasks.task_context.TaskContext`."""
 
     async def once(self, ctx: Context, name: str, work: Callable[[Transaction], T]) -> T:
         """See `Context.once`."""
@@ -39,12 +39,12 @@ class Desk(Protocol):
 
 
 class Context:
-    """What a capability is given beside its input: which try of which step this is, and what it may ask of its task."""
+    """The second argument of a capability: which attempt of which step this is, and what it can ask of its task."""
 
     __slots__ = (
         "_asked",
         "_delegated",
-        "_desk",
+        "_services",
         "_time_left",
         "agent",
         "answers",
@@ -68,23 +68,23 @@ class Context:
         key: str = "",
         undo: bool = False,
         answers: list[Any] | None = None,
-        desk: Desk | None = None,
+        services: TaskServices | None = None,
         time_left: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.task, self.step, self.agent, self.capability = task, step, agent, capability
         self.attempt = attempt
-        """Which try this is, from 1."""
+        """The number of this attempt, from 1."""
         self.key = key
-        """The same for every try of this step, also after a crash: hand it on as the idempotency key."""
+        """The same for every attempt of this step, also after a crash. Pass it on as the idempotency key."""
         self.undo = undo
-        """Whether this is the undoing of the step."""
+        """Whether this attempt undoes the step."""
         self.mcp: Mapping[str, Any] = {}
-        """The connected MCP servers the capability requires."""
+        """The connected MCP servers that the capability requires."""
         self.answers = answers or []
-        """What was answered so far, in order; `ask` hands these out."""
+        """The answers to the questions asked so far, in order; `ask` returns them."""
         self._asked = 0
         self._delegated: dict[str, int] = {}
-        self._desk = desk
+        self._services = services
         self._time_left = time_left
 
     @property
@@ -94,40 +94,46 @@ class Context:
 
     async def once(self, work: Callable[[Transaction], T], name: str = "effect") -> T:
         """
-        One effect, however often this step is tried, and whoever crashes when: `work` runs in the store's transaction
-        together with the record that it ran. A later try gets what it returned, as JSON gives it back.
+        Run `work` in a transaction of the store, together with the record that it ran, and return its result.
+
+        The effect happens once, however often this step is attempted and whenever a process crashes. A later attempt gets
+        the recorded result as it reads back from JSON.
 
         Args:
-            work: a plain short function; whatever it changes goes through its argument (`tx.sql`, `tx.table`, …).
-            name: tells the effects of one step apart.
+            work: a short function; everything it changes goes through its argument (`tx.sql`, `tx.table`, …).
+            name: distinguishes several effects of one step.
 
         Raises:
-            UnsupportedError: the store has no transactions (NATS), or there is none.
+            UnsupportedError: the store has no transactions (NATS), or the attempt has no store.
         """
-        if self._desk is None:
-            raise UnsupportedError("an effect shares a store's transaction: hand the task to an Orchestrator")
-        return await self._desk.once(self, name, work)
+        if self._services is None:
+            raise UnsupportedError("ctx.once needs a store's transaction: submit the task to an Orchestrator")
+        return await self._services.once(self, name, work)
 
     async def delegate(self, type: str, payload: Any = None, *, agent: str | None = None) -> Any:
         """
-        Have another agent do something, with recovery, and return its result. Done once: a later try of this step
-        gets the recorded result, as long as it asks for the same things in the same order.
+        Call a capability of another agent, with recovery, and return its result.
+
+        The delegation runs once: a later attempt of this step gets the recorded result, provided that it makes the same
+        delegations in the same order.
 
         Raises:
             FaultError: DELEGATION_FAILED, with the cause in `.fault.errors` and in its details.
         """
-        if self._desk is None:
+        if self._services is None:
             raise AgentNotFoundError(details={"capability": type})
-        return await self._desk.delegate(self, type, payload, agent)
+        return await self._services.delegate(self, type, payload, agent)
 
     def ask(self, question: str, schema: dict[str, Any] | None = None) -> Any:
         """
-        The answer of whoever wants this done. Without one the task waits as `input_required`, for as long as it
-        takes, and this step begins anew when there is one.
+        Return the answer to a question to the user or program that submitted the task.
+
+        If there is no answer yet, the task waits with status `input_required`. When the answer comes, this step starts again
+        from its beginning.
 
         Args:
-            question: for a person.
-            schema: JSON Schema of the answer, for a program.
+            question: the question, for a person.
+            schema: the JSON Schema of the answer, for a program.
         """
         self._asked += 1
         if len(self.answers) < self._asked:

@@ -1,9 +1,9 @@
 """
-S3's documents: the task request and the task response, read and written as they stand there.
+The task request and the task response of the agent error contract, read and written in their JSON form.
 
-A request is `{id, type, payload, retryPolicy?}` (T8), and with us also `agent`, `deadline` (RFC 3339) and
-`idempotencyKey`. A response is `{id, status, error?, metadata?}` (T3), with `result` where there is one and `input` where
-somebody has to say something first. Members of the wrong type are refused in a request and ignored in a response.
+A request is `{id, type, payload, retryPolicy?}` (T8); amends adds `agent`, `deadline` (RFC 3339) and `idempotencyKey`. A response
+is `{id, status, error?, metadata?}` (T3), with `result` if there is one, and `input` if the task waits for an answer. A member of
+the wrong type is an error in a request and is ignored in a response.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from amends.core.fault import Fault
 from amends.dialects import task as dialect
 from amends.errors.task import InvalidFieldTypeError, InvalidInputError, MissingRequiredFieldError
 
-__all__ = ["ENDED", "Metadata", "Request", "Response", "Status", "moment", "seconds_of", "stamp"]
+__all__ = ["ENDED", "Metadata", "Request", "Response", "Status", "parse_time", "seconds_of", "stamp"]
 
 
 class Status(StrEnum):
-    """How far a task has come: where S3's response says `status`."""
+    """The `status` of a response."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -35,29 +35,29 @@ class Status(StrEnum):
 
 
 ENDED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
-"""The statuses nothing follows, unless somebody asks for a retry."""
+"""The statuses of a task that is over. Only a retry changes them."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One task, as it is asked for."""
+    """A request for one task."""
 
     id: str
     type: str
-    """The capability asked for."""
+    """The name of the capability."""
     payload: Any = None
     agent: str | None = None
-    """Which agent; without it the one that has the capability."""
+    """The name of the agent; by default an agent that has the capability."""
     retry_policy: dict[str, Any] | None = None
     """{maxAttempts, backoffType, initialDelay in ms}: T8."""
     deadline: str | None = None
-    """When it is no longer wanted."""
+    """RFC 3339: after this time no attempt starts, and a running one is stopped."""
     idempotency_key: str | None = None
-    """Tasks with the same key are one task."""
+    """Requests with the same key are the same task."""
 
     @classmethod
     def read(cls, document: Any) -> Self:
         """
-        The request a document is: a mapping, JSON text or bytes, or a Request. Unknown members are left alone.
+        Read a request from a mapping, JSON text or bytes, or a Request. Unknown members are ignored.
 
         Raises:
             FaultError: INVALID_INPUT, MISSING_REQUIRED_FIELD or INVALID_FIELD_TYPE, with the pointer.
@@ -68,9 +68,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
             try:
                 document = msgspec.json.decode(document)
             except (msgspec.DecodeError, UnicodeError):
-                raise InvalidInputError("The request is not readable as JSON") from None
+                raise InvalidInputError("The request is not valid JSON") from None
         if not isinstance(document, Mapping):
-            raise InvalidInputError("A request is an object with id, type and payload")
+            raise InvalidInputError("A request must be an object with id, type and payload")
         for name in ("id", "type"):
             if name not in document:
                 raise MissingRequiredFieldError(
@@ -83,7 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
                 continue
             raise InvalidFieldTypeError(field=f"/{name}", details={"name": name, "pointer": f"/{name}"})
         deadline = document.get("deadline")
-        if deadline is not None and moment(deadline) is None:
+        if deadline is not None and parse_time(deadline) is None:
             raise InvalidFieldTypeError(
                 field="/deadline", details={"name": "deadline", "pointer": "/deadline"}
             )
@@ -99,7 +99,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
         )
 
     def document(self) -> dict[str, Any]:
-        """The request as S3 writes it."""
+        """The request as a JSON document."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -115,16 +115,16 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When it ran and who did it. The names are S3's."""
+    """When a task ran, and which agent ran it."""
 
     started: float | None = None
     completed: float | None = None
     agent: str | None = None
     degraded: bool = False
-    """Whether a fallback gave the result, or part of it."""
+    """Whether the result, or a part of it, comes from a fallback."""
 
     def document(self) -> dict[str, Any]:
-        """The metadata as S3 writes it; what is not known is left out."""
+        """The metadata as a JSON document, without the members that are unknown."""
         found: dict[str, Any] = {}
         if self.started is not None:
             found["startedAt"] = stamp(self.started)
@@ -140,37 +140,37 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def read(cls, document: Any) -> Self:
-        """What a document says, as far as it can be understood."""
+        """Read metadata from a document. Members of the wrong type are ignored."""
         given = document if isinstance(document, Mapping) else {}
         agent = given.get("agent")
         return cls(
-            started=moment(given.get("startedAt")),
-            completed=moment(given.get("completedAt")),
+            started=parse_time(given.get("startedAt")),
+            completed=parse_time(given.get("completedAt")),
             agent=agent if isinstance(agent, str) else None,
             degraded=given.get("degraded") is True,
         )
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a task."""
+    """The outcome of a task so far."""
 
     id: str
     status: Status
     result: Any = None
     error: Fault | None = None
     input: dict[str, Any] | None = None
-    """With `input_required`: which step waits, and for what."""
+    """With `input_required`: the step that waits, and the question."""
     failures: dict[str, Fault] | None = None
-    """Of a plan: the optional steps that failed, where the rest was enough."""
+    """The optional steps of a plan that failed, if the plan was completed without them."""
     metadata: Metadata = Metadata()
 
     @property
     def ok(self) -> bool:
-        """Whether it was completed."""
+        """Whether the task was completed."""
         return self.status is Status.COMPLETED
 
     def document(self) -> dict[str, Any]:
-        """The response as S3 writes it."""
+        """The response as a JSON document."""
         found: dict[str, Any] = {"id": self.id, "status": self.status.value}
         if self.result is not None or self.ok:
             found["result"] = self.result
@@ -187,7 +187,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def read(cls, document: Any) -> Self | None:
-        """The response a document is, or None: never an exception, because documents come from elsewhere."""
+        """Read a response from a mapping, or JSON text or bytes. Returns None if it is not a response; never raises."""
         if isinstance(document, str | bytes | bytearray):
             try:
                 document = msgspec.json.decode(document)
@@ -200,7 +200,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return None
         error = document.get("error")
         wanted = document.get("input")
-        fault = dialect.decode(error) if isinstance(error, dict) else None
+        fault = dialect.decode(dict(error)) if isinstance(error, Mapping) else None
         if fault is None and status == Status.FAILED:
             fault = Fault(code="INTERNAL_ERROR", vocabulary="task")
         return cls(
@@ -215,7 +215,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def stamp(at: float) -> str:
     """
-    A moment as RFC 3339 in UTC, with milliseconds where there are any.
+    Format a time as RFC 3339 in UTC, with milliseconds if they are not zero.
 
     >>> stamp(1736073000.0), stamp(1736073000.25)
     ('2025-01-05T10:30:00Z', '2025-01-05T10:30:00.250Z')
@@ -226,8 +226,8 @@ def stamp(at: float) -> str:
     return text.replace("+00:00", "Z")
 
 
-def moment(text: Any) -> float | None:
-    """The time a text names, as seconds since 1970; None when it names none. Without a zone it is UTC."""
+def parse_time(text: Any) -> float | None:
+    """Parse an RFC 3339 time into seconds since 1970; None if it is not one. Without a zone it is taken as UTC."""
     if not isinstance(text, str) or len(text) > 40:
         return None
     try:
@@ -239,12 +239,12 @@ def moment(text: Any) -> float | None:
 
 def seconds_of(wait: float | timedelta) -> float:
     """
-    A duration in seconds.
+    Convert a duration to seconds.
 
     Raises:
-        ValueError: it is negative, or no number.
+        ValueError: it is negative or not finite.
     """
     seconds = wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise ValueError(f"a duration is a number of seconds, not {wait!r}")
+        raise ValueError(f"a duration must be a finite number of seconds that is not negative, not {wait!r}")
     return seconds

@@ -1,8 +1,8 @@
 """
-What a task's log says: one record per thing that happened, in order. The log is the truth; everything else is derived.
+The records of a task's log, in the order in which things happened. A task's state and its row are derived from its log.
 
-An entry of the log is a JSON array of these records, so that what belongs together is written together. `at` is wall-clock
-time. COMMANDS may come from anybody who may write to the store; all others only from the worker that holds the task.
+An entry of the log is a JSON array of records, which are written together. `at` is wall-clock time. Any process that can write to
+the store may append the records in COMMANDS; only the worker that holds the task appends the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "Verified",
     "decode",
     "encode",
-    "stored",
+    "json_round_trip",
 ]
 
 
@@ -48,13 +48,13 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
 
 
 class Submitted(_Record, frozen=True, kw_only=True):
-    """Somebody wants it done."""
+    """The task was submitted."""
 
     id: str
     type: str
     steps: tuple[Step, ...]
     single: bool = True
-    """One step whose result is the task's, rather than a plan whose results are told by name."""
+    """Whether the task is one step whose result is the task's, or a plan whose results have the steps' names."""
     agent: str | None = None
     retry_policy: dict[str, Any] | None = None
     until: float | None = None
@@ -63,14 +63,14 @@ class Submitted(_Record, frozen=True, kw_only=True):
 
 
 class Taken(_Record, frozen=True, kw_only=True):
-    """A worker has it: for longer than a moment, or after another one that did not finish."""
+    """A worker runs the task: for longer than a tick, or after another worker that did not finish."""
 
     worker: str
     takeover: bool = False
 
 
 class Started(_Record, frozen=True, kw_only=True):
-    """A step begins that must not happen twice: written before it does."""
+    """Written before a step starts that must not happen twice."""
 
     step: str
     attempt: int
@@ -78,30 +78,30 @@ class Started(_Record, frozen=True, kw_only=True):
 
 
 class Failed(_Record, frozen=True, kw_only=True):
-    """A try of a step failed, and this is what follows."""
+    """An attempt of a step failed, and `decision` was made."""
 
     step: str
     began: float
     fault: Fault
     decision: Decision
     remedy: str | None = None
-    """What removed the cause, where something did."""
+    """The remedy that removed the cause, if one did."""
     undo: bool = False
 
 
 class Finished(_Record, frozen=True, kw_only=True):
-    """A step is done, and is never run again."""
+    """A step is done. It is not run again."""
 
     step: str
     began: float
     result: Any = None
     degraded: str | None = None
-    """The code of the failure a fallback stood in for."""
+    """The code of the failure, if a fallback returned the result."""
     undo: bool = False
 
 
 class Effect(_Record, frozen=True, kw_only=True):
-    """An effect that was committed together with this record."""
+    """An effect was committed in the same transaction as this record."""
 
     step: str
     name: str
@@ -110,10 +110,10 @@ class Effect(_Record, frozen=True, kw_only=True):
 
 
 class Delegated(_Record, frozen=True, kw_only=True):
-    """A step had another agent do something, and this came of it."""
+    """A step delegated to another agent, which succeeded."""
 
     step: str
-    """Its own name: the step's, ">", what was asked for, "#", and which time."""
+    """The delegation's own name: `step>agent/type#count`."""
     agent: str
     type: str
     payload: Any
@@ -122,14 +122,14 @@ class Delegated(_Record, frozen=True, kw_only=True):
 
 
 class Parked(_Record, frozen=True, kw_only=True):
-    """The agent has no hands free; not a try."""
+    """The agent was at its concurrency limit. This does not count as an attempt."""
 
     step: str
     until: float
 
 
 class Asked(_Record, frozen=True, kw_only=True):
-    """A step cannot go on without an answer."""
+    """A step asked a question."""
 
     step: str
     question: str
@@ -137,20 +137,20 @@ class Asked(_Record, frozen=True, kw_only=True):
 
 
 class Answered(_Record, frozen=True, kw_only=True):
-    """Somebody answered what a step asked."""
+    """A step's question was answered."""
 
     step: str
     answer: Any = None
 
 
 class Doubted(_Record, frozen=True, kw_only=True):
-    """A step was interrupted, and nobody knows whether it happened."""
+    """A step was interrupted, and it is unknown whether it happened."""
 
     step: str
 
 
 class Verified(_Record, frozen=True, kw_only=True):
-    """Somebody, or the capability itself, looked whether a step in doubt had happened."""
+    """A user, or the capability's `verify`, found out whether an interrupted step happened."""
 
     step: str
     happened: bool
@@ -158,7 +158,7 @@ class Verified(_Record, frozen=True, kw_only=True):
 
 
 class Released(_Record, frozen=True, kw_only=True):
-    """Nobody holds it until then: a wait costs nothing. `lease` and `take` say which message brings it back."""
+    """No worker holds the task until then. `lease` and `take` identify the message that will be delivered again."""
 
     until: float | None = None
     lease: str | None = None
@@ -166,21 +166,21 @@ class Released(_Record, frozen=True, kw_only=True):
 
 
 class Cancelled(_Record, frozen=True, kw_only=True):
-    """Somebody does not want it any more."""
+    """Cancellation was requested."""
 
 
 class Retried(_Record, frozen=True, kw_only=True):
-    """Somebody wants what failed tried again."""
+    """A retry of the failed or cancelled task was requested."""
 
 
 class Undoing(_Record, frozen=True, kw_only=True):
-    """It cannot be finished: what was done is being undone."""
+    """The task cannot be completed; its finished steps will be undone."""
 
     fault: Fault | None = None
 
 
 class Ended(_Record, frozen=True, kw_only=True):
-    """Nothing follows, unless somebody wants it tried again."""
+    """The task is over, unless it is retried."""
 
     status: str
     fault: Fault | None = None
@@ -212,25 +212,25 @@ _decoder = msgspec.json.Decoder(list[Record])
 
 
 def encode(records: Sequence[Record]) -> bytes:
-    """Records as one entry of a log: all of them are there, or none."""
+    """Encode records as one entry of a log, which is written completely or not at all."""
     return _encoder.encode(records)
 
 
 def decode(entry: bytes) -> list[Record]:
     """
-    The records of one entry.
+    Decode the records of one entry.
 
     Raises:
-        DamagedStoreError: it is none of ours.
+        DamagedStoreError: the entry does not hold records that this version knows.
     """
     try:
         return _decoder.decode(entry)
     except msgspec.MsgspecError as error:
         raise DamagedStoreError(
-            "an entry of a task's log is none this version of amends writes: upgrade amends, or run `amends store check`"
+            "this version of amends cannot read an entry of a task's log: upgrade amends, or run `amends store check`"
         ) from error
 
 
-def stored(value: Any) -> Any:
-    """A value as it will be read back: what a later step is given must not depend on whether there was a crash."""
+def json_round_trip(value: Any) -> Any:
+    """Return a value as it reads back from the log, so that later steps get the same value with or without a crash."""
     return msgspec.json.decode(_encoder.encode(value))

@@ -1,4 +1,4 @@
-"""What a task's records mean to those who watch: each as the event it is."""
+"""Publish the records of a task as telemetry events."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from amends.tasks.entries import Asked, Ended, Failed, Finished, Record
 from amends.tasks.state import TaskState
 from amends.tasks.telemetry import Kind
 
-__all__ = ["tell", "told"]
+__all__ = ["publish", "publish_record"]
 
 
-def told(state: TaskState, record: Record, *, now: float) -> None:
-    """Tell what a record says, once it is written and folded into the state."""
+def publish_record(state: TaskState, record: Record, *, now: float) -> None:
+    """Publish the event of a record, after the record was written and applied to the state."""
     if isinstance(record, Finished):
         kind: Kind = "undone" if record.undo else "finished"
-        tell(state, kind, now=now, step=record.step, began=record.began)
+        publish(state, kind, now=now, step=record.step, began=record.began)
     elif isinstance(record, Failed):
-        tell(
+        publish(
             state,
             _kind_of_failure(state, record),
             now=now,
@@ -30,9 +30,9 @@ def told(state: TaskState, record: Record, *, now: float) -> None:
             reason=record.decision.reason,
         )
     elif isinstance(record, Asked):
-        tell(state, "asked", now=now, step=record.step)
+        publish(state, "asked", now=now, step=record.step)
     elif isinstance(record, Ended):
-        tell(state, "ended", now=now, status=record.status, fault=record.fault, began=state.began)
+        publish(state, "ended", now=now, status=record.status, fault=record.fault, began=state.began)
 
 
 def _kind_of_failure(state: TaskState, record: Failed) -> Kind:
@@ -44,7 +44,7 @@ def _kind_of_failure(state: TaskState, record: Failed) -> Kind:
     return "undo-failed" if record.undo else "failed"
 
 
-def tell(
+def publish(
     state: TaskState,
     kind: Kind,
     *,
@@ -53,10 +53,10 @@ def tell(
     agent: str | None = None,
     **facts: Any,
 ) -> None:
-    """Tell that something happened to a task, or to one of its steps."""
-    known = state.steps.get(step) if step is not None else None
-    if known is not None:
-        facts.setdefault("capability", known.plan.type)
-        facts.setdefault("attempt", known.stepper.state.attempt)
-        agent = agent or known.plan.agent
-    telemetry.tell(kind, at=now, task=state.head.id, step=step, agent=agent or state.agent, **facts)
+    """Publish an event of a task or of one of its steps. The step's capability, attempt and agent are added."""
+    step_state = state.steps.get(step) if step is not None else None
+    if step_state is not None:
+        facts.setdefault("capability", step_state.plan.type)
+        facts.setdefault("attempt", step_state.stepper.state.attempt)
+        agent = agent or step_state.plan.agent
+    telemetry.publish(kind, at=now, task=state.head.id, step=step, agent=agent or state.agent, **facts)

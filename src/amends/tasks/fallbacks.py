@@ -1,15 +1,15 @@
 """
-Fallbacks as people write them (T9): the section "Fallback Behaviors" of a CLAUDE.md or AGENTS.md.
+Fallbacks in prose (T9): the section "Fallback Behaviors" of a CLAUDE.md or AGENTS.md.
 
-Both of S3's forms are read, in any mixture, under any heading level, with `-`, `*`, `+` or numbers:
+Both forms of the agent error contract are read, in any mixture, under any heading level, with `-`, `*`, `+` or numbers:
 
     If Google Calendar MCP is not connected:          **Calendar Agent without Google Calendar:**
     1. Inform user that …                             - Report …
     2. Offer to help …                                - Offer …
 
-Fenced code inside the section is read as if it were not fenced, because that is how examples get copied. Prose between the
-lists is left alone. What looks like a fallback and cannot be understood is an error that names the file and the line: a
-fallback that is silently not there is found out on the worst day.
+Fenced code inside the section is read as if it were not fenced, because copied examples are often fenced. Prose between the
+lists is ignored. A line that looks like a fallback and cannot be parsed is an error that names the file and the line, because a
+fallback that was silently ignored would only be noticed when it is needed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _WHEN = re.compile(
 _WITHOUT = re.compile(
     r"^(?P<agent>.+?)\s+without\s+(?:the\s+)?(?P<mcp>.+?)(?:\s+mcp)?(?:\s+server)?$", re.IGNORECASE
 )
-_LOOKS_LIKE_ONE = re.compile(r"^(?:if|when|whenever)\s|\swithout\s", re.IGNORECASE)
+_LOOKS_LIKE_FALLBACK = re.compile(r"^(?:if|when|whenever)\s|\swithout\s", re.IGNORECASE)
 
 
 class FallbackError(ValueError):
-    """A fallback that cannot be understood. The message names the file and the line."""
+    """A fallback that cannot be parsed. The message names the file and the line."""
 
     def __init__(self, path: str, line: int, problem: str) -> None:
         super().__init__(path, line, problem)
@@ -51,30 +51,30 @@ class Fallback(msgspec.Struct, frozen=True, kw_only=True):
     """What to do instead when an MCP server is missing."""
 
     mcp: str
-    """What is missing, as people call it."""
+    """The name of the missing server, as written in the file."""
     steps: tuple[str, ...]
     agent: str | None = None
-    """Whose fallback it is; None: everybody's who reads the file."""
+    """The agent that the fallback is for; None: every agent that reads the file."""
 
     def applies(self, mcp: str, agent: str) -> bool:
-        """Whether it is for this agent without this server; how names are spelt does not matter."""
-        if self.agent is not None and _plain(self.agent, "agent") != _plain(agent, "agent"):
+        """Whether the fallback is for this agent and this server. Case and punctuation of the names do not matter."""
+        if self.agent is not None and _normalize(self.agent, "agent") != _normalize(agent, "agent"):
             return False
-        return _plain(self.mcp, "mcp") == _plain(mcp, "mcp")
+        return _normalize(self.mcp, "mcp") == _normalize(mcp, "mcp")
 
 
-def _plain(name: str, noise: str) -> str:
-    """A name without case, punctuation and the word for what it is."""
-    words = re.findall(r"[^\W_]+", name.casefold())
-    return "".join(word for word in words if word not in {noise, "server", "the"}) or "".join(words)
+def _normalize(name: str, noise: str) -> str:
+    """A name in lower case, without punctuation and without suffixes such as "agent" or "server"."""
+    parts = re.findall(r"[^\W_]+", name.casefold())
+    return "".join(part for part in parts if part not in {noise, "server", "the"}) or "".join(parts)
 
 
 def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
     """
-    The fallbacks a file declares; none when it has no such section.
+    Read the fallbacks of a file; none if it has no such section.
 
     Raises:
-        FallbackError: the section cannot be understood, or the file is no text.
+        FallbackError: the section cannot be parsed, or the file is not UTF-8 text.
         OSError: the file cannot be read.
     """
     try:
@@ -86,10 +86,10 @@ def read_fallbacks(path: str | Path) -> tuple[Fallback, ...]:
 
 def parse_fallbacks(text: str, path: str = "text") -> tuple[Fallback, ...]:
     """
-    The fallbacks a text declares.
+    Parse the fallbacks of a text.
 
     Raises:
-        FallbackError: the section cannot be understood.
+        FallbackError: the section cannot be parsed.
     """
     found: list[Fallback] = []
     current: tuple[int, str, str | None] | None = None
@@ -101,18 +101,18 @@ def parse_fallbacks(text: str, path: str = "text") -> tuple[Fallback, ...]:
         line, mcp, agent = current
         if not steps:
             raise FallbackError(
-                path, line, f"nothing is listed below the fallback for {mcp!r}: list what to do instead"
+                path, line, f"the fallback for {mcp!r} has no list items: list what to do instead"
             )
         found.append(Fallback(mcp=mcp, agent=agent, steps=tuple(steps)))
 
     for number, line in _section(text):
         item = _ITEM.match(line)
         if item is not None and current is not None:
-            steps.append(_words(item[1]))
+            steps.append(_strip_emphasis(item[1]))
             continue
         if item is not None and _condition(item[1]) is None:
             raise FallbackError(
-                path, number, "a list item with no “If … is not connected:” or “… without …:” above it"
+                path, number, "a list item without a line “If … is not connected:” or “… without …:” above it"
             )
         title = item[1] if item is not None else line.strip()
         opened = _condition(title)
@@ -120,19 +120,19 @@ def parse_fallbacks(text: str, path: str = "text") -> tuple[Fallback, ...]:
             close()
             current, steps = (number, *opened), []
         elif steps and line.startswith((" ", "\t")) and line.strip():
-            steps[-1] += " " + _words(line)  # an item that goes on in the next line
-        elif title.rstrip("*_ ").endswith(":") and _LOOKS_LIKE_ONE.search(title.strip("*_ ")):
+            steps[-1] += " " + _strip_emphasis(line)  # the item continues on this line
+        elif title.rstrip("*_ ").endswith(":") and _LOOKS_LIKE_FALLBACK.search(title.strip("*_ ")):
             raise FallbackError(
                 path,
                 number,
-                "not understood: write “If NAME MCP is not connected:” or “AGENT without NAME:”, then a list",
+                "cannot be parsed: write “If NAME MCP is not connected:” or “AGENT without NAME:”, then a list",
             )
     close()
     return tuple(found)
 
 
 def _section(text: str) -> list[tuple[int, str]]:
-    """The lines of the section with their numbers, fences left out."""
+    """The lines of the section with their numbers, without the fences."""
     inside, level, fenced = False, 0, False
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -155,8 +155,8 @@ def _section(text: str) -> list[tuple[int, str]]:
 
 
 def _condition(title: str) -> tuple[str, str | None] | None:
-    """(what is missing, whose fallback), where a line opens one."""
-    plain = _words(title).strip("*_ ")
+    """(missing server, agent) if the line starts a fallback."""
+    plain = _strip_emphasis(title).strip("*_ ")
     if not plain.endswith(":"):
         return None
     plain = plain.rstrip(": ").strip("*_ ")
@@ -167,8 +167,8 @@ def _condition(title: str) -> tuple[str, str | None] | None:
     return (without["mcp"].strip(), without["agent"].strip()) if without is not None else None
 
 
-def _words(text: str) -> str:
-    """The text of a line without the marks around it."""
+def _strip_emphasis(text: str) -> str:
+    """The text of a line without the emphasis marks around it."""
     text = text.strip()
     for mark in ("**", "__"):
         if text.startswith(mark) and text.endswith((mark, f"{mark}:")) and len(text) > 2 * len(mark):

@@ -1,4 +1,4 @@
-"""The faults a task ends with: a step's own, or what became of a plan, with what was kept and what was taken back."""
+"""The faults that failed tasks, delegations and interrupted attempts end with."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from amends.errors.base import FaultError
 from amends.tasks.entries import Failed
 from amends.tasks.state import TaskState
 
-__all__ = ["delegation_failed", "final_fault", "interrupted", "lost_workers"]
+__all__ = ["delegation_failed", "final_fault", "interrupted_attempt", "workers_lost"]
 
 _STOPPED = Decision(action=Action.ESCALATE, delay=None, reason="terminal")
 
 
 def final_fault(state: TaskState, cause: Fault | None) -> Fault:
     """
-    What a failed task says.
+    The fault of a failed task.
 
-    Of a single step it is the step's own fault; of a plan COORDINATION_FAILED with the step's as its cause. `completed` holds
-    the results that stand, `undone` and `notUndone` the steps that were taken back, or should have been.
+    A task of a single step fails with the step's own fault, a plan with COORDINATION_FAILED and the step's fault as its cause.
+    `completed` has the results of the steps that were not undone, `undone` and `notUndone` the steps that were undone or could
+    not be.
     """
     cause = cause or Fault(code="INTERNAL_ERROR", vocabulary="task")
     undone: list[str] = []
@@ -65,8 +66,8 @@ def final_fault(state: TaskState, cause: Fault | None) -> Fault:
 
 
 def delegation_failed(cause: Fault, agent: str | None, capability: str) -> FaultError:
-    """DELEGATION_FAILED, carrying the cause: its recovery, its wait, and the tries that were made below."""
-    told: dict[str, Any] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
+    """DELEGATION_FAILED with the cause, its recovery, its `retry_after`, and the attempts that the delegation made."""
+    details: dict[str, Any] = {"agent": agent, "capability": capability, "cause": dialect.encode(cause)}
     return FaultError.from_fault(
         Fault(
             code="DELEGATION_FAILED",
@@ -74,7 +75,7 @@ def delegation_failed(cause: Fault, agent: str | None, capability: str) -> Fault
             message=row_for("task", "DELEGATION_FAILED").message,
             recovery=cause.recovery,
             executed=cause.executed,
-            details={key: value for key, value in told.items() if value is not None},
+            details={name: value for name, value in details.items() if value is not None},
             errors=(cause,),
             retry_after=cause.retry_after,
             attempt=cause.attempt,
@@ -83,18 +84,18 @@ def delegation_failed(cause: Fault, agent: str | None, capability: str) -> Fault
     )
 
 
-def interrupted(step: str, began: float, now: float) -> Failed:
-    """A try that was stopped because nobody wants it any more."""
+def interrupted_attempt(step: str, began: float, now: float) -> Failed:
+    """The record of an attempt that was stopped because the task was cancelled."""
     fault = transfer(Fault(code="CANCELLED"), "task")
     return Failed(at=now, step=step, began=began, fault=fault, decision=_STOPPED)
 
 
-def lost_workers(count: int) -> Fault:
-    """Too many workers were lost with this task: it may be what kills them."""
+def workers_lost(count: int) -> Fault:
+    """The fault of a task that was given up because too many workers were lost while they ran it."""
     return Fault(
         code="INTERNAL_ERROR",
         vocabulary="task",
-        message="The task was given up: its workers did not survive it",
+        message="The task was given up because too many workers were lost while running it",
         recovery=Recovery.TERMINAL,
         details={"workersLost": count},
     )

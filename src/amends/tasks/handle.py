@@ -1,4 +1,4 @@
-"""One task in its submitter's hands."""
+"""A handle of one task, to wait for it and to send it commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Handle"]
 
 
 class Handle:
-    """One task, wherever it is worked on."""
+    """One task, whichever process works on it."""
 
     def __init__(self, orchestrator: Orchestrator, id: str) -> None:
         self._orchestrator = orchestrator
@@ -25,19 +25,20 @@ class Handle:
         return f"Handle({self.id!r})"
 
     async def wait(self) -> Response:
-        """The response, when the task is over or needs an answer. Cancelling the wait does not cancel the task."""
+        """Wait until the task is over or needs an answer, and return its response. Cancelling the wait does not cancel the task."""
         return (await self._orchestrator.wait(self.id)).response()
 
     async def response(self) -> Response:
-        """The response as of now."""
+        """The current response, without waiting."""
         return (await self._orchestrator.state(self.id)).response()
 
     async def result(self) -> Any:
         """
-        The result.
+        Wait for the task and return its result.
 
         Raises:
-            FaultError: why there is none; TimeoutError and its like by their own classes.
+            FaultError: the task failed; the class is the one of the error's code. INVALID_FIELD_VALUE if it was cancelled
+                or needs an answer.
         """
         response = await self.wait()
         if response.error is not None:

@@ -1,8 +1,8 @@
 """
-Checking what an agent is asked with: the declared type in, one exact fault out.
+Check a payload against the declared input type.
 
-msgspec says what is wrong only in its text, which begins with one of few sentences of its own and ends with the path.
-Those two parts are read; what the sender wrote in between is not.
+msgspec reports what is wrong only as text, which starts with one of a few fixed sentences and ends with the path. Those two parts
+are parsed; the part in between may contain values of the sender and is ignored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.foreign.validation import pointer
 
-__all__ = ["checker", "problem"]
+__all__ = ["checker", "to_fault"]
 
 Check = Callable[[Any], Any]
 
-# The first that fits. A value of another kind is a wrong type; one of the right kind that is not allowed, a wrong value.
+# The first match decides.
 _SENTENCES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Object missing required field `(?P<name>[^`]{1,256})`"), "MISSING_REQUIRED_FIELD"),
     (re.compile(r"Object contains unknown field `(?P<name>[^`]{1,256})`"), "INVALID_FIELD_VALUE"),
@@ -35,7 +35,7 @@ _STEP = re.compile(r"\.([^`.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def checker(kind: Any) -> Check | None:
-    """What turns a payload into `kind` or raises the fault; None where anything will do."""
+    """Return a function that converts a payload into `kind` or raises the input fault; None if any payload is allowed."""
     if kind is Any or kind is None or kind is object:
         return None
 
@@ -43,13 +43,13 @@ def checker(kind: Any) -> Check | None:
         try:
             return msgspec.convert(payload, kind)
         except msgspec.ValidationError as exc:
-            raise FaultError.from_fault(problem(exc)) from None
+            raise FaultError.from_fault(to_fault(exc)) from None
 
     return check
 
 
-def problem(exc: msgspec.ValidationError) -> Fault:
-    """A failed conversion as a fault of S3's input group, with the JSON Pointer of the field at fault."""
+def to_fault(exc: msgspec.ValidationError) -> Fault:
+    """Convert a validation error into a fault of the input category, with the JSON Pointer of the wrong field."""
     text = str(exc)[:8192]
     found = _PATH.search(text[-4096:])
     steps = (
@@ -58,29 +58,29 @@ def problem(exc: msgspec.ValidationError) -> Fault:
         else []
     )
     code = "INVALID_INPUT"
-    for sentence, means in _SENTENCES:
+    for sentence, meaning in _SENTENCES:
         match = sentence.match(text)
         if match is not None:
-            code = means
+            code = meaning
             name = match.groupdict().get("name")
             if name is not None:
                 steps.append(name)
             break
     where = pointer(steps)
     if where is None:
-        # The payload as a whole is at fault, not one of its fields.
-        return Fault(code="INVALID_INPUT", vocabulary="task", message=_words("INVALID_INPUT"))
+        # The payload as a whole is wrong, not one of its fields.
+        return Fault(code="INVALID_INPUT", vocabulary="task", message=_default_message("INVALID_INPUT"))
     last = where.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     return Fault(
         code=code,
         vocabulary="task",
-        message=_words(code),
+        message=_default_message(code),
         field=where,
         details={"name": last, "pointer": where},
     )
 
 
-def _words(code: str) -> str:
+def _default_message(code: str) -> str:
     from amends.core.vocabulary import row_for
 
     return row_for("task", code).message

@@ -1,13 +1,14 @@
 """
-One task's log in one worker's hands: appended to only behind what this worker has seen, so two can never both go on.
+One task's log as its worker writes it. Each append names the last entry that the worker has read, so that two workers can never
+both continue a task.
 
-Every append says which entry it believes to be the last. Where that is wrong, what came in between is read: commands from
-outside (cancel, answer, verify) are taken in and the append is tried again; anything else means that another
-worker has the task, and this one is fenced. No clock and no lease is needed for that, and no transactions.
+If another entry was appended in between, the worker reads it. Commands (cancel, answer, verify, retry) are applied to the state,
+and the append is tried again. Any other entry means that another worker has the task, and this one is fenced. Fencing needs no
+clock, no lease and no transactions.
 
-Where the store has transactions, the row that lists the task is written in the same one, the message that brought it is let
-go of in the same one, and so is an effect of the user's own. Elsewhere these follow the log, and whoever finds them behind
-mends them.
+On a store with transactions, the task's row is written and its message is released in the same transaction, and so is an effect
+of the user. On other stores, the row and the message are updated after the append; if they are found to be behind the log, they
+are updated from it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from amends.stores.errors import ConflictError
 from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Ended, Record, Released
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import mend, row_of
-from amends.tasks.task_reader import PAGE, log_name
+from amends.tasks.task_index import encode_row, update_row
+from amends.tasks.task_reader import log_name, read_entries
 
 __all__ = ["Fenced", "Journal"]
 
@@ -31,11 +32,11 @@ T = TypeVar("T")
 
 
 class Fenced(Exception):
-    """Another worker has the task: stop, and keep what came of it to yourself."""
+    """Another worker has the task: this one has to stop and to discard the outcome of its work."""
 
 
 class Journal:
-    """A task's state, and the only way to change it."""
+    """A task's state. All changes of a running task go through it."""
 
     def __init__(
         self,
@@ -48,41 +49,42 @@ class Journal:
         """
         Args:
             store: where the log is.
-            space: which set of tasks it belongs to.
-            state: what the log says up to its entry `last`.
+            space: the name of the set of tasks.
+            state: the state of the task after its entry `last`.
             last: the number of that entry.
-            lease: the hold on the message that brought the task.
+            lease: the lease on the task's message.
         """
         self._store, self._space = store, space
         self._log = log_name(space, state.head.id)
         self._row = 0
         self._lock = asyncio.Lock()
         self.state, self.last, self.lease = state, last, lease
-        self.let_go = False
-        """Whether the last word was that nobody holds the task any more: there is nothing left to say then."""
-        self.heard: Callable[[], None] | None = None
-        """Called when somebody outside has said something."""
+        self.released = False
+        """Whether the last record released the task. Nothing more is written then."""
+        self.on_command: Callable[[], None] | None = None
+        """Called after commands were applied to the state."""
 
     async def write(
-        self, records: Sequence[Record], *, in_passing: bool = False, as_seen: bool = False
+        self, records: Sequence[Record], *, if_held: bool = False, if_unchanged: bool = False
     ) -> bool:
         """
-        Append records and fold them in; durable when this returns. Whether it was done.
+        Append records and apply them to the state. They are durable when this returns. Return whether they were written.
 
         Args:
-            records: what happened.
-            in_passing: only while the task is held: this does not come from its run, which may have let go meanwhile.
-            as_seen: only if nothing has come in since this was called: what is said then follows from all that is known.
+            records: the records of one entry.
+            if_held: write nothing if the task is released. For records that do not come from the run itself, which may
+                release the task at any time.
+            if_unchanged: write nothing if a command was appended since this was called.
 
         Raises:
             Fenced: another worker has the task.
-            StoreError: it may or may not be written; whoever takes the task next will see.
+            StoreError: the records may or may not be written; the next worker reads the log again.
         """
         if not records:
             return False
         seen = self.last
         async with self._lock:
-            while not ((in_passing and self.let_go) or (as_seen and self.last != seen)):
+            while not ((if_held and self.released) or (if_unchanged and self.last != seen)):
                 try:
                     await self._append(records)
                 except ConflictError:
@@ -98,38 +100,38 @@ class Journal:
             await self._append_first(records)
 
     async def _append_together(self, records: Sequence[Record]) -> None:
-        """The entry, the row and the message in one transaction."""
+        """Write the entry, the row and the message in one transaction."""
         entry, after, last, lease = entries.encode(records), self.last, records[-1], self.lease
-        # The fold comes first: the row is what the log will say. Nobody reads it before the commit.
+        # The row describes the state after this entry, so the records are applied before the commit.
         self.state.apply(records)
-        id, row = self.state.head.id, row_of(self.state, after + 1)
+        id, row = self.state.head.id, encode_row(self.state, after + 1)
 
         def work(tx: Transaction) -> None:
             tx.log(self._log).append(entry, last=after)
             tx.table(self._space).put(id, row)
-            _let_go(last, partial(tx.done, lease), partial(tx.give_back, lease))
+            _release_message(last, partial(tx.done, lease), partial(tx.give_back, lease))
 
         try:
             await self._store.transaction(work, short=True)
         except ConflictError:
             await self._reread()
             raise
-        self.last, self.let_go = after + 1, isinstance(last, Ended | Released)
+        self.last, self.released = after + 1, isinstance(last, Ended | Released)
 
     async def _append_first(self, records: Sequence[Record]) -> None:
-        """The entry, then what follows from it: a crash in between brings the message back, and somebody looks."""
+        """Write the entry, then the row and the message. After a crash in between, the message is delivered again."""
         last = records[-1]
         self.last = await self._store.log(self._log).append(entries.encode(records), last=self.last)
         self.state.apply(records)
-        self.let_go = isinstance(last, Ended | Released)
-        self._row = await mend(self._store, self._space, self.state, self.last, self._row)
-        letting_go = _let_go(last, self.lease.done, self.lease.give_back)
-        if letting_go is not None:
-            await letting_go
+        self.released = isinstance(last, Ended | Released)
+        self._row = await update_row(self._store, self._space, self.state, self.last, self._row)
+        released = _release_message(last, self.lease.done, self.lease.give_back)
+        if released is not None:
+            await released
 
     async def commit(self, work: Callable[[Transaction], T], record: Callable[[T], Record]) -> T:
         """
-        Run `work` in a transaction together with the record of what it returned: both happen, or neither.
+        Run `work` and write the record of its result in one transaction: both are committed, or neither.
 
         Raises:
             UnsupportedError: the store has no transactions.
@@ -158,43 +160,42 @@ class Journal:
 
     async def catch_up(self) -> None:
         """
-        Take in what came from outside since.
+        Read the commands that were appended since the last write or read.
 
         Raises:
             Fenced: another worker has the task.
         """
         async with self._lock:
-            if not self.let_go:
+            if not self.released:
                 await self._catch_up()
 
     async def _catch_up(self) -> None:
-        while page := await self._store.log(self._log).read(self.last + 1, limit=PAGE):
-            for entry in page:
-                records = entries.decode(entry.value)
-                if not all(isinstance(record, COMMANDS) for record in records):
-                    raise Fenced
-                self.state.apply(records)
-                self.last = entry.seq
-            if self.heard is not None:
-                self.heard()
+        before, id = self.last, self.state.head.id
+        async for entry in read_entries(self._store, self._space, id, start=self.last + 1):
+            records = entries.decode(entry.value)
+            if not all(isinstance(record, COMMANDS) for record in records):
+                raise Fenced
+            self.state.apply(records)
+            self.last = entry.seq
+        if self.last != before and self.on_command is not None:
+            self.on_command()
 
     async def _reread(self) -> None:
-        """The fold ran ahead of a write that failed: fold the log as it is, up to what this worker had seen."""
-        state, log = TaskState(), self._store.log(self._log)
-        start = 1
-        while start <= self.last:
-            page = await log.read(start, limit=min(PAGE, self.last - start + 1))
-            if not page:
-                raise Fenced  # dropped by somebody who had a right to
-            for entry in page:
-                state.apply(entries.decode(entry.value))
-            start = page[-1].seq + 1
+        """After a refused write, whose records were applied already: set the state to that of the log up to `last`."""
+        state, seq = TaskState(), 0
+        async for entry in read_entries(self._store, self._space, self.state.head.id):
+            if entry.seq > self.last:
+                break
+            state.apply(entries.decode(entry.value))
+            seq = entry.seq
+        if seq < self.last:
+            raise Fenced  # the task was forgotten
         for name in TaskState.__slots__:
             setattr(self.state, name, getattr(state, name))
 
 
-def _let_go(record: Record, done: Callable[[], T], give_back: Callable[..., T]) -> T | None:
-    """Let go of the message, where the record says that nobody holds the task any more: for good, or until then."""
+def _release_message(record: Record, done: Callable[[], T], give_back: Callable[..., T]) -> T | None:
+    """Remove the message if the record ends or releases the task for good; give it back if it is released until a time."""
     if isinstance(record, Ended) or (isinstance(record, Released) and record.until is None):
         return done()
     if isinstance(record, Released):

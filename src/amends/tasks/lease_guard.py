@@ -1,9 +1,9 @@
 """
-Doing what must not be done twice, for as long as nobody else may do it.
+Stop work that must not happen twice when the lease on its task runs out.
 
-The log refuses a worker that has lost its task, but what that worker does in the meantime the log cannot refuse. So it stops by
-itself when its hold has run out by its own clock, which it has from before it asked: whoever takes the task over looks, or asks,
-whether the step happened, and must not be told "no" while it is still about to.
+The log refuses the writes of a worker that has lost its task, but it cannot stop a call that is under way. The worker therefore
+cancels such a call itself when the lease ends by its own clock, which started before the lease was requested. The worker that
+takes over then checks whether the step happened; because of the cancellation, the step cannot happen after that check.
 """
 
 from __future__ import annotations
@@ -15,43 +15,53 @@ from typing import TypeVar
 from amends.stores.contract import Lease
 from amends.tasks.journal import Fenced
 
-__all__ = ["held"]
+__all__ = ["LeaseGuard"]
 
 T = TypeVar("T")
 
 
-async def held(lease: Lease, work: Awaitable[T]) -> T:
-    """
-    The result of some work, which is cancelled when the lease runs out before it is extended.
+class LeaseGuard:
+    """Runs work only for as long as a lease lasts. The lease must be extended through `extend`."""
 
-    Raises:
-        Fenced: it was.
-    """
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    over = False
-    timer: asyncio.TimerHandle | None = None
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._timeouts: set[asyncio.Timeout] = set()
 
-    def look() -> None:
-        nonlocal over, timer
-        left = lease.expires_in
-        if left > 0:
-            timer = loop.call_later(left, look)
-        else:
-            over = True
-            # Not by a timeout, which would take another turn of the loop: the work may be about to go on in this one.
-            task.cancel()
+    @property
+    def expires_in(self) -> float:
+        """Seconds until the lease ends; 0 when it is over."""
+        return self._lease.expires_in
 
-    try:
-        timer = loop.call_later(lease.expires_in, look)
-        return await work
-    except asyncio.CancelledError:
-        if over and task.cancelling() == 1:  # nobody else wants it to stop
-            raise Fenced from None
-        raise
-    finally:
-        if timer is not None:
-            timer.cancel()
-        if over:
-            # Also where it would not be stopped: what it did, it did, and the log decides whether that counts.
-            task.uncancel()
+    async def extend(self) -> None:
+        """
+        Extend the lease, and with it the time limit of all work that runs under it.
+
+        Raises:
+            LeaseLostError: another worker has taken the task.
+        """
+        await self._lease.extend()
+        end = asyncio.get_running_loop().time() + self._lease.expires_in
+        for timeout in self._timeouts:
+            if not timeout.expired():
+                timeout.reschedule(end)
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """
+        Return the result of `work`; cancel it when the lease runs out.
+
+        If the work ignores the cancellation, its result is returned, and the log decides whether it counts.
+
+        Raises:
+            Fenced: the lease ran out.
+        """
+        timeout = asyncio.timeout(self._lease.expires_in)
+        try:
+            async with timeout:
+                self._timeouts.add(timeout)
+                return await work
+        except TimeoutError:
+            if timeout.expired():
+                raise Fenced from None
+            raise
+        finally:
+            self._timeouts.discard(timeout)

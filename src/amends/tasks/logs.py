@@ -1,8 +1,8 @@
 """
-Tasks in a log: one structured record per failure (T11), in the standard log or in structlog.
+Log failures of tasks as structured records (T11), with the standard library or with structlog.
 
-The record is S3's: level, timestamp, agent, taskId, error {code, message}, and beside them what happened to the task. The
-message is what the code means, never what a failure said.
+The record has the members of the agent error contract (level, timestamp, agent, taskId, error {code, message}) and the event. The
+message is the standard message of the code, never the text of a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["log_event", "record_of", "structlog_event"]
 
 _log = logging.getLogger("amends.tasks")
 
-# What goes on is information; what a person should look at is a warning; what a task ended with is an error.
+# Retries are information, events that may need attention are warnings, and failures are errors.
 _LEVELS: dict[Kind, str] = {
     "retry": "info",
     "fallback": "warning",
@@ -29,7 +29,7 @@ _LEVELS: dict[Kind, str] = {
 
 
 def record_of(event: TaskEvent) -> dict[str, Any] | None:
-    """S3's record of an event, or None for one that is no failure."""
+    """The log record of an event, or None if the event is not a failure."""
     level = _LEVELS.get(event.kind)
     if level is None:
         return None
@@ -50,7 +50,7 @@ def record_of(event: TaskEvent) -> dict[str, Any] | None:
 
 
 def log_event(event: TaskEvent) -> None:
-    """The default hook: logger "amends.tasks", S3's record as `record.amends`."""
+    """The default hook: logs to "amends.tasks", with the record as `record.amends`."""
     record = record_of(event)
     if record is None:
         return
@@ -73,7 +73,7 @@ def structlog_event(event: TaskEvent) -> None:
     A hook for structlog: `amends.tasks.add_hook(amends.tasks.logs.structlog_event)`.
 
     Raises:
-        ImportError: structlog is missing; the message says how to get it.
+        ImportError: structlog is not installed; the message has the install command.
     """
     record = record_of(event)
     if record is None:

@@ -1,8 +1,8 @@
 """
-Once in a while, one worker of all: forget tasks that ended long ago, and put back on the queue what fell off it.
+Periodic maintenance by one of the workers: forget tasks that ended long ago, and repair tasks that have lost their message.
 
-A store without transactions can lose a submitter between the log and the queue. Nobody was promised anything then, but a task
-that is listed should be done or say why not.
+On a store without transactions, a process that submits a task can die between the write to the log and the write to the queue. Such
+a submission was not acknowledged, but the task is listed, so it is put on the queue.
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ import logging
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
-from amends.tasks.registry import House
-from amends.tasks.task_index import Listing, listed, mend
-from amends.tasks.task_reader import log_name, read
+from amends.tasks.registry import Registry
+from amends.tasks.task_index import TaskRow, scan_rows, update_row
+from amends.tasks.task_reader import log_name, read_task
 
-__all__ = ["SWEEP", "forget", "sweep"]
+__all__ = ["MAINTENANCE", "forget", "maintain"]
 
 _log = logging.getLogger("amends.tasks")
 
-SWEEP = b"~sweep"
-"""The message that asks for it."""
+MAINTENANCE = b"~sweep"
+"""The message that starts a run of the maintenance. It is given back to the queue with a delay after each run."""
 _STALE = 600.0
-"""Seconds without a change after which a task that is not over is looked at."""
+"""Seconds without a change after which a task that is not over is checked."""
 
 
-async def sweep(store: Store, house: House, keep: float | None) -> int:
-    """Do it; how many tasks were forgotten."""
-    now, forgotten = house.clock(), 0
-    async for row in listed(store, house.space):
+async def maintain(store: Store, registry: Registry, keep: float | None) -> int:
+    """Forget tasks that ended more than `keep` seconds ago, repair the others. Return the number of forgotten tasks."""
+    now, forgotten = registry.clock(), 0
+    async for row in scan_rows(store, registry.space):
         try:
             if row.status in ENDED:
                 if keep is not None and now - row.updated > keep:
-                    await forget(store, house.space, row.id)
+                    await forget(store, registry.space, row.id)
                     forgotten += 1
             elif now - max(row.updated, row.due or 0.0) > _STALE:
-                await _look_at(store, house.space, row)
+                await _repair(store, registry.space, row)
         except DamagedStoreError:
-            _log.exception("a task cannot be read, and is left as it is")
+            _log.exception("a task cannot be read and is left unchanged")
     return forgotten
 
 
-async def _look_at(store: Store, space: str, row: Listing) -> None:
-    found = await read(store, space, row.id)
+async def _repair(store: Store, space: str, row: TaskRow) -> None:
+    found = await read_task(store, space, row.id)
     if found is None:
         await store.table(space).delete(row.id)
         return
     state, last = found
     if last != row.seq:
-        await mend(store, space, state, last)
+        await update_row(store, space, state, last)
     if not state.over and state.status is not Status.INPUT_REQUIRED:
-        # The key is taken where its message is still there: then this does nothing.
+        # If the message is still on the queue, its key is taken and this does nothing.
         await store.queue(space).put(row.id.encode(), key=row.id)
 
 
 async def forget(store: Store, space: str, id: str) -> None:
-    """Remove everything about a task that is over."""
-    found = await read(store, space, id)
+    """Delete the log, the row and the key of a task."""
+    found = await read_task(store, space, id)
     if found is not None and found[0].head.key is not None:
         await store.table(f"{space}.keys").delete(found[0].head.key)
     await store.log(log_name(space, id)).drop()

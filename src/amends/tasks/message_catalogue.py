@@ -1,11 +1,11 @@
 """
-What to tell the person (T6): a catalogue of plain sentences by code, with placeholders, in any language.
+Messages for users (T6): sentences by code, with placeholders, in any language.
 
     [de]
     MCP_NOT_CONNECTED = "Ich komme gerade nicht an {name} heran. Bitte die Verbindung prüfen."
 
-Where a catalogue has no text for a code, the built-in one speaks. Placeholders: `{name}` the thing in question, `{wait}` the
-seconds to wait. Nothing else of a failure gets into a sentence, so nothing internal can.
+If a catalogue has no text for a code, the built-in text is used. Placeholders: `{name}`, the thing that is missing or wrong, and
+`{wait}`, the seconds to wait. No other part of a fault is put into a message, so messages contain nothing internal.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ __all__ = ["Catalogue"]
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN = frozenset({"name", "wait"})
-_SOON = "…"  # said in every language
+_UNKNOWN_WAIT = "…"
 
 
 class Catalogue:
-    """Sentences by language and code."""
+    """User messages by language and code."""
 
     def __init__(self, texts: Mapping[str, Any] | None = None, *, default: str | None = None) -> None:
         """
         Args:
             texts: `{code: sentence}` for one language, or `{language: {code: sentence}}`.
-            default: the language spoken when none is asked for; the first one without it.
+            default: the language to use when `message` is called without one; by default the first language.
 
         Raises:
-            ValueError: a text is none, or has a placeholder nobody fills.
+            ValueError: a text is not a string, is empty, or has an unknown placeholder.
         """
         texts = texts or {}
         nested = all(isinstance(value, Mapping) for value in texts.values())
@@ -55,11 +55,11 @@ class Catalogue:
     @classmethod
     def read(cls, path: str | Path, *, default: str | None = None) -> Catalogue:
         """
-        The catalogue in a TOML or JSON file.
+        Read a catalogue from a TOML or JSON file.
 
         Raises:
-            ValueError: it cannot be understood.
-            OSError: it cannot be read.
+            ValueError: the file cannot be parsed.
+            OSError: the file cannot be read.
         """
         content = Path(path).read_bytes()
         if str(path).endswith(".json"):
@@ -72,7 +72,7 @@ class Catalogue:
 
     def message(self, fault: Fault, language: str | None = None) -> str:
         """
-        One or two sentences for a person about this failure. Of a plan that failed, or a delegation, about its cause.
+        Return one or two sentences for the user about this fault. For a failed plan or delegation, they describe the cause.
 
         >>> Catalogue({"TIMEOUT": "Das dauert länger als gedacht."}).message(Fault(code="TIMEOUT", vocabulary="task"))
         'Das dauert länger als gedacht.'
@@ -81,12 +81,12 @@ class Catalogue:
             fault = fault.errors[0]
         texts = self._texts(language)
         if texts and fault.user_message is not None:
-            # Written by whoever raised it, in their language: ours is the one asked for.
+            # The fault's own message is in the language of its producer; the catalogue has the requested language.
             fault = replace(fault, user_message=None) if fault.code in texts else fault
         return user_message(fault, texts).replace("{wait}", _wait(fault))
 
     def _texts(self, language: str | None) -> dict[str, str]:
-        """The texts of a language: of `de-AT` those of `de` where there are none of its own."""
+        """The texts of a language; `de-AT` uses those of `de` for codes that it does not have."""
         wanted = self._default if language is None else language.casefold()
         found: dict[str, str] = {}
         for name in (wanted.partition("-")[0], wanted):
@@ -97,15 +97,15 @@ class Catalogue:
 def _check(language: str, code: str, text: Any) -> None:
     where = f"{language}.{code}" if language else code
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"the message {where} is a sentence, not {text!r}")
+        raise ValueError(f"the message {where} must be a string that is not empty, not {text!r}")
     for name in _PLACEHOLDER.findall(text):
         if name not in _KNOWN:
             raise ValueError(
-                f"the message {where} has a placeholder {{{name}}}; there are {{name}} and {{wait}}"
+                f"the message {where} has an unknown placeholder {{{name}}}: use {{name}} or {{wait}}"
             )
 
 
 def _wait(fault: Fault) -> str:
     if fault.retry_after is None or not 0 < fault.retry_after < 86400:
-        return _SOON
+        return _UNKNOWN_WAIT
     return str(math.ceil(fault.retry_after))

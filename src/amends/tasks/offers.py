@@ -1,8 +1,8 @@
 """
-Who can do what: the living workers of a store, each with its agents.
+The agents and capabilities that the running workers of a store offer.
 
-A worker says it every few seconds, and what it said is forgotten when it stops saying it. So a task that nobody could do is
-refused at once, and one that another worker can do is left to that one.
+Each worker writes its offer to a table every few seconds, and the row expires when the worker stops. A task that no worker can do
+is therefore refused when it is submitted, and a worker leaves a task to another one that has its agents.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from amends.errors.task import CapabilityNotFoundError
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError, StoreError
 from amends.tasks.plan import Step
-from amends.tasks.registry import House
+from amends.tasks.registry import Registry
 
 __all__ = ["Offers"]
 
 _log = logging.getLogger("amends.tasks")
 _EXPIRES = 30.0
-"""Seconds for which a worker's word holds."""
+"""Seconds after which a worker's row expires."""
 
 
 class _Offer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One agent of one worker."""
+    """The offer of one agent of one worker."""
 
     capabilities: list[str]
     dynamic: bool = False
-    """Whether it may have more, which is known where it is."""
+    """Whether the agent may have further capabilities, which its service knows."""
 
 
 _Offered = dict[str, _Offer]
@@ -40,22 +40,22 @@ _decoder = msgspec.json.Decoder(_Offered)
 
 
 class Offers:
-    """What the workers of one store offer."""
+    """The offers of the workers of one store."""
 
-    def __init__(self, house: House, store: Store) -> None:
-        self._house = house
-        self._table = store.table(f"{house.space}.workers")
+    def __init__(self, registry: Registry, store: Store) -> None:
+        self._registry = registry
+        self._table = store.table(f"{registry.space}.workers")
 
     async def announce(self) -> None:
-        """Say what this worker offers, for a while."""
+        """Write this worker's offer, which expires after some seconds."""
         offered = {
             name: _Offer(sorted(agent.capabilities), agent.dynamic)
-            for name, agent in self._house.agents.items()
+            for name, agent in self._registry.agents.items()
         }
-        await self._table.put(self._house.worker, msgspec.json.encode(offered), expires_in=_EXPIRES)
+        await self._table.put(self._registry.worker, msgspec.json.encode(offered), expires_in=_EXPIRES)
 
     async def keep_announcing(self) -> None:
-        """Say it for as long as this goes on, and take it back then."""
+        """Renew this worker's offer until this is cancelled or the store is closed; then delete it."""
         try:
             while True:
                 await asyncio.sleep(_EXPIRES / 3)
@@ -63,24 +63,24 @@ class Offers:
                     await self.announce()
                 except StoreClosedError:
                     return
-                except Exception as error:  # noqa: BLE001 - silent, it would count as gone while it works
-                    _log.warning("what a worker offers could not be said; it is said again", exc_info=error)
+                except Exception as error:  # noqa: BLE001 - without a renewal, the worker would be considered gone
+                    _log.warning("a worker's offer could not be written; trying again", exc_info=error)
         finally:
             with contextlib.suppress(StoreError, asyncio.CancelledError):
-                await asyncio.shield(self._table.delete(self._house.worker))
+                await asyncio.shield(self._table.delete(self._registry.worker))
 
-    async def refuse(self, steps: Sequence[Step], *, worker: bool) -> None:
+    async def require_offered(self, steps: Sequence[Step], *, worker: bool) -> None:
         """
-        Refuse steps that nobody could do: they cannot be done here, nor by any living worker.
+        Check that other workers offer these steps, which this process cannot do itself.
 
         Args:
-            steps: those that cannot be done here.
-            worker: whether this process works itself. If not, and nobody is up yet, the first worker will see.
+            steps: the steps.
+            worker: whether this process works on tasks. If it does not and no worker is running, nothing is checked.
 
         Raises:
-            FaultError: AGENT_NOT_FOUND or CAPABILITY_NOT_FOUND.
+            FaultError: AGENT_NOT_FOUND or CAPABILITY_NOT_FOUND, for a step that no worker offers.
         """
-        others = await self._announced()
+        others = await self._read_offers()
         if not others and not worker:
             return
         for step in steps:
@@ -88,14 +88,14 @@ class Offers:
                 continue
             if any(step.agent in other for other in others):
                 raise CapabilityNotFoundError(details={"agent": step.agent, "capability": step.type})
-            self._house.agent_for(step.type, step.agent)
+            self._registry.agent_for(step.type, step.agent)
 
-    async def elsewhere(self, steps: Iterable[Step]) -> bool:
-        """Whether every one of these steps can be done by some living worker."""
-        others = await self._announced()
+    async def offered_elsewhere(self, steps: Iterable[Step]) -> bool:
+        """Whether each of these steps is offered by some running worker."""
+        others = await self._read_offers()
         return all(any(_offers(other, step) for other in others) for step in steps)
 
-    async def _announced(self) -> list[_Offered]:
+    async def _read_offers(self) -> list[_Offered]:
         found = []
         async for row in self._table.scan():
             with contextlib.suppress(msgspec.MsgspecError):
@@ -104,7 +104,7 @@ class Offers:
 
 
 def _offers(offered: _Offered, step: Step) -> bool:
-    """Whether a worker can do a step, by the same rules as it would itself: `House.agent_for`."""
+    """Whether a worker can do a step, by the same rules as `Registry.agent_for`."""
     if step.agent is None:
         return any(step.type in offer.capabilities for offer in offered.values())
     offer = offered.get(step.agent)

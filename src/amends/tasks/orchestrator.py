@@ -1,11 +1,11 @@
 """
-Handing tasks to agents, and answering for what becomes of them.
+The orchestrator: submit tasks to agents, work on them, wait for them, and send them commands.
 
     async with Orchestrator([cooking, calendar], store="sqlite:///tasks.db") as orchestrator:
         response = await orchestrator.run("create_event", {"title": "Dinner"})
 
-Without a store it keeps everything in memory and needs no set-up. With one, tasks survive the process: other workers on the
-same store go on with them.
+By default, tasks are kept in memory. With a durable store, tasks survive the process, and other workers on the same store
+continue them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from amends.recovery.policies import TASK
 from amends.stores.contract import Store
 from amends.tasks import commands
 from amends.tasks.agent import Agent
-from amends.tasks.commands import say
+from amends.tasks.commands import send_command
 from amends.tasks.documents import Response, Status, seconds_of
 from amends.tasks.entries import Record
 from amends.tasks.handle import Handle
 from amends.tasks.maintenance import forget
 from amends.tasks.offers import Offers
-from amends.tasks.registry import House
+from amends.tasks.registry import Registry
 from amends.tasks.state import TaskState
 from amends.tasks.submit import submit
-from amends.tasks.task_index import Listing, listed
-from amends.tasks.task_reader import known, records_of
-from amends.tasks.task_request import requested
-from amends.tasks.wait import Waiting
+from amends.tasks.task_index import TaskRow, scan_rows
+from amends.tasks.task_reader import read_existing, read_records
+from amends.tasks.task_request import build_submission
+from amends.tasks.wait import TaskWaiters
 from amends.tasks.worker import Worker
 
 __all__ = ["Orchestrator"]
@@ -48,7 +48,7 @@ _WEEK = 7 * 86400.0
 
 
 class Orchestrator:
-    """Agents, a store, and the tasks on it."""
+    """Agents, a store, and the tasks on that store."""
 
     def __init__(
         self,
@@ -66,59 +66,59 @@ class Orchestrator:
     ) -> None:
         """
         Args:
-            agents: whom tasks are handed to; more with `register`.
+            agents: the agents of this process; `register` adds more.
             store: an open store, or the URL of one to open: `memory:`, `sqlite:///tasks.db`, `nats://host/name`.
-            policy: how far recovery may go; S3's table (T7) unless said otherwise.
-            lease: seconds after which a silent worker counts as dead; the same for all workers of a store.
-            concurrency: tasks this process works on at once.
-            keep: seconds after which a task that is over is forgotten; None: never.
-            worker: whether this process works on tasks, or only submits and looks.
-            grace: seconds running tasks get to finish when this one closes.
-            name: tells several sets of tasks on one store apart.
-            clock: wall-clock seconds, for tests.
+            policy: the recovery policy; by default the retry table of the agent error contract (T7).
+            lease: seconds after which a worker that does not answer is considered dead; the same for all workers of a store.
+            concurrency: tasks that this process works on at once.
+            keep: seconds after which an ended task is forgotten; None: never.
+            worker: whether this process works on tasks, or only submits and reads them.
+            grace: seconds to wait for running tasks when the orchestrator is closed.
+            name: the name of the set of tasks, if one store has several.
+            clock: returns wall-clock seconds; for tests.
         """
         me = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-        self._house = House(me, space=name, policy=policy, clock=clock or time.time)
-        self._house.register(agents)
+        self._registry = Registry(me, space=name, policy=policy, clock=clock or time.time)
+        self._registry.register(agents)
         self._given = store
         self._store: Store | None = None if isinstance(store, str) else store
         self._lease, self._concurrency = lease, concurrency
         self._keep = None if keep is None else seconds_of(keep)
         self._works, self._grace = worker, seconds_of(grace)
         self._worker: Worker | None = None
-        self._waiting = Waiting(name, worker=worker)
+        self._waiters = TaskWaiters(name, worker=worker)
 
     def register(self, *agents: Agent) -> None:
-        """Hand tasks to these agents, too."""
-        self._house.register(agents)
+        """Add agents."""
+        self._registry.register(agents)
 
     @property
     def agents(self) -> Mapping[str, Agent]:
         """The agents of this process by name."""
-        return self._house.agents
+        return self._registry.agents
 
     @property
     def store(self) -> Store:
-        """Where the tasks are."""
+        """The open store."""
         if self._store is None:
             raise RuntimeError("the orchestrator is not open: use `async with`, or await start() first")
         return self._store
 
     async def start(self) -> None:
-        """Open the store and begin to work. `async with` does it."""
+        """Open the store and start to work on tasks. `async with` calls this."""
         if self._worker is not None:
             return
         if self._store is None:
             assert isinstance(self._given, str)
             self._store = await stores.open(self._given)
         self._worker = Worker(
-            self._house,
+            self._registry,
             self._store,
             lease=self._lease,
             concurrency=self._concurrency,
             keep=self._keep,
-            sweep_every=min(3600.0, self._keep or 3600.0),
-            ended=self._waiting.tell,
+            maintenance_interval=min(3600.0, self._keep or 3600.0),
+            notify=self._waiters.notify,
         )
         if self._works:
             try:
@@ -128,13 +128,13 @@ class Orchestrator:
                 raise
 
     async def close(self) -> None:
-        """Stop working, close the agents' connections, and the store if it was opened here."""
+        """Stop the worker, close the agents' connections, and close the store if it was opened here."""
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.stop(self._grace)
-        for agent in self._house.agents.values():
+        for agent in self._registry.agents.values():
             await agent.close()
-        self._waiting.close()
+        self._waiters.close()
         if isinstance(self._given, str) and self._store is not None:
             await self._store.close()
             self._store = None
@@ -148,7 +148,7 @@ class Orchestrator:
     ) -> None:
         await self.close()
 
-    # Handing out ------------------------------------------------------------------------------------------------
+    # Submitting -------------------------------------------------------------------------------------------------
 
     async def submit(
         self,
@@ -162,24 +162,24 @@ class Orchestrator:
         key: str | None = None,
     ) -> Handle:
         """
-        Have a task done. It is on the store when this returns.
+        Submit a task. It is stored when this returns.
 
         Args:
-            task: the capability; or S3's request document (a mapping, JSON, or a `Request`); or the steps of a plan, from
-                `sequence`, `fan_out` or `graph`.
-            payload: its input.
-            id: its id; made up without one. The same request under the same id is the same task.
-            agent: which agent; without it the one that has the capability.
-            retry_policy: {maxAttempts, backoffType, initialDelay in ms}, in place of the defaults (T8).
+            task: the name of a capability; or a request document (a mapping, JSON, or a `Request`); or the steps of a plan,
+                from `sequence`, `fan_out` or `graph`.
+            payload: the input.
+            id: the task's id; by default a random one. The same request with the same id is the same task.
+            agent: the name of the agent; by default one that has the capability.
+            retry_policy: {maxAttempts, backoffType, initialDelay in ms}, overrides the policy (T8).
             deadline: seconds from now, or an RFC 3339 time.
-            key: an idempotency key: requests with the same key are one task.
+            key: an idempotency key. Requests with the same key are the same task.
 
         Raises:
-            FaultError: the request cannot be understood, or nobody has such an agent.
+            FaultError: the request is invalid, or no worker has such an agent or capability.
         """
-        house = self._house
-        record = requested(
-            house,
+        registry = self._registry
+        record = build_submission(
+            registry,
             task,
             payload,
             id=id,
@@ -188,16 +188,13 @@ class Orchestrator:
             deadline=deadline,
             key=key,
         )
-        lacking = [step for step in record.steps if not house.has(step)]
+        lacking = [step for step in record.steps if not registry.has(step)]
         if lacking:
-            await Offers(house, self.store).refuse(lacking, worker=self._works)
-        found, new = await submit(self.store, house.space, record)
-        if new is not None and self._worker is not None:
-            self._worker.expect(new)
-        return Handle(self, found)
+            await Offers(registry, self.store).require_offered(lacking, worker=self._works)
+        return Handle(self, await submit(self.store, registry.space, record))
 
     async def run(self, task: Any, payload: Any = None, **options: Any) -> Response:
-        """`submit`, and wait until it is over or needs an answer. What is refused outright is a failed response too."""
+        """Submit a task and wait until it is over or needs an answer. A refused request is returned as a failed response."""
         try:
             handle = await self.submit(task, payload, **options)
         except FaultError as error:
@@ -207,111 +204,111 @@ class Orchestrator:
             return Response(id=name, status=Status.FAILED, error=error.fault)
         return await handle.wait()
 
-    # Looking ----------------------------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------------------------
 
     def get(self, id: str) -> Handle:
-        """The handle of a task that was submitted some time, somewhere."""
+        """The handle of a task that was submitted earlier, by any process."""
         return Handle(self, id)
 
     async def state(self, id: str) -> TaskState:
         """
-        Everything a task's log says.
+        Return the state of a task.
 
         Raises:
             TaskNotFoundError: there is no such task.
         """
-        return (await known(self.store, self._house.space, id))[0]
+        return (await read_existing(self.store, self._registry.space, id))[0]
 
     async def records(self, id: str) -> Sequence[Record]:
         """
-        A task's log, record by record, for timelines and audits.
+        Return the records of a task's log, for timelines and audits.
 
         Raises:
             TaskNotFoundError: there is no such task.
         """
-        return await records_of(self.store, self._house.space, id)
+        return await read_records(self.store, self._registry.space, id)
 
-    async def list(self, status: str | None = None) -> AsyncIterator[Listing]:
-        """The tasks of this store, in no promised order; those of one status, if said."""
-        async for row in listed(self.store, self._house.space):
+    async def list(self, status: str | None = None) -> AsyncIterator[TaskRow]:
+        """Iterate over the tasks of the store in no particular order; only those with `status`, if it is given."""
+        async for row in scan_rows(self.store, self._registry.space):
             if status is None or row.status == status:
                 yield row
 
     async def wait(self, id: str) -> TaskState:
         """
-        A task's state when it is over or needs an answer, whoever works on it.
+        Wait until a task is over or needs an answer, whichever process works on it, and return its state.
 
         Raises:
             TaskNotFoundError: there is no such task.
-            StoreClosedError: the orchestrator was closed meanwhile; the task goes on.
+            StoreClosedError: the orchestrator was closed while this waited; the task goes on.
         """
-        new = self._worker is not None and self._worker.expects(id)
-        return await self._waiting.wait(self.store, id, new=new)
+        return await self._waiters.wait(self.store, id)
 
     async def drain(self) -> int:
-        """Work on everything that is due now, and return; how many messages there were. For tests, and for cron."""
+        """Work on everything that is due now. Return the number of messages handled. For tests and cron jobs."""
         if self._worker is None:
             await self.start()
         assert self._worker is not None
         return await self._worker.drain()
 
-    # Saying something to a task ---------------------------------------------------------------------------------
+    # Commands ---------------------------------------------------------------------------------------------------
 
     async def cancel(self, id: str) -> Response:
-        """Stop a task that is not over: what was done is undone. Of one that is over, nothing changes."""
-        return await self._say(id, commands.cancel)
+        """Cancel a task; its finished steps are undone. A task that is over does not change."""
+        return await self._send(id, commands.cancel)
 
     async def retry(self, id: str) -> Response:
         """
-        Try again what failed or was cancelled: what was finished and not undone stays, everything else begins anew.
+        Retry a failed or cancelled task. Steps that finished and were not undone are kept; all others run again.
 
         Raises:
-            FaultError: INVALID_FIELD_VALUE when it did not fail.
+            FaultError: INVALID_FIELD_VALUE if the task neither failed nor was cancelled.
         """
-        return await self._say(id, commands.retry)
+        return await self._send(id, commands.retry)
 
     async def answer(self, id: str, answer: Any, *, step: str | None = None) -> Response:
         """
-        What a step asked for.
+        Answer the question of a step.
 
         Raises:
-            FaultError: INVALID_FIELD_VALUE when nothing was asked.
+            FaultError: INVALID_FIELD_VALUE if no step asked a question.
         """
-        return await self._say(id, commands.answer, answer=answer, step=step)
+        return await self._send(id, commands.answer, answer=answer, step=step)
 
     async def verify(
         self, id: str, *, happened: bool, result: Any = None, step: str | None = None
     ) -> Response:
         """
-        Whether an interrupted step happened, after somebody looked. If it did, `result` is its result; if not, it
-        is tried again.
+        Record whether an interrupted step happened. If it did, `result` is its result; if not, the step is attempted again.
 
         Raises:
-            FaultError: INVALID_FIELD_VALUE when no step is in doubt.
+            FaultError: INVALID_FIELD_VALUE if no step has to be verified.
         """
-        return await self._say(id, commands.verify, happened=happened, result=result, step=step)
+        return await self._send(id, commands.verify, happened=happened, result=result, step=step)
 
     async def forget(self, id: str) -> None:
         """
-        Remove everything about a task that is over.
+        Delete everything that is stored about an ended task.
 
         Raises:
-            FaultError: INVALID_FIELD_VALUE when it is not.
+            FaultError: INVALID_FIELD_VALUE if the task has not ended.
         """
         state = await self.state(id)
         if not state.over:
-            raise InvalidFieldValueError(f"A task that is {state.status} is not forgotten", field="/status")
-        await forget(self.store, self._house.space, id)
+            raise InvalidFieldValueError(
+                f"Only an ended task can be forgotten; this one is {state.status}", field="/status"
+            )
+        await forget(self.store, self._registry.space, id)
 
-    async def _say(self, id: str, command: Callable[..., Record | None], **said: Any) -> Response:
-        state = await say(
+    async def _send(self, id: str, command: Callable[..., Record | None], **arguments: Any) -> Response:
+        state = await send_command(
             self.store,
-            self._house.space,
+            self._registry.space,
             id,
-            lambda state: command(state, now=self._house.clock(), **said),
-            self._heard,
+            lambda state: command(state, now=self._registry.clock(), **arguments),
+            self._notify_worker,
         )
         return state.response()
 
-    async def _heard(self, id: str) -> bool:
-        return self._worker is not None and await self._worker.hear(id)
+    async def _notify_worker(self, id: str) -> bool:
+        return self._worker is not None and await self._worker.read_commands(id)

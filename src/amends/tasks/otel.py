@@ -1,15 +1,17 @@
 """
-Tasks in OpenTelemetry: a span for every call of an agent, one for the whole task, and counters.
+Report tasks to OpenTelemetry: a span for each attempt, a span for each task, and metrics.
 
     import amends.tasks.otel
     amends.tasks.otel.instrument()
 
-- Span `amends.task.attempt` covers each call, so that what the agent does is below it; one that fails carries `error`,
-  `error.code`, `error.message` and `error.recoverable` (T10). Span `amends.task` covers a task from its first call to its end.
-- `amends.tasks.attempts` counts calls by outcome, `amends.tasks.ended` tasks by status, `amends.tasks.duration` is a histogram
-  of seconds.
+- The span `amends.task.attempt` covers one attempt, so that spans of the agent are its children. If the attempt fails, it has
+  `error`, `error.code`, `error.message` and `error.recoverable` (T10). The span `amends.task` covers a task from its first attempt
+  to its end.
+- `amends.tasks.attempts` counts attempts by outcome, `amends.tasks.ended` counts tasks by status, and `amends.tasks.duration` is
+  a histogram of seconds.
 
-Needs the API package alone; never configures a provider. `error.message` is what the code means, never what a failure said.
+Only the API package is needed, and no provider is configured. `error.message` is the standard message of the code, never the text
+of a failure.
 """
 
 from __future__ import annotations
@@ -38,17 +40,17 @@ _SCOPE = "amends.tasks"
 
 
 def instrument() -> None:
-    """Report tasks from now on, to whatever providers are configured by then. Twice is as good as once."""
+    """Start to report tasks to the configured providers. Calling it twice has no further effect."""
     add_hook(span_event)
 
 
 def uninstrument() -> None:
-    """Stop reporting."""
+    """Stop to report tasks."""
     remove_hook(span_event)
 
 
 def span_event(event: TaskEvent) -> AbstractContextManager[Any] | None:
-    """One event as spans and metrics."""
+    """The hook: reports one event as spans and metrics."""
     if event.kind == "attempt":
         return _attempt(event)
     if event.kind != "ended":
@@ -77,7 +79,7 @@ def _attempt(event: TaskEvent) -> Iterator[None]:
     with trace.get_tracer(_SCOPE, __version__).start_as_current_span(
         "amends.task.attempt",
         attributes={**names, "amends.task": event.task, "amends.attempt": event.attempt or 1},
-        record_exception=False,  # its text stays here
+        record_exception=False,  # its text may be internal
         set_status_on_exception=False,
     ) as span:
         try:
@@ -96,7 +98,7 @@ def _named(event: TaskEvent) -> dict[str, Any]:
 
 
 def _error(code: str, recoverable: bool) -> dict[str, Any]:
-    """A failure's attributes, as S3 names them (T10)."""
+    """The attributes of a failure (T10)."""
     return {
         "error": True,
         "error.code": code,
@@ -107,12 +109,14 @@ def _error(code: str, recoverable: bool) -> dict[str, Any]:
 
 @cache
 def _instruments() -> tuple[Any, Any, Any]:
-    """Made at the first event, so that it does not matter whether the provider was set before or after us."""
+    """The instruments, created at the first event, so that a provider may be configured after `instrument`."""
     meter = metrics.get_meter(_SCOPE, __version__)
     return (
-        meter.create_counter("amends.tasks.attempts", unit="{call}", description="Calls of agents"),
-        meter.create_counter("amends.tasks.ended", unit="{task}", description="Tasks by their end"),
+        meter.create_counter(
+            "amends.tasks.attempts", unit="{call}", description="Attempts of agents' capabilities"
+        ),
+        meter.create_counter("amends.tasks.ended", unit="{task}", description="Ended tasks"),
         meter.create_histogram(
-            "amends.tasks.duration", unit="s", description="From the first call to the end"
+            "amends.tasks.duration", unit="s", description="Time from the first attempt to the end"
         ),
     )

@@ -1,8 +1,8 @@
 """
-Clients of other agents and servers, kept open between calls.
+Clients of other agents and servers that stay open between calls.
 
-A client's scopes must be left in the task that entered them, and calls come from anywhere: so a task of its own opens each
-client, holds it, and closes it.
+A client's async context must be left in the asyncio task that entered it, but calls come from any task. Each client is therefore
+opened, kept open and closed by an asyncio task of its own.
 """
 
 from __future__ import annotations
@@ -12,99 +12,100 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Kept"]
+__all__ = ["PersistentClient"]
 
 _CONNECT_SECONDS = 15.0
 
 
-class Kept:
-    """One client: opened when it is first asked for, and anew once it is gone."""
+class PersistentClient:
+    """One client that is opened on first use, and opened again after it was closed or dropped."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         """
         Args:
-            make: makes an unopened client.
+            make: returns an unopened client.
         """
         self._make = make
-        self._held: _Held | None = None
+        self._current: _OpenClient | None = None
 
-    async def client(self) -> Any:
-        """The open client. Raises what opening it did."""
-        held = self._held
-        if held is None or not held.alive:
-            held = self._held = _Held(self._make)
+    async def get(self) -> Any:
+        """Return the open client. Raises what opening it raises; TimeoutError if that takes too long."""
+        current = self._current
+        if current is None or not current.alive:
+            current = self._current = _OpenClient(self._make)
         try:
-            return await held.ready()
+            return await current.wait_open()
         except Exception:
-            # Not where only this caller is cancelled: others may be waiting for the same client.
-            held.stop()
-            if self._held is held:
-                self._held = None
+            # Not for a CancelledError: other callers may wait for the same client.
+            current.stop()
+            if self._current is current:
+                self._current = None
             raise
 
     def drop(self, client: Any = None) -> None:
-        """Let go of it; of this very client, if one is named: another may be open by now."""
-        held = self._held
-        if held is not None and (client is None or held.holds(client)):
-            self._held = None
-            held.stop()
+        """Close the client without waiting. If `client` is given, only that one: another may be open by now."""
+        current = self._current
+        if current is not None and (client is None or current.has_opened(client)):
+            self._current = None
+            current.stop()
 
     async def close(self) -> None:
-        """Close it, and wait for that for a while."""
-        held = self._held
+        """Close the client, and wait a limited time for that."""
+        current = self._current
         self.drop()
-        if held is not None:
-            await held.ended()
+        if current is not None:
+            await current.wait_closed()
 
 
-class _Held:
-    """One open client and the task that holds it open. Made on the event loop it is used on."""
+class _OpenClient:
+    """One client and the asyncio task that keeps it open. Created on the event loop that uses it."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[Any] = self._loop.create_future()
         self._stop = asyncio.Event()
-        self._task = self._loop.create_task(self._hold())
+        self._task = self._loop.create_task(self._keep_open())
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be used, here."""
+        """Whether the client can be used on the running event loop."""
         return not self._task.done() and self._loop is asyncio.get_running_loop()
 
-    def holds(self, client: Any) -> bool:
-        """Whether it is this client that is held open."""
+    def has_opened(self, client: Any) -> bool:
+        """Whether this is the given client."""
         opened = self._opened
         return opened.done() and opened.exception() is None and opened.result() is client
 
-    async def ready(self) -> Any:
-        """The open client. Raises what opening it did, and TimeoutError when that takes too long."""
-        return await asyncio.wait_for(asyncio.shield(self._opened), _CONNECT_SECONDS)
+    async def wait_open(self) -> Any:
+        """Return the client once it is open. Raises what opening it raises; TimeoutError if that takes too long."""
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            return await asyncio.shield(self._opened)
 
     def stop(self) -> None:
-        """Close it, in its own time; give up opening it, where it is not open yet."""
-        with contextlib.suppress(RuntimeError):  # its loop is closed, and everything on it
-            self._loop.call_soon_threadsafe(self._stopped)
+        """Start to close the client; stop opening it if it is not open yet."""
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, and the client with it
+            self._loop.call_soon_threadsafe(self._request_stop)
 
-    def _stopped(self) -> None:
+    def _request_stop(self) -> None:
         self._stop.set()
         if not self._opened.done():
             self._task.cancel()
 
-    async def ended(self) -> None:
-        """Wait until it is closed, for a while."""
+    async def wait_closed(self) -> None:
+        """Wait a limited time until the client is closed."""
         if self._loop is asyncio.get_running_loop():
             await asyncio.wait([self._task], timeout=_CONNECT_SECONDS)
 
-    async def _hold(self) -> None:
+    async def _keep_open(self) -> None:
         try:
             async with self._make() as client:
                 self._opened.set_result(client)
                 await self._stop.wait()
         except BaseException as exc:
             if not self._opened.done():
-                known = exc if isinstance(exc, Exception) else ConnectionError("interrupted")
-                self._opened.set_exception(known)
-                self._opened.exception()  # heard, also when nobody waits any more
+                error = exc if isinstance(exc, Exception) else ConnectionError("interrupted")
+                self._opened.set_exception(error)
+                self._opened.exception()  # retrieved, so that asyncio does not log it when there is no caller
             if not isinstance(exc, Exception):
                 raise

@@ -1,8 +1,8 @@
 """
-What a task consists of: one step, a sequence, a fan-out, or a graph. Pure; what is wrong is found before anything runs.
+The plan of a task: one step, a sequence, a fan-out, or a graph. Pure; a plan is checked before anything runs.
 
-A step's payload may use what other steps gave: `result_of("outline")`, or a part of it, `result_of("outline", "/title")`.
-It is plain JSON, so it survives on the store, and it makes the one step wait for the other.
+A step's payload may refer to the result of another step, `result_of("outline")`, or to a part of it,
+`result_of("outline", "/title")`. The reference is plain JSON, so it can be stored, and the step waits for the other one.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ import msgspec
 
 from amends.errors.task import InvalidFieldValueError, TaskGraphCycleError
 
-__all__ = ["Step", "fan_out", "filled", "graph", "result_of", "sequence"]
+__all__ = ["Step", "fan_out", "fill_results", "graph", "result_of", "sequence"]
 
 _FROM = "$from"
 _DEPTH = 64
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One call of one agent."""
+    """One step of a plan: a call of one capability."""
 
     name: str
     type: str
-    """The capability."""
+    """The name of the capability."""
     payload: Any = None
     agent: str | None = None
     after: tuple[str, ...] = ()
-    """Steps that have to be finished first, beside those whose results the payload uses."""
+    """Steps that have to be finished first, in addition to those whose results the payload uses."""
     optional: bool = False
-    """Whether the whole can do without it."""
+    """Whether the plan can be completed if this step fails."""
     retry_policy: dict[str, Any] | None = None
 
 
 def result_of(step: str, at: str = "") -> dict[str, str]:
     """
-    What `step` gave, or the part a JSON Pointer names: to be put into another step's payload.
+    Refer to the result of `step`, or to the part of it at a JSON Pointer, in another step's payload.
 
     >>> result_of("outline", "/title")
     {'$from': 'outline', 'at': '/title'}
@@ -46,7 +46,7 @@ def result_of(step: str, at: str = "") -> dict[str, str]:
 
 
 def sequence(*steps: Step) -> tuple[Step, ...]:
-    """Steps that are done one after the other: each waits for the one before it, and for whatever it names itself."""
+    """A plan whose steps run one after the other. Each step also waits for the steps in its own `after`."""
     after = [(), *((step.name,) for step in steps[:-1])]
     return graph(
         msgspec.structs.replace(step, after=tuple(dict.fromkeys((*step.after, *earlier))))
@@ -55,25 +55,25 @@ def sequence(*steps: Step) -> tuple[Step, ...]:
 
 
 def fan_out(*steps: Step, partial: bool = False) -> tuple[Step, ...]:
-    """All at once. With `partial` it is enough that one of them succeeds; what failed is reported beside."""
+    """A plan whose steps run at once. With `partial`, one success is enough, and the failures are in `Response.failures`."""
     return graph(msgspec.structs.replace(step, optional=step.optional or partial) for step in steps)
 
 
 def graph(steps: Iterable[Step]) -> tuple[Step, ...]:
     """
-    Steps in any order that wait for one another.
+    A plan of steps in any order that wait for one another.
 
     Raises:
-        FaultError: TASK_GRAPH_CYCLE naming the cycle; INVALID_FIELD_VALUE for a name that is there twice or not at all.
+        FaultError: TASK_GRAPH_CYCLE with the cycle; INVALID_FIELD_VALUE for a duplicate or unknown name, or for no steps.
     """
     found = tuple(steps)
     if not found:
-        raise InvalidFieldValueError("A plan has at least one step", field="/steps")
+        raise InvalidFieldValueError("A plan must have at least one step", field="/steps")
     seen: set[str] = set()
     for name in (step.name for step in found):
         if name in seen or not name or ">" in name:
             raise InvalidFieldValueError(
-                f"Step names are unique, not empty and without “>”: {name!r}",
+                f"A step name must be unique, not empty and without “>”: {name!r}",
                 field="/steps",
                 details={"name": name},
             )
@@ -84,7 +84,7 @@ def graph(steps: Iterable[Step]) -> tuple[Step, ...]:
         for other in earlier:
             if other not in before:
                 raise InvalidFieldValueError(
-                    f"Step {name!r} waits for {other!r}, which is no step of this plan",
+                    f"Step {name!r} waits for {other!r}, which is not a step of this plan",
                     field="/steps",
                     details={"name": other, "step": name},
                 )
@@ -97,11 +97,11 @@ def graph(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def needs(step: Step) -> tuple[str, ...]:
-    """The steps this one waits for: those it names, and those its payload uses."""
-    return tuple(dict.fromkeys((*step.after, *_used(step.payload, _DEPTH))))
+    """The steps that a step waits for: those in `after`, and those whose results its payload uses."""
+    return tuple(dict.fromkeys((*step.after, *_referenced_steps(step.payload, _DEPTH))))
 
 
-def _used(value: Any, depth: int) -> Iterator[str]:
+def _referenced_steps(value: Any, depth: int) -> Iterator[str]:
     if depth == 0:
         return
     if isinstance(value, Mapping):
@@ -111,11 +111,11 @@ def _used(value: Any, depth: int) -> Iterator[str]:
         value = list(value.values())
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _used(item, depth - 1)
+            yield from _referenced_steps(item, depth - 1)
 
 
 def _cycle(before: Mapping[str, Sequence[str]]) -> list[str]:
-    """One cycle, its first name again at the end; empty when there is none. Iterative: plans may be long."""
+    """One cycle, with its first name repeated at the end; empty if there is none. Iterative, because plans may be long."""
     done: set[str] = set()
     for root in before:
         if root in done:
@@ -130,7 +130,7 @@ def _cycle(before: Mapping[str, Sequence[str]]) -> list[str]:
                 on_path.discard(path.pop())
                 ways.pop()
             elif following in on_path:
-                # Written in the order things would have to happen, not in that of the arrows back.
+                # In the order in which the steps would have to run.
                 circle = path[path.index(following) :]
                 return [following, *reversed(circle)]
             elif following not in done:
@@ -140,33 +140,33 @@ def _cycle(before: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-def filled(payload: Any, results: Callable[[str], Any], depth: int = _DEPTH) -> Any:
+def fill_results(payload: Any, results: Callable[[str], Any], depth: int = _DEPTH) -> Any:
     """
-    The payload with the results it uses put in; `results` gives what a step gave.
+    Replace the references in a payload by the results of the steps, which `results` returns.
 
     Raises:
-        FaultError: INVALID_FIELD_VALUE when a result has no such part.
+        FaultError: INVALID_FIELD_VALUE if a result has no such part.
     """
     if depth == 0:
         return payload
     if isinstance(payload, Mapping):
         source = payload.get(_FROM)
         if isinstance(source, str):
-            return _part(results(source), payload.get("at", ""), source)
-        return {name: filled(value, results, depth - 1) for name, value in payload.items()}
+            return _value_at(results(source), payload.get("at", ""), source)
+        return {name: fill_results(value, results, depth - 1) for name, value in payload.items()}
     if isinstance(payload, list | tuple):
-        return [filled(value, results, depth - 1) for value in payload]
+        return [fill_results(value, results, depth - 1) for value in payload]
     return payload
 
 
-def _part(value: Any, at: Any, source: str) -> Any:
+def _value_at(value: Any, at: Any, source: str) -> Any:
     for token in str(at).split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         try:
             value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, TypeError, ValueError):
             raise InvalidFieldValueError(
-                f"The result of step {source!r} has no part {at}",
+                f"The result of step {source!r} has no value at {at}",
                 field=str(at),
                 details={"name": source, "pointer": str(at)},
             ) from None

@@ -1,7 +1,7 @@
 """
-Which steps of a plan can go on: those whose dependencies are settled, kept up to date as steps settle.
+The steps of a plan whose dependencies are settled, updated as steps settle.
 
-Looking at every step after every step would make a long plan cost the square of its length.
+Checking all steps after each step would make the cost of a plan grow with the square of its length.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ __all__ = ["Progress", "settled"]
 
 
 def settled(step: StepState) -> bool:
-    """Whether those that wait for it can go on: it is done, or failed and the whole can do without it."""
+    """Whether the steps that wait for this one can start: it is done, or it failed and is optional."""
     return step.state == "done" or (step.state == "failed" and step.plan.optional)
 
 
 class Progress:
-    """The steps that are unblocked and not settled, of one task."""
+    """The steps of one task that are unblocked and not settled."""
 
     def __init__(self, state: TaskState) -> None:
         self._state = state
@@ -32,7 +32,7 @@ class Progress:
         self._open = dict.fromkeys(name for name, count in self._blocked.items() if count == 0)
 
     def steps(self) -> Iterator[tuple[str, StepState]]:
-        """The unblocked steps that are not settled, with what is settled by now taken into account."""
+        """The unblocked steps that are not settled, after an update from the task's current state."""
         steps = self._state.steps
         found = list(self._open)
         while found:
@@ -40,12 +40,12 @@ class Progress:
             for name in found:
                 if settled(steps[name]):
                     del self._open[name]
-                    following += self._unblocked(name)
+                    following += self._unblock(name)
             self._open.update(dict.fromkeys(following))
             found = following
         return ((name, steps[name]) for name in list(self._open))
 
-    def _unblocked(self, settled_one: str) -> list[str]:
+    def _unblock(self, settled_one: str) -> list[str]:
         free = []
         for name in self._dependents.get(settled_one, ()):
             self._blocked[name] -= 1

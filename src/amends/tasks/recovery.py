@@ -1,7 +1,8 @@
 """
-What follows from a failed try: the recovery engine's pure stepper decides; hooks remove causes; fallbacks stand in.
+Decide what follows a failed attempt of a step: a retry, a remedy, a check, a fallback, or the failure of the step.
 
-Nothing here waits. A wait is a time in the record, and the queue brings the task back then.
+The decision comes from the recovery engine's pure stepper. Nothing here waits: a wait is a time in the record, and the queue
+delivers the task's message again at that time.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from amends.recovery.plan import hook_arguments
 from amends.recovery.policies import from_retry_policy
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.tasks.agent import Agent
-from amends.tasks.capability import Capability, called
+from amends.tasks.capability import Capability, Hook, invoke
 from amends.tasks.context import Context, Question
-from amends.tasks.entries import Asked, Failed, Finished, Parked, Record, stored
+from amends.tasks.entries import Asked, Failed, Finished, Parked, Record, json_round_trip
 from amends.tasks.fallbacks import Fallback
 from amends.tasks.steps import StepState
 
-__all__ = ["Judge"]
+__all__ = ["StepRecovery"]
 
 _log = logging.getLogger("amends.tasks")
 _REASONS = {"setup": "set-up", "refresh": "refreshed"}
-_MCP_GONE = frozenset({"MCP_NOT_CONNECTED", "MCP_AUTH_FAILED"})
+_MCP_MISSING = frozenset({"MCP_NOT_CONNECTED", "MCP_AUTH_FAILED"})
 
 
-class Judge:
-    """Decides about the failed tries of one step."""
+class StepRecovery:
+    """Handles the failed attempts of one step."""
 
     def __init__(
         self,
@@ -47,61 +48,72 @@ class Judge:
         retry_policy: dict[str, Any] | None,
         until: float | None,
     ) -> None:
+        """
+        Args:
+            agent: the agent whose capability was called; None if it was not found.
+            capability: that capability; without it there are no fallbacks and no `verify`.
+            clock: wall-clock seconds.
+            policy: the policy, unless the capability has its own.
+            retry_policy: the request's `retryPolicy` (T8), applied to that policy.
+            until: the task's deadline.
+        """
         self._agent, self._capability = agent, capability
         self._clock = clock
         base = policy if capability is None or capability.policy is None else capability.policy
         self._policy = from_retry_policy(retry_policy, base)
         self._until = until
 
-    async def about(
+    async def handle_failure(
         self,
         fault: Fault,
         name: str,
         step: StepState,
         began: float,
         operation: Operation,
-        given: Any = None,
+        payload: Any = None,
         ctx: Context | None = None,
     ) -> list[Record]:
-        """The records of a failed try, the last of which says how it goes on."""
+        """Return the records of a failed attempt; the last one determines how the step goes on."""
         now = self._clock()
-        if self._parked(fault, step):
+        if self._own_agent_busy(fault):
             wait = max(0.05, fault.retry_after or 1.0)
-            if wait <= self._seen(step, operation, ()).patience(now):
+            if wait <= self._stepper(step, operation, fallback=False).patience(now):
                 return [Parked(at=now, step=name, until=now + wait)]
-        ways = self._ways(fault, given, ctx)
-        stepper = self._seen(step, operation, ways).failed(fault, started=began, ended=now, draw=CLOCK.draw())
+        fallbacks = self._find_fallbacks(fault, ctx)
+        stepper = self._stepper(step, operation, fallback=bool(fallbacks)).failed(
+            fault, started=began, ended=now, draw=CLOCK.draw()
+        )
         remedy = None
         if stepper.decision.action is not Action.RETRY:
-            remedy = await self._remedied(fault, stepper)
+            remedy = await self._apply_remedy(fault, stepper)
             if remedy is not None:
                 stepper = stepper.remedied(remedy, _REASONS[remedy], self._clock())
             elif stepper.decision.action is Action.VERIFY and self._capability is not None:
-                seen = await self.verified(given, ctx)
+                seen = await self.verify_step(payload, ctx)
                 if seen is False:
                     stepper = stepper.not_happened(self._clock(), CLOCK.draw())
                 elif seen is not None:
                     return [
-                        self._record(fault, name, began, stepper, None),
+                        self._failed_record(fault, name, began, stepper, None),
                         Finished(at=self._clock(), step=name, began=began, result=seen),
                     ]
-        records: list[Record] = [self._record(fault, name, began, stepper, remedy)]
+        records: list[Record] = [self._failed_record(fault, name, began, stepper, remedy)]
         if stepper.decision.action is Action.FALLBACK:
-            records += await self._stood_in(fault, name, began, ways)
+            records += await self._run_fallbacks(fallbacks, fault, name, began, payload, ctx)
         return records
 
-    def _seen(self, step: StepState, operation: Operation, ways: tuple[Any, ...]) -> Stepper:
-        """The step's stepper as this worker sees it: with its own policy, and the task's deadline."""
+    def _stepper(self, step: StepState, operation: Operation, *, fallback: bool) -> Stepper:
+        """The step's stepper with this worker's policy and the task's deadline."""
         stepper = step.stepper
         return replace(
             stepper,
-            policy=replace(self._policy, fallback=bool(ways)),
+            policy=replace(self._policy, fallback=fallback),
             operation=operation,
             state=replace(stepper.state, until=self._until),
         )
 
-    def _parked(self, fault: Fault, step: StepState) -> bool:
-        """Our own agent has no hands free: that is no try, and costs none."""
+    def _own_agent_busy(self, fault: Fault) -> bool:
+        """Whether the agent in this process is at its concurrency limit: that does not count as an attempt."""
         agent = self._agent
         return (
             fault.code == "AGENT_BUSY"
@@ -110,71 +122,81 @@ class Judge:
             and (fault.details or {}).get("agent") == agent.name
         )
 
-    def _record(self, fault: Fault, name: str, began: float, stepper: Stepper, remedy: str | None) -> Failed:
+    def _failed_record(
+        self, fault: Fault, name: str, began: float, stepper: Stepper, remedy: str | None
+    ) -> Failed:
         decision = stepper.decision
         return Failed(at=self._clock(), step=name, began=began, fault=fault, decision=decision, remedy=remedy)
 
-    async def _remedied(self, fault: Fault, stepper: Stepper) -> str | None:
-        """What removed the cause: the agent's set-up or signing in again, each of them once for a step."""
+    async def _apply_remedy(self, fault: Fault, stepper: Stepper) -> str | None:
+        """Run the agent's `setup` or `reauth` hook, each once per step. Return the remedy if the hook succeeded."""
         remedy, agent = remedy_for(fault), self._agent
         if agent is None or remedy is None or remedy in stepper.remedies:
             return None
         hook = agent.setup if remedy == "setup" else agent.reauth
-        if hook is None or not await self._hook(hook, *hook_arguments(hook, fault)):
+        if hook is None or not await self._run_hook(hook, *hook_arguments(hook, fault)):
             return None
         missing = (fault.details or {}).get("mcp")
         if isinstance(missing, str):
             agent.connections.drop(missing)
         return remedy
 
-    async def _hook(self, hook: Callable[..., Any], *arguments: Any) -> bool:
+    async def _run_hook(self, hook: Callable[..., Any], *arguments: Any) -> bool:
         try:
-            return await called(hook, *arguments) is not False
-        except Exception:  # noqa: BLE001 - the failure in hand is the one to report
-            _log.exception("a hook of %s did not work", self._agent)
+            return await invoke(hook, *arguments) is not False
+        except Exception:  # noqa: BLE001 - the step's own failure is the one to report
+            _log.exception("a hook of %s failed", self._agent)
             return False
 
-    async def verified(self, given: Any, ctx: Context | None) -> Any:
-        """What the capability's own look says: False, None, or the result."""
+    async def verify_step(self, payload: Any, ctx: Context | None) -> Any:
+        """Return what the capability's `verify` returns: False, the result, or None if it is unknown or `verify` failed."""
         capability = self._capability
         if capability is None or capability.verify is None or ctx is None:
             return None
         try:
-            seen = await called(capability.verify, self._checked(given), ctx)
-            return seen if seen is None or seen is False else stored(seen)
-        except Exception:  # noqa: BLE001 - nobody can tell, then
-            _log.exception("the look whether %s happened did not work", capability.name)
+            seen = await invoke(capability.verify, self._convert_input(payload), ctx)
+            return seen if seen is None or seen is False else json_round_trip(seen)
+        except Exception:  # noqa: BLE001 - unknown, then
+            _log.exception("verify of %s failed", capability.name)
             return None
 
-    def _checked(self, given: Any) -> Any:
+    def _convert_input(self, payload: Any) -> Any:
         check = None if self._capability is None else self._capability.check
-        return given if check is None else check(given)
+        return payload if check is None else check(payload)
 
     # Fallbacks (T9) ---------------------------------------------------------------------------------------------
 
-    def _ways(self, fault: Fault, given: Any, ctx: Context | None) -> tuple[Any, ...]:
-        """Other ways, those in code first. Prose is for a missing MCP server; it never hides another failure."""
+    def _find_fallbacks(self, fault: Fault, ctx: Context | None) -> tuple[Hook | Fallback, ...]:
+        """The capability's own fallbacks, then those in prose, which apply only to a missing MCP server."""
         agent, capability = self._agent, self._capability
         if agent is None or capability is None or ctx is None:
             return ()
         missing = (fault.details or {}).get("mcp")
         prose: tuple[Fallback, ...] = ()
-        if fault.code in _MCP_GONE and isinstance(missing, str):
+        if fault.code in _MCP_MISSING and isinstance(missing, str):
             prose = tuple(each for each in agent.fallbacks if each.applies(missing, agent.name))
-        return tuple((way, given, ctx) for way in capability.fallbacks) + prose
+        return (*capability.fallbacks, *prose)
 
-    async def _stood_in(self, fault: Fault, name: str, began: float, ways: tuple[Any, ...]) -> list[Record]:
-        for way in ways:
-            if isinstance(way, Fallback):
-                result: Any = {"fallback": {"missing": way.mcp, "steps": list(way.steps)}}
+    async def _run_fallbacks(
+        self,
+        fallbacks: tuple[Hook | Fallback, ...],
+        fault: Fault,
+        name: str,
+        began: float,
+        payload: Any,
+        ctx: Context | None,
+    ) -> list[Record]:
+        """Run the fallbacks in order until one succeeds or asks a question; no records if none does."""
+        for fallback in fallbacks:
+            if isinstance(fallback, Fallback):
+                result: Any = {"fallback": {"missing": fallback.mcp, "steps": list(fallback.steps)}}
             else:
-                function, given, ctx = way
                 try:
-                    result = stored(await called(function, self._checked(given), ctx))
+                    result = json_round_trip(await invoke(fallback, self._convert_input(payload), ctx))
                 except Question as asked:
                     return [Asked(at=self._clock(), step=name, question=asked.question, schema=asked.schema)]
-                except Exception:  # noqa: BLE001 - the next way, or the failure it stood in for
-                    _log.exception("a fallback of %s did not work", name)
+                except Exception:  # noqa: BLE001 - the next fallback is tried, or the original failure reported
+                    _log.exception("a fallback of %s failed", name)
                     continue
             return [Finished(at=self._clock(), step=name, began=began, result=result, degraded=fault.code)]
         return []

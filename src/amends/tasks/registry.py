@@ -1,4 +1,4 @@
-"""What all runs of one worker share: its agents, its clock, its policy, and where things are kept."""
+"""What all runs of one worker share: its agents, its clock, its policy, and the names of its tables."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.plan import Step
 
-__all__ = ["House"]
+__all__ = ["Registry"]
 
 
 @dataclass(slots=True)
-class House:
-    """What a worker has, and what its runs are given: agents by name, the clock, the policy."""
+class Registry:
+    """The agents of a worker by name, and the settings of its runs."""
 
     worker: str
     space: str = "tasks"
-    """The name of the table and the queue, and the beginning of the logs' names."""
+    """The name of the table and the queue, and the prefix of the logs' names."""
     policy: Policy = TASK
     clock: Callable[[], float] = time.time
     takeovers: int = 10
-    """Workers that may be lost with a task before it is given up: it may be what kills them."""
+    """The number of workers that may be lost while running a task before it is given up; the task may be the cause."""
     agents: dict[str, Agent] = field(default_factory=dict)
 
     def register(self, agents: Iterable[Agent]) -> None:
         """
-        Have these agents from now on.
+        Add agents.
 
         Raises:
             ValueError: another agent has the same name.
         """
         for agent in agents:
             if self.agents.setdefault(agent.name, agent) is not agent:
-                raise ValueError(f"there is another agent called {agent.name!r}")
+                raise ValueError(f"another agent has the name {agent.name!r}")
 
     def agent_for(self, type: str, agent: str | None) -> Agent:
         """
-        The agent meant: the one named, or the one that offers `type`.
+        Return the named agent, or the first one that offers `type`.
 
         Raises:
-            FaultError: AGENT_NOT_FOUND, or CAPABILITY_NOT_FOUND where the agent is there and cannot do it.
+            FaultError: AGENT_NOT_FOUND, or CAPABILITY_NOT_FOUND if the named agent does not have the capability.
         """
         if agent is not None:
             found = self.agents.get(agent)
@@ -61,7 +61,7 @@ class House:
         raise AgentNotFoundError(details={"capability": type})
 
     def has(self, step: Step) -> bool:
-        """Whether one of these agents can do it, as far as is known here."""
+        """Whether one of these agents offers the step's capability."""
         try:
             self.agent_for(step.type, step.agent)
         except FaultError:
@@ -69,6 +69,6 @@ class House:
         return True
 
     async def find(self, type: str, agent: str | None) -> tuple[Agent, Capability]:
-        """The agent and its capability. Raises like `agent_for`."""
+        """Return the agent and its capability. Raises what `agent_for` and `Agent.find` raise."""
         found = self.agent_for(type, agent)
         return found, await found.find(type)

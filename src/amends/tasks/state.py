@@ -1,8 +1,8 @@
 """
-A task as its log tells it: records folded one after the other. Pure: no clock, no store, no agents.
+The state of a task, derived from its log by applying the records in order. Pure: no clock, no store, no agents.
 
-The same fold gives a worker what is left to do, a caller the response, and a person the timeline. What was decided stands in the
-records, so a fold with other policies, or with none of the agents at hand, comes to the same state.
+Workers use the state to see what is left to do, callers to get the response. Decisions are part of the records, so the state does
+not depend on the policies or agents of the process that reads the log.
 """
 
 from __future__ import annotations
@@ -22,56 +22,56 @@ from amends.tasks.steps import StepState
 __all__ = ["TaskState"]
 
 
-_NOTHING = entries.Submitted(at=0.0, id="", type="", steps=())
-_NEVER = entries.Released(at=0.0)
+_NOT_SUBMITTED = entries.Submitted(at=0.0, id="", type="", steps=())
+_NOT_RELEASED = entries.Released(at=0.0)
 
 
 @dataclass(slots=True, eq=False)
 class TaskState:
-    """Everything a task's log says about it."""
+    """The state of a task after the records of its log."""
 
-    head: entries.Submitted = _NOTHING
-    """What was asked for."""
+    head: entries.Submitted = _NOT_SUBMITTED
+    """The request."""
     agent: str | None = None
-    """Whose task it is: the one agent's, where there is one."""
+    """The agent of the task, if all steps have the same one."""
     status: Status = Status.PENDING
     created: float = 0.0
     updated: float = 0.0
     began: float | None = None
     ended: float | None = None
     fault: Fault | None = None
-    """Why it failed, or why it is being undone."""
+    """Why the task failed, or why it is being undone."""
     steps: dict[str, StepState] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
-    """Steps and delegations in the order they were finished: undone in reverse."""
+    """Steps and delegations in the order in which they finished. They are undone in reverse."""
     cancelled: bool = False
     undoing: bool = False
     held: bool = False
-    """Whether a worker has said that it has it, and has not let go since."""
+    """Whether a worker has recorded that it runs the task, and has not released it since."""
     takeovers: int = 0
-    """Workers that were lost with it since something was last finished."""
-    release: entries.Released = _NEVER
-    """When it was last let go of, and until when."""
-    heard: bool = False
-    """Whether somebody outside has said something since it was last let go."""
+    """The number of workers that were lost since a step last finished."""
+    release: entries.Released = _NOT_RELEASED
+    """The last release of the task."""
+    command_pending: bool = False
+    """Whether a command was appended since the task was last released or taken."""
 
     def apply(self, records: Iterable[Record]) -> None:
         """
-        Fold records in.
+        Apply records in order.
 
         Raises:
-            DamagedStoreError: they do not belong together.
+            DamagedStoreError: a record does not fit the state.
         """
         for record in records:
             try:
                 self._FOLD[type(record)](self, record)
             except (KeyError, ValueError) as error:
                 raise DamagedStoreError(
-                    f"the log of task {self.head.id!r} says something that cannot have happened to it: run `amends store check`"
+                    f"the log of task {self.head.id!r} has a record that does not fit the task: run `amends store check`"
                 ) from error
             self.updated = record.at
 
-    # Each record ------------------------------------------------------------------------------------------------
+    # Records ----------------------------------------------------------------------------------------------------
 
     def _submitted(self, record: entries.Submitted) -> None:
         self.head, self.created = record, record.at
@@ -81,16 +81,16 @@ class TaskState:
 
     def _taken(self, record: entries.Taken) -> None:
         self.takeovers += record.takeover
-        self._going(record.at)
+        self._mark_running(record.at)
 
-    def _going(self, at: float) -> None:
-        self.held, self.heard = True, False
+    def _mark_running(self, at: float) -> None:
+        self.held, self.command_pending = True, False
         if self.status not in ENDED:
             self.status = Status.IN_PROGRESS
         if self.began is None:
             self.began = at
 
-    def _of(self, step: str, undo: bool) -> StepState:
+    def _step(self, step: str, undo: bool) -> StepState:
         found = self.steps[step]
         if not undo:
             return found
@@ -99,28 +99,28 @@ class TaskState:
         return found.undo
 
     def _started(self, record: entries.Started) -> None:
-        step = self._of(record.step, record.undo)
+        step = self._step(record.step, record.undo)
         step.open, step.began = True, record.at if step.began is None else step.began
-        self._going(record.at)
+        self._mark_running(record.at)
 
     def _failed(self, record: entries.Failed) -> None:
-        step = self._of(record.step, record.undo)
+        step = self._step(record.step, record.undo)
         step.began = record.began if step.began is None else step.began
-        step.failed(record)
-        self._going(record.began)
+        step.apply_failed(record)
+        self._mark_running(record.began)
 
     def _finished(self, record: entries.Finished) -> None:
-        step = self._of(record.step, record.undo)
+        step = self._step(record.step, record.undo)
         step.began = record.began if step.began is None else step.began
-        step.finished(record)
+        step.apply_finished(record)
         if not record.undo:
             self.done.append(record.step)
         self.takeovers = 0
-        self._going(record.began)
+        self._mark_running(record.began)
 
     def _effect(self, record: entries.Effect) -> None:
-        self._of(record.step, record.undo).effects[record.name] = record.result
-        self._going(record.at)
+        self._step(record.step, record.undo).effects[record.name] = record.result
+        self._mark_running(record.at)
 
     def _delegated(self, record: entries.Delegated) -> None:
         plan = Step(name=record.step, type=record.type, payload=record.payload, agent=record.agent)
@@ -132,33 +132,33 @@ class TaskState:
             result=record.result,
             began=record.began,
             ended=record.at,
-            round=parent.round_of(record.step),
+            round=parent.delegation_round(record.step),
         )
         self.done.append(record.step)
         self.takeovers = 0
-        self._going(record.began)
+        self._mark_running(record.began)
 
     def _parked(self, record: entries.Parked) -> None:
         step = self.steps[record.step]
         step.due = record.until
         step.stepper = step.stepper.waited(record.until - record.at)
-        self._going(record.at)
+        self._mark_running(record.at)
 
     def _asked(self, record: entries.Asked) -> None:
         step = self.steps[record.step]
         step.state, step.question, step.schema, step.open = "asking", record.question, record.schema, False
-        self._going(record.at)
+        self._mark_running(record.at)
 
     def _answered(self, record: entries.Answered) -> None:
         step = self.steps[record.step]
         step.answers.append(record.answer)
         step.state, step.question, step.schema = "ready", None, None
-        self.heard = True
+        self.command_pending = True
 
     def _doubted(self, record: entries.Doubted) -> None:
         step = self.steps[record.step]
         step.state, step.open = "doubt", False
-        self._going(record.at)
+        self._mark_running(record.at)
 
     def _verified(self, record: entries.Verified) -> None:
         step = self.steps[record.step]
@@ -168,45 +168,45 @@ class TaskState:
             self.done.append(record.step)
         else:
             step.state, step.due = "ready", record.at
-        self.heard = True
+        self.command_pending = True
 
     def _released(self, record: entries.Released) -> None:
-        self.held, self.release, self.heard = False, record, False
+        self.held, self.release, self.command_pending = False, record, False
         if self.status not in ENDED:
             waits = any(step.state in {"asking", "doubt"} for step in self.steps.values())
             nothing_else = record.until is None and waits
             self.status = Status.INPUT_REQUIRED if nothing_else else Status.IN_PROGRESS
 
     def _cancelled(self, record: entries.Cancelled) -> None:
-        self.cancelled = self.heard = True
+        self.cancelled = self.command_pending = True
 
     def _retried(self, record: entries.Retried) -> None:
         undone = {name for name, step in self.steps.items() if step.undo and step.undo.state == "done"}
-        # Whoever had something done that was taken back has to have it done again.
-        wanting = undone | {above for name in undone for above in _above(name)}
+        # A step whose delegation was undone has to run again.
+        to_repeat = undone | {ancestor for name in undone for ancestor in _ancestors(name)}
         for name, step in list(self.steps.items()):
             if ">" in name:
-                if name in wanting:
+                if name in to_repeat:
                     parent = self.steps[name.partition(">")[0]]
                     parent.delegations.pop(name, None)
                     parent.redone[name] = parent.redone.get(name, 0) + (name in undone)
                     del self.steps[name]
-            elif name in wanting or step.state != "done":
-                step.again()
+            elif name in to_repeat or step.state != "done":
+                step.reset()
             else:
                 step.undo = None
         self.done = [name for name in self.done if name in self.steps and self.steps[name].state == "done"]
         self.status, self.ended, self.fault = Status.PENDING, None, None
         self.cancelled = self.undoing = self.held = False
-        self.release, self.takeovers, self.heard = entries.Released(at=record.at), 0, True
+        self.release, self.takeovers, self.command_pending = entries.Released(at=record.at), 0, True
 
     def _undoing(self, record: entries.Undoing) -> None:
         self.undoing, self.fault = True, record.fault
-        self._going(record.at)
+        self._mark_running(record.at)
 
     def _ended(self, record: entries.Ended) -> None:
         self.status, self.fault, self.ended = Status(record.status), record.fault, record.at
-        self.held = self.heard = False
+        self.held = self.command_pending = False
         if self.began is None:
             self.began = record.at
 
@@ -230,24 +230,24 @@ class TaskState:
         entries.Ended: _ended,
     }
 
-    # What it comes to -------------------------------------------------------------------------------------------
+    # Derived values ---------------------------------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Whether the task has ended."""
         return self.status in ENDED
 
     @property
     def results(self) -> dict[str, Any]:
-        """What the plan's finished steps gave."""
+        """The results of the plan's finished steps."""
         return {
             step.name: self.steps[step.name].result
             for step in self.head.steps
             if self.steps[step.name].state == "done"
         }
 
-    def wanted(self) -> dict[str, Any] | None:
-        """The first thing somebody has to say before it can go on."""
+    def pending_input(self) -> dict[str, Any] | None:
+        """The first question or verification that the task waits for."""
         for name, step in self.steps.items():
             if step.state == "asking":
                 found: dict[str, Any] = {"step": name, "kind": "answer", "question": step.question}
@@ -257,7 +257,7 @@ class TaskState:
         return None
 
     def response(self) -> Response:
-        """S3's response, as of now."""
+        """The current response."""
         single = self.head.single
         results = self.results
         result: Any = None
@@ -271,7 +271,7 @@ class TaskState:
             status=self.status,
             result=result,
             error=self.fault if self.status is Status.FAILED else None,
-            input=self.wanted() if self.status is Status.INPUT_REQUIRED else None,
+            input=self.pending_input() if self.status is Status.INPUT_REQUIRED else None,
             failures=failures or None,
             metadata=Metadata(
                 started=self.began,
@@ -283,8 +283,8 @@ class TaskState:
         )
 
 
-def _above(name: str) -> Iterator[str]:
-    """The step, and the delegations, that had a delegation done."""
+def _ancestors(name: str) -> Iterator[str]:
+    """The delegations and the step that a delegation was made for."""
     while ">" in name:
         name = name.rpartition(">")[0]
         yield name

@@ -1,4 +1,4 @@
-"""One step as its task's log tells it: how often it was tried, what was decided, what came of it. Pure, like the task's state."""
+"""The state of one step, derived from its task's log: its attempts, the decisions about them, and its outcome. Pure."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from amends.recovery.stepper import Stepper
 from amends.tasks import entries
 from amends.tasks.plan import Step
 
-__all__ = ["Standing", "StepState"]
+__all__ = ["StepState", "StepStatus"]
 
-Standing = Literal["ready", "done", "failed", "asking", "doubt"]
-"""`asking`: somebody has to answer; `doubt`: somebody has to look whether it happened."""
+StepStatus = Literal["ready", "done", "failed", "asking", "doubt"]
+"""`asking`: the step waits for an answer; `doubt`: it is unknown whether the step happened, which has to be verified."""
 
 _NEW = Stepper()
 
 
 @dataclass(slots=True)
 class StepState:
-    """One step, or the undoing of one."""
+    """The state of a step, or of undoing one."""
 
     plan: Step
-    state: Standing = "ready"
+    state: StepStatus = "ready"
     stepper: Stepper = _NEW
     due: float = 0.0
-    """When it may be tried (again)."""
+    """When the next attempt may start."""
     open: bool = False
-    """Whether a try was begun whose end is not known: only of steps that must not happen twice."""
+    """Whether an attempt was started whose end is unknown. Recorded only for steps that must not happen twice."""
     result: Any = None
     degraded: str | None = None
     question: str | None = None
@@ -40,17 +40,17 @@ class StepState:
     answers: list[Any] = field(default_factory=list)
     effects: dict[str, Any] = field(default_factory=dict)
     delegations: dict[str, Any] = field(default_factory=dict)
-    """What those it delegated to gave, by the delegation's name."""
+    """The results of its delegations, by the delegation's name."""
     redone: dict[str, int] = field(default_factory=dict)
-    """How often each delegation was undone and is done anew."""
+    """How often each delegation was undone and has to be done again."""
     began: float | None = None
     ended: float | None = None
     round: int = 1
-    """Counts how often it was done anew after being undone: a new round is a new deed, with a new key."""
+    """Grows when the step is done again after it was undone. Each round has its own idempotency key."""
     undo: StepState | None = None
 
-    def failed(self, record: entries.Failed) -> None:
-        """A try that failed, with the decision that was made about it then."""
+    def apply_failed(self, record: entries.Failed) -> None:
+        """Apply a failed attempt and the decision about it."""
         before, fault, decision = self.stepper, record.fault, record.decision
         retried = decision.action is Action.RETRY
         wait = (decision.delay or 0.0) if retried else 0.0
@@ -84,19 +84,19 @@ class StepState:
         self.state = "ready" if retried else "failed"
         self.due = record.at + wait
 
-    def finished(self, record: entries.Finished) -> None:
-        """Done, by the call itself or by a fallback after it failed."""
+    def apply_finished(self, record: entries.Finished) -> None:
+        """Apply the end of the step, by the call itself or by a fallback."""
         if record.degraded is None:
             self.stepper = self.stepper.succeeded(started=record.began, ended=record.at)
         self.state, self.open = "done", False
         self.result, self.degraded, self.ended = record.result, record.degraded, record.at
 
-    def round_of(self, delegation: str) -> int:
-        """Which round a delegation of this step is in; it grows with the step's own."""
+    def delegation_round(self, delegation: str) -> int:
+        """The round of a delegation of this step; it grows with the step's own round."""
         return self.round + self.redone.get(delegation, 0)
 
-    def again(self) -> None:
-        """As if never tried; what somebody answered or what was committed stays."""
+    def reset(self) -> None:
+        """Forget the attempts. Answers and committed effects are kept, unless the step was undone."""
         if self.undo is not None and self.undo.state == "done":
             self.round += 1
             self.effects.clear()
@@ -107,5 +107,5 @@ class StepState:
 
     @property
     def fault(self) -> Fault | None:
-        """The last failure, of a step that failed for good."""
+        """The last failure, if the step has failed."""
         return self.stepper.fault if self.state == "failed" else None

@@ -1,4 +1,4 @@
-"""Putting a task on the store: once, whoever asks twice; all of it, or nothing anybody was promised."""
+"""Store a new task. A request that is submitted twice is one task, and only a complete submission is acknowledged."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from amends.stores.contract import Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks.entries import Submitted, encode
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import mend, row_of
-from amends.tasks.task_reader import log_name, read
+from amends.tasks.task_index import encode_row, update_row
+from amends.tasks.task_reader import log_name, read_task
 
 __all__ = ["submit"]
 
 
-async def submit(store: Store, space: str, record: Submitted) -> tuple[str, TaskState | None]:
+async def submit(store: Store, space: str, record: Submitted) -> str:
     """
-    Make the task durable and due. Its id, and its state if it is new: the same request again is the same task.
+    Store the task and put its message on the queue. Return its id, which is that of the first request with the same key.
 
     Raises:
-        FaultError: INVALID_FIELD_VALUE when the id or the key belongs to another request.
+        FaultError: INVALID_FIELD_VALUE if the id or the key belongs to another request.
     """
     if record.key is not None:
-        record = await _keyed(store, space, record)
+        record = await _claim_key(store, space, record)
     state = TaskState()
     state.apply([record])
-    entry, row = encode([record]), row_of(state, 1)
+    entry, row = encode([record]), encode_row(state, 1)
     message = record.id.encode()
     try:
         if store.supports_transactions:
@@ -40,17 +40,17 @@ async def submit(store: Store, space: str, record: Submitted) -> tuple[str, Task
 
             await store.transaction(work, short=True)
         else:
-            # The row first: whatever is listed is looked after, should we be gone before the next line.
-            await _listed(store, space, record.id, row)
+            # The row comes first: after a crash, the maintenance repairs tasks that are listed.
+            await _create_row(store, space, record.id, row)
             await store.log(log_name(space, record.id)).append(entry, last=0)
             await store.queue(space).put(message, key=record.id)
     except ConflictError:
-        return await _there_already(store, space, record), None
-    return record.id, state
+        await _resubmit(store, space, record)
+    return record.id
 
 
-async def _keyed(store: Store, space: str, record: Submitted) -> Submitted:
-    """The request with the id its idempotency key has; the first one's, if there was one."""
+async def _claim_key(store: Store, space: str, record: Submitted) -> Submitted:
+    """Reserve the idempotency key. Return the request with the id of the first request that used the key."""
     assert record.key is not None
     keys = store.table(f"{space}.keys")
     try:
@@ -62,31 +62,30 @@ async def _keyed(store: Store, space: str, record: Submitted) -> Submitted:
     return record
 
 
-async def _listed(store: Store, space: str, id: str, row: bytes) -> None:
+async def _create_row(store: Store, space: str, id: str, row: bytes) -> None:
     try:
         await store.table(space).create(id, row)
     except ConflictError:
-        pass  # it is there already, perhaps without its log: the append decides
+        pass  # the row exists, perhaps without its log: the append decides
 
 
-async def _there_already(store: Store, space: str, record: Submitted) -> str:
-    """The same request again: see that it is on its way. Another one under the same id or key is refused."""
-    found = await read(store, space, record.id)
+async def _resubmit(store: Store, space: str, record: Submitted) -> None:
+    """Make sure that the same request is on the queue. Raises INVALID_FIELD_VALUE if the stored request is another one."""
+    found = await read_task(store, space, record.id)
     if found is not None:
         head = found[0].head
-        if _asked(head) != _asked(record):
+        if _comparable(head) != _comparable(record):
             name = "idempotencyKey" if record.key is not None else "id"
             raise InvalidFieldValueError(
-                "Another request was made under the same name",
+                "Another request was submitted with the same id or key",
                 field=f"/{name}",
                 details={"name": name, "pointer": f"/{name}"},
             )
         if not store.supports_transactions and not found[0].over:
-            await mend(store, space, *found)
+            await update_row(store, space, *found)
             await store.queue(space).put(record.id.encode(), key=record.id)
-    return record.id
 
 
-def _asked(record: Submitted) -> Any:
-    """What was asked for, whenever and however often."""
+def _comparable(record: Submitted) -> Any:
+    """The request without its times, to compare it with another."""
     return encode([msgspec.structs.replace(record, at=0.0, until=None)])

@@ -1,4 +1,4 @@
-"""What a capability may ask of the task it works for, kept in the task's log: effects that happen once, and delegations."""
+"""The contexts of one task's attempts. Effects that happen once, and delegations, are recorded in the task's log."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from amends.tasks.agent import Agent
 from amends.tasks.attempt import perform
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
-from amends.tasks.entries import Delegated, Effect, Record, stored
+from amends.tasks.entries import Delegated, Effect, Record, json_round_trip
 from amends.tasks.final_faults import delegation_failed
 from amends.tasks.journal import Journal
 from amends.tasks.plan import Step
-from amends.tasks.registry import House
+from amends.tasks.registry import Registry
 from amends.tasks.steps import StepState
 
-__all__ = ["TaskDesk"]
+__all__ = ["TaskContext"]
 
 T = TypeVar("T")
 
 
-class TaskDesk:
-    """The `Desk` of one task in one worker's hands."""
+class TaskContext:
+    """Makes the contexts of one task's attempts, and implements `TaskServices` for them."""
 
-    def __init__(self, house: House, journal: Journal) -> None:
-        self._house, self._journal = house, journal
+    def __init__(self, registry: Registry, journal: Journal) -> None:
+        self._registry, self._journal = registry, journal
 
     def context(
         self, name: str, step: StepState, agent: Agent, capability: Capability, *, undo: bool = False
     ) -> Context:
-        """What the next try of a step, or of undoing it, is given beside its input."""
-        head, clock = self._journal.state.head, self._house.clock
-        tried = step.undo if undo else step
+        """The context of the next attempt of a step, or of the next attempt to undo it."""
+        head, clock = self._journal.state.head, self._registry.clock
+        attempted = step.undo if undo else step
         key = f"{head.id}/{name}" if step.round == 1 else f"{head.id}/{name}/{step.round}"
         return Context(
             task=head.id,
             step=name,
             agent=agent.name,
             capability=capability.name,
-            attempt=(0 if tried is None else tried.stepper.state.attempt) + 1,
+            attempt=(0 if attempted is None else attempted.stepper.state.attempt) + 1,
             key=f"{key}/undo" if undo else key,
             undo=undo,
             answers=list(step.answers),
-            desk=self,
+            services=self,
             time_left=lambda: None if head.until is None else max(0.0, head.until - clock()),
         )
 
@@ -54,7 +54,7 @@ class TaskDesk:
         """See `Context.once`."""
         where, what = ctx.step, name
         if ">" in where and not ctx.undo:
-            # A delegation is in the log when it is done: until then its effects stand with the step it is done for.
+            # A delegation is recorded when it is done. Until then its effects are recorded with the delegating step.
             where, what = where.partition(">")[0], f"{ctx.key}:{name}"
         step = self._journal.state.steps[where]
         effects = (step.undo.effects if step.undo is not None else {}) if ctx.undo else step.effects
@@ -62,27 +62,28 @@ class TaskDesk:
             return effects[what]  # type: ignore[no-any-return]
 
         def record(value: T) -> Record:
-            now = self._house.clock()
-            return Effect(at=now, step=where, name=what, result=stored(value), undo=ctx.undo)
+            now = self._registry.clock()
+            return Effect(at=now, step=where, name=what, result=json_round_trip(value), undo=ctx.undo)
 
         return await self._journal.commit(work, record)
 
     async def delegate(self, ctx: Context, type: str, payload: Any, agent: str | None) -> Any:
         """See `Context.delegate`."""
         found: Agent | None = None
-        began = self._house.clock()
+        began = self._registry.clock()
         try:
-            found, capability = await self._house.find(type, agent)
+            found, capability = await self._registry.find(type, agent)
             name = ctx.child_name(found.name, type)
             parent = self._journal.state.steps[ctx.step.partition(">")[0]]
             if name in parent.delegations:
                 return parent.delegations[name]
-            plan = Step(name=name, type=type, payload=stored(payload), agent=found.name)
-            result = await self._performed(StepState(plan, round=parent.round_of(name)), found, capability)
+            plan = Step(name=name, type=type, payload=json_round_trip(payload), agent=found.name)
+            step = StepState(plan, round=parent.delegation_round(name))
+            result = await self._perform(step, found, capability)
         except FaultError as error:
             raise delegation_failed(error.fault, found.name if found else agent, type) from error
         made = Delegated(
-            at=self._house.clock(),
+            at=self._registry.clock(),
             step=name,
             agent=found.name,
             type=type,
@@ -93,17 +94,17 @@ class TaskDesk:
         await self._journal.write([made])
         return result
 
-    async def _performed(self, step: StepState, agent: Agent, capability: Capability) -> Any:
-        """What comes of a delegation, with recovery on the spot: its tries are not in the log."""
-        below = self.context(step.plan.name, step, agent, capability)
+    async def _perform(self, step: StepState, agent: Agent, capability: Capability) -> Any:
+        """Run a delegation with recovery and return its result. Its attempts are not recorded in the log."""
+        ctx = self.context(step.plan.name, step, agent, capability)
 
         async def call() -> Any:
-            return await perform(agent, capability, step.plan.payload, below, capability.timeout)
+            return await perform(agent, capability, step.plan.payload, ctx, capability.timeout)
 
         return await arecover(
             call,
-            policy=capability.policy or self._house.policy,
-            operation=capability.operation(agent.name, below.key),
+            policy=capability.policy or self._registry.policy,
+            operation=capability.operation(agent.name, ctx.key),
             setup=agent.setup,
             refresh=agent.reauth,
         )

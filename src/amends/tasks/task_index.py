@@ -1,8 +1,8 @@
 """
-The table that lists tasks: one row each, derived from its log, so that nobody has to read every log to see what there is.
+The table that lists tasks: one row per task, derived from its log, so that a list does not have to read all logs.
 
-Where the store has transactions, a row is written with what it says. Elsewhere it follows the log, and whoever finds it behind
-mends it.
+On a store with transactions, the row is written together with the log. On other stores it is written after the log, and updated
+later if it is found to be behind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from amends.stores.errors import ConflictError
 from amends.tasks.documents import ENDED
 from amends.tasks.state import TaskState
 
-__all__ = ["Listing", "listed", "mend", "row_of"]
+__all__ = ["TaskRow", "encode_row", "scan_rows", "update_row"]
 
 _encoder = msgspec.json.Encoder()
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task's row: what its log said as of its entry `seq`."""
+class TaskRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task's row: a summary of its log up to the entry `seq`."""
 
     id: str
     status: str
@@ -35,13 +35,13 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     due: float | None = None
 
 
-_decoder = msgspec.json.Decoder(Listing)
+_decoder = msgspec.json.Decoder(TaskRow)
 
 
-def row_of(state: TaskState, seq: int) -> bytes:
-    """The row of a task whose log ends with entry `seq`."""
+def encode_row(state: TaskState, seq: int) -> bytes:
+    """Encode the row of a task whose log ends with the entry `seq`."""
     return _encoder.encode(
-        Listing(
+        TaskRow(
             id=state.head.id,
             status=state.status,
             type=state.head.type,
@@ -55,29 +55,29 @@ def row_of(state: TaskState, seq: int) -> bytes:
     )
 
 
-async def listed(store: Store, space: str) -> AsyncIterator[Listing]:
-    """Every row, in no promised order. What is none is left alone."""
+async def scan_rows(store: Store, space: str) -> AsyncIterator[TaskRow]:
+    """Iterate over all rows, in no particular order. Rows that cannot be decoded are skipped."""
     async for row in store.table(space).scan():
         found = _read(row.value)
         if found is not None:
             yield found
 
 
-async def mend(store: Store, space: str, state: TaskState, seq: int, revision: int = 0) -> int:
+async def update_row(store: Store, space: str, state: TaskState, seq: int, revision: int = 0) -> int:
     """
-    Write the row, unless a newer one is there.
+    Write a task's row, unless the table has a newer one.
 
     Args:
         store: where the table is.
-        space: its name.
-        state: the task.
-        seq: the last entry of its log.
-        revision: of the row that is probably there; 0: there is none yet.
+        space: the name of the table.
+        state: the state of the task.
+        seq: the number of the last entry of its log.
+        revision: the expected revision of the row; 0: there is none yet.
 
     Returns:
-        the revision of the row that is there now.
+        The revision of the row in the table.
     """
-    table, id, value = store.table(space), state.head.id, row_of(state, seq)
+    table, id, value = store.table(space), state.head.id, encode_row(state, seq)
     while True:
         try:
             return await table.put(id, value, revision=revision)
@@ -86,12 +86,12 @@ async def mend(store: Store, space: str, state: TaskState, seq: int, revision: i
             if found is None:
                 revision = 0
                 continue
-            there, revision = _read(found.value), found.revision
-            if there is not None and there.seq >= seq:
+            current, revision = _read(found.value), found.revision
+            if current is not None and current.seq >= seq:
                 return revision
 
 
-def _read(value: bytes) -> Listing | None:
+def _read(value: bytes) -> TaskRow | None:
     try:
         return _decoder.decode(value)
     except msgspec.MsgspecError:

@@ -1,27 +1,30 @@
-"""A task's log as anybody may read it: folded into a state, or record by record."""
+"""Read a task's log, as a state or as records."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from amends.stores.contract import Store
+from amends.stores.values import Entry
 from amends.tasks import entries
 from amends.tasks.entries import Record
 from amends.tasks.state import TaskState
 
-__all__ = ["PAGE", "TaskNotFoundError", "known", "log_name", "read", "records_of"]
+__all__ = ["TaskNotFoundError", "log_name", "read_entries", "read_existing", "read_records", "read_task"]
 
-PAGE = 256
-"""Entries that are read at once."""
+_PAGE = 256
+"""Entries that are read with one call."""
 
 
 class TaskNotFoundError(LookupError):
-    """There is no task of that id on this store."""
+    """The store has no task with that id."""
 
     def __init__(self, id: str, url: str) -> None:
         super().__init__(id, url)
         self.id, self.url = id, url
 
     def __str__(self) -> str:
-        return f"there is no task {self.id!r} on {self.url}"
+        return f"no task {self.id!r} on {self.url}"
 
 
 def log_name(space: str, id: str) -> str:
@@ -29,43 +32,50 @@ def log_name(space: str, id: str) -> str:
     return f"{space}/{id}"
 
 
-async def read(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
-    """A task's state and the number of its last entry, or None when there is no such task."""
+async def read_entries(store: Store, space: str, id: str, start: int = 1) -> AsyncIterator[Entry]:
+    """Iterate over the entries of a task's log from number `start` on."""
     log = store.log(log_name(space, id))
-    state, last = TaskState(), 0
-    while page := await log.read(last + 1, limit=PAGE):
+    while True:
+        page = await log.read(start, limit=_PAGE)
         for entry in page:
-            state.apply(entries.decode(entry.value))
-        last = page[-1].seq
+            yield entry
+        if len(page) < _PAGE:
+            return
+        start = page[-1].seq + 1
+
+
+async def read_task(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
+    """Return a task's state and the number of its last entry; None if there is no such task."""
+    state, last = TaskState(), 0
+    async for entry in read_entries(store, space, id):
+        state.apply(entries.decode(entry.value))
+        last = entry.seq
     return (state, last) if last else None
 
 
-async def known(store: Store, space: str, id: str) -> tuple[TaskState, int]:
+async def read_existing(store: Store, space: str, id: str) -> tuple[TaskState, int]:
     """
-    The state and the last entry of a task that should be there.
+    Return a task's state and the number of its last entry.
 
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    found = await read(store, space, id)
+    found = await read_task(store, space, id)
     if found is None:
         raise TaskNotFoundError(id, store.url)
     return found
 
 
-async def records_of(store: Store, space: str, id: str) -> list[Record]:
+async def read_records(store: Store, space: str, id: str) -> list[Record]:
     """
-    Everything that happened to a task, in order.
+    Return the records of a task's log.
 
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    log, last = store.log(log_name(space, id)), 0
     found: list[Record] = []
-    while page := await log.read(last + 1, limit=PAGE):
-        for entry in page:
-            found += entries.decode(entry.value)
-        last = page[-1].seq
+    async for entry in read_entries(store, space, id):
+        found += entries.decode(entry.value)
     if not found:
         raise TaskNotFoundError(id, store.url)
     return found

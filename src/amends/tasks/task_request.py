@@ -1,4 +1,4 @@
-"""What may be handed to an orchestrator — a capability and its input, S3's document, a plan — as the first record of a log."""
+"""Build the first record of a task's log from what was submitted: a capability and its input, a request document, or a plan."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from msgspec.structs import replace
 
 from amends.errors.base import FaultError
 from amends.errors.task import InvalidFieldValueError, InvalidInputError
-from amends.tasks.documents import Request, moment, seconds_of
-from amends.tasks.entries import Submitted, stored
+from amends.tasks.documents import Request, parse_time, seconds_of
+from amends.tasks.entries import Submitted, json_round_trip
 from amends.tasks.plan import Step, graph
-from amends.tasks.registry import House
+from amends.tasks.registry import Registry
 
-__all__ = ["kept", "requested"]
+__all__ = ["build_submission", "to_json_value"]
 
 
-def requested(
-    house: House,
+def build_submission(
+    registry: Registry,
     task: Any,
     payload: Any,
     *,
@@ -32,16 +32,16 @@ def requested(
     key: str | None,
 ) -> Submitted:
     """
-    The record of what is asked for; the arguments are those of `Orchestrator.submit`.
+    Build the record of a submission; the arguments are those of `Orchestrator.submit`.
 
     Raises:
-        FaultError: it cannot be understood.
+        FaultError: the request is invalid.
     """
-    now = house.clock()
+    now = registry.clock()
     if isinstance(task, tuple | list):
-        record = _plan(house, task, now)
+        record = _plan(registry, task, now)
     else:
-        record = _single(house, task, payload, agent, now)
+        record = _single(registry, task, payload, agent, now)
     return replace(
         record,
         id=id or record.id or str(uuid4()),
@@ -51,20 +51,20 @@ def requested(
     )
 
 
-def kept(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """
-    A value as the log gives it back.
+    Return a value as it reads back from the log.
 
     Raises:
-        FaultError: INVALID_INPUT for one that cannot be written there, which is the caller's mistake.
+        FaultError: INVALID_INPUT if the caller passed a value that cannot be written as JSON.
     """
     try:
-        return stored(value)
+        return json_round_trip(value)
     except (TypeError, ValueError, msgspec.MsgspecError):
-        raise InvalidInputError("What was given cannot be written as JSON") from None
+        raise InvalidInputError("The value cannot be written as JSON") from None
 
 
-def _single(house: House, task: Any, payload: Any, agent: str | None, now: float) -> Submitted:
+def _single(registry: Registry, task: Any, payload: Any, agent: str | None, now: float) -> Submitted:
     if isinstance(task, str) and not task.lstrip().startswith("{"):
         request = Request(id="", type=task, payload=payload, agent=agent)
     else:
@@ -72,8 +72,8 @@ def _single(house: House, task: Any, payload: Any, agent: str | None, now: float
     step = Step(
         name=request.type.replace(">", "") or "step",
         type=request.type,
-        payload=kept(request.payload),
-        agent=agent or request.agent or _agent_for(house, request.type),
+        payload=to_json_value(request.payload),
+        agent=agent or request.agent or _agent_for(registry, request.type),
     )
     return Submitted(
         at=now,
@@ -82,32 +82,34 @@ def _single(house: House, task: Any, payload: Any, agent: str | None, now: float
         steps=(step,),
         agent=step.agent,
         retry_policy=request.retry_policy,
-        until=moment(request.deadline),
+        until=parse_time(request.deadline),
         key=request.idempotency_key,
     )
 
 
-def _plan(house: House, steps: Sequence[Any], now: float) -> Submitted:
+def _plan(registry: Registry, steps: Sequence[Any], now: float) -> Submitted:
     if not all(isinstance(step, Step) for step in steps):
-        raise TypeError("a plan consists of Steps: use sequence(), fan_out() or graph()")
+        raise TypeError("a plan must consist of Steps: use sequence(), fan_out() or graph()")
     checked = tuple(
-        replace(step, payload=kept(step.payload), agent=step.agent or _agent_for(house, step.type))
+        replace(
+            step, payload=to_json_value(step.payload), agent=step.agent or _agent_for(registry, step.type)
+        )
         for step in graph(steps)
     )
     return Submitted(at=now, id="", type="plan", steps=checked, single=False)
 
 
-def _agent_for(house: House, type: str) -> str | None:
+def _agent_for(registry: Registry, type: str) -> str | None:
     try:
-        return house.agent_for(type, None).name
+        return registry.agent_for(type, None).name
     except FaultError:
-        return None  # perhaps another process has it
+        return None  # another process may have the agent
 
 
 def _until(deadline: float | timedelta | str, now: float) -> float:
     if isinstance(deadline, str):
-        at = moment(deadline)
+        at = parse_time(deadline)
         if at is None:
-            raise InvalidFieldValueError("A deadline is an RFC 3339 time", field="/deadline")
+            raise InvalidFieldValueError("A deadline must be an RFC 3339 time", field="/deadline")
         return at
     return now + seconds_of(deadline)

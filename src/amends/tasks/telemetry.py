@@ -1,7 +1,7 @@
 """
-What tasks tell those who watch: names, codes and numbers; never payloads, results or what a failure said.
+Events of tasks for hooks. Events have names, codes and numbers, and never payloads, results or texts of failures.
 
-Without a choice of one's own, failures go to the standard log (T11); `amends.tasks.otel` and `amends.tasks.logs` are others.
+By default, failures are logged with the standard library (T11). `amends.tasks.otel` and `amends.tasks.logs` have further hooks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["Kind", "TaskEvent", "TaskHook", "add_hook", "covering", "remove_hook", "set_hooks", "tell"]
+__all__ = [
+    "Kind",
+    "TaskEvent",
+    "TaskHook",
+    "add_hook",
+    "attempt_scope",
+    "publish",
+    "remove_hook",
+    "set_hooks",
+]
 
 
 Kind = Literal[
@@ -34,11 +43,11 @@ Kind = Literal[
     "taken-over",
     "ended",
 ]
-"""What may happen to a task."""
+"""The kind of an event."""
 
 
 class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to one task."""
+    """One event of one task."""
 
     kind: Kind
     at: float
@@ -56,31 +65,31 @@ class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def recoverable(self) -> bool:
-        """S3's word: anything but a "no"."""
+        """`recoverable` of the agent error contract: False only for a terminal failure."""
         return self.recovery is not Recovery.TERMINAL
 
     @property
     def message(self) -> str:
-        """What the code means: the only words that leave here."""
+        """The standard message of the code; never the text of the failure."""
         return row_for("task", self.code or "").message if self.code else ""
 
 
 TaskHook = Callable[[TaskEvent], AbstractContextManager[Any] | None]
-"""Takes an event. For an attempt it may return a context manager, which then covers the call and sees its failure."""
+"""Takes an event. For an attempt it may return a context manager, which is entered around the call."""
 
 _lock = Lock()
-_hooks: tuple[TaskHook, ...] | None = None  # None: nobody has chosen, so log
+_hooks: tuple[TaskHook, ...] | None = None  # None: the default hook, which logs
 
 
 def set_hooks(*hooks: TaskHook) -> None:
-    """Exactly these hooks from now on; none at all turns it off."""
-    global _hooks  # noqa: PLW0603 - one list per process is the point
+    """Replace all hooks, including the default one. Without arguments, events are not reported."""
+    global _hooks  # noqa: PLW0603 - one list per process
     with _lock:
         _hooks = hooks
 
 
 def add_hook(hook: TaskHook) -> None:
-    """One more hook. Adding it twice changes nothing."""
+    """Add a hook. Adding it twice has no further effect."""
     global _hooks  # noqa: PLW0603
     with _lock:
         present = _current()
@@ -89,7 +98,7 @@ def add_hook(hook: TaskHook) -> None:
 
 
 def remove_hook(hook: TaskHook) -> None:
-    """One hook less; one that is not there is no mistake."""
+    """Remove a hook. Removing one that is not there has no effect."""
     global _hooks  # noqa: PLW0603
     with _lock:
         _hooks = tuple(each for each in _current() if each != hook)
@@ -103,25 +112,24 @@ def _current() -> tuple[TaskHook, ...]:
     return (log_event,)
 
 
-def tell(kind: Kind, *, fault: Fault | None = None, **facts: Any) -> None:
-    """Tell every hook. A hook's own failure is only logged: watching must not change what is watched."""
-    for _ in _told(kind, fault, facts):
+def publish(kind: Kind, *, fault: Fault | None = None, **facts: Any) -> None:
+    """Call every hook with an event. An exception of a hook is logged and does not affect the task."""
+    for _ in _run_hooks(kind, fault, facts):
         pass
 
 
 @contextmanager
-def covering(**facts: Any) -> Iterator[None]:
-    """An attempt: what the hooks return stays open while the block runs, and sees what it raises."""
-    if _hooks is None:
-        yield  # the log says nothing about attempts
-        return
+def attempt_scope(**facts: Any) -> Iterator[None]:
+    """Publish an attempt. The context managers that hooks return are open while the block runs."""
     with ExitStack() as stack:
-        for covered in _told("attempt", None, facts):
-            stack.enter_context(covered)
+        for context in _run_hooks("attempt", None, facts):
+            stack.enter_context(context)
         yield
 
 
-def _told(kind: Kind, fault: Fault | None, facts: dict[str, Any]) -> Iterator[AbstractContextManager[Any]]:
+def _run_hooks(
+    kind: Kind, fault: Fault | None, facts: dict[str, Any]
+) -> Iterator[AbstractContextManager[Any]]:
     hooks = _current()
     if not hooks:
         return
@@ -129,11 +137,11 @@ def _told(kind: Kind, fault: Fault | None, facts: dict[str, Any]) -> Iterator[Ab
     event = TaskEvent(kind=kind, code=code, recovery=recovery, **facts)
     for hook in hooks:
         try:
-            covered = hook(event)
+            context = hook(event)
         except Exception:
             import logging
 
             logging.getLogger("amends.tasks").exception("a task hook failed: %r", hook)
         else:
-            if covered is not None:
-                yield covered
+            if context is not None:
+                yield context

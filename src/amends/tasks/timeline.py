@@ -1,4 +1,4 @@
-"""A task's log for people: one line for each thing that happened, with its attempts and waits. Pure."""
+"""A readable timeline of a task's log: one line per record, with attempts and waits. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Line", "timeline"]
 
 _BYTES = 160
 
-Told = tuple[str, dict[str, Any]]
-"""The words of a line, and the members it has beside them."""
-Tries = dict[tuple[str, bool], int]
-"""How often each step, and the undoing of each, was tried so far."""
+LineText = tuple[str, dict[str, Any]]
+"""The text of a line, and its further members."""
+AttemptCounts = dict[tuple[str, bool], int]
+"""The number of attempts so far, by step and by whether they undo it."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that happened."""
+    """The line of one record."""
 
     at: str
     what: str
@@ -36,13 +36,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def timeline(records: Iterable[Record]) -> list[Line]:
-    """The lines of a log. What agents and people wrote is stripped and cut short; results and payloads are not shown."""
-    tries: Tries = {}
+    """Return the lines of a log. Texts of agents and users are stripped and truncated; results and payloads are left out."""
+    counts: AttemptCounts = {}
     lines = []
     for record in records:
         what = type(record).__name__.lower()
         step = getattr(record, "step", None)
-        text, more = _TEXTS[type(record)](record, tries)
+        text, more = _TEXTS[type(record)](record, counts)
         lines.append(Line(at=stamp(record.at), what=what, text=text, step=step, **more))
     return lines
 
@@ -51,19 +51,19 @@ def _plain(text: str | None) -> str:
     return truncate(strip(text or ""), _BYTES)
 
 
-def _submitted(record: entries.Submitted, tries: Tries) -> Told:
+def _submitted(record: entries.Submitted, counts: AttemptCounts) -> LineText:
     steps = "" if record.single else f": {len(record.steps)} steps"
-    until = "" if record.until is None else f", wanted until {stamp(record.until)}"
+    until = "" if record.until is None else f", deadline {stamp(record.until)}"
     return f"submitted {_plain(record.type)}{steps}{until}", {}
 
 
-def _taken(record: entries.Taken, tries: Tries) -> Told:
-    how = "taken over from a worker that was lost" if record.takeover else "taken"
+def _taken(record: entries.Taken, counts: AttemptCounts) -> LineText:
+    how = "taken over after its worker was lost" if record.takeover else "taken"
     return f"{how} by {_plain(record.worker)}", {}
 
 
-def _started(record: entries.Started, tries: Tries) -> Told:
-    return f"{_name(record)} begun, which must not happen twice", {}
+def _started(record: entries.Started, counts: AttemptCounts) -> LineText:
+    return f"{_name(record)} started; it must not happen twice", {}
 
 
 def _name(record: Any) -> str:
@@ -71,94 +71,92 @@ def _name(record: Any) -> str:
     return f"undoing {name}" if getattr(record, "undo", False) else name
 
 
-def _try(record: Any, tries: Tries) -> str:
+def _attempt_text(record: Any, counts: AttemptCounts) -> str:
     key = (record.step, record.undo)
-    tries[key] = number = tries.get(key, 0) + 1
-    return f"{_name(record)}, try {number}, {_seconds(record.at - record.began)}"
+    counts[key] = number = counts.get(key, 0) + 1
+    return f"{_name(record)}, attempt {number}, {_seconds(record.at - record.began)}"
 
 
 def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def _failed(record: entries.Failed, tries: Tries) -> Told:
+def _failed(record: entries.Failed, counts: AttemptCounts) -> LineText:
     decision, fault = record.decision, record.fault
-    text = f"{_try(record, tries)}: {_plain(fault.code)} {_plain(fault.message)}".rstrip()
+    text = f"{_attempt_text(record, counts)}: {_plain(fault.code)} {_plain(fault.message)}".rstrip()
     why = REASONS.get(decision.reason, _plain(decision.reason))
     if decision.action is Action.RETRY:
         wait = decision.delay or 0.0
-        return f"{text}; again in {_seconds(wait)} ({why})", {"code": fault.code, "wait": wait}
+        return f"{text}; retry in {_seconds(wait)} ({why})", {"code": fault.code, "wait": wait}
     return f"{text}; {decision.action} ({why})", {"code": fault.code}
 
 
-def _finished(record: entries.Finished, tries: Tries) -> Told:
+def _finished(record: entries.Finished, counts: AttemptCounts) -> LineText:
     if record.degraded is not None:
-        return f"{_name(record)}: a fallback stood in for {_plain(record.degraded)}", {
+        return f"{_name(record)}: done by a fallback after {_plain(record.degraded)}", {
             "code": record.degraded
         }
-    return f"{_try(record, tries)}: done", {}
+    return f"{_attempt_text(record, counts)}: done", {}
 
 
-def _effect(record: entries.Effect, tries: Tries) -> Told:
+def _effect(record: entries.Effect, counts: AttemptCounts) -> LineText:
     return f"{_name(record)}: {_plain(record.name)} committed", {}
 
 
-def _delegated(record: entries.Delegated, tries: Tries) -> Told:
+def _delegated(record: entries.Delegated, counts: AttemptCounts) -> LineText:
     return f"{_plain(record.type)} delegated to {_plain(record.agent)}: done", {}
 
 
-def _parked(record: entries.Parked, tries: Tries) -> Told:
+def _parked(record: entries.Parked, counts: AttemptCounts) -> LineText:
     wait = record.until - record.at
-    return f"{_name(record)}: the agent is busy; again in {_seconds(wait)}", {"wait": wait}
+    return f"{_name(record)}: the agent is busy; retry in {_seconds(wait)}", {"wait": wait}
 
 
-def _asked(record: entries.Asked, tries: Tries) -> Told:
+def _asked(record: entries.Asked, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} asks: {_plain(record.question)}", {}
 
 
-def _answered(record: entries.Answered, tries: Tries) -> Told:
+def _answered(record: entries.Answered, counts: AttemptCounts) -> LineText:
     return f"{_name(record)} was answered", {}
 
 
-def _doubted(record: entries.Doubted, tries: Tries) -> Told:
-    return f"{_name(record)} was interrupted; somebody has to look whether it happened", {}
+def _doubted(record: entries.Doubted, counts: AttemptCounts) -> LineText:
+    return f"{_name(record)} was interrupted; verify whether it happened", {}
 
 
-def _verified(record: entries.Verified, tries: Tries) -> Told:
-    return f"{_name(record)}: {'it had happened' if record.happened else 'it had not happened'}", {}
+def _verified(record: entries.Verified, counts: AttemptCounts) -> LineText:
+    return f"{_name(record)} verified: it {'happened' if record.happened else 'did not happen'}", {}
 
 
-def _released(record: entries.Released, tries: Tries) -> Told:
+def _released(record: entries.Released, counts: AttemptCounts) -> LineText:
     if record.until is None:
-        return "waits until somebody says something", {}
+        return "waits for an answer, a verification or a cancellation", {}
     wait = max(0.0, record.until - record.at)
     return f"waits {_seconds(wait)}, until {stamp(record.until)}", {"wait": wait}
 
 
-def _cancelled(record: entries.Cancelled, tries: Tries) -> Told:
+def _cancelled(record: entries.Cancelled, counts: AttemptCounts) -> LineText:
     return "cancelled by request", {}
 
 
-def _retried(record: entries.Retried, tries: Tries) -> Told:
-    tries.clear()
-    return "tried again by request", {}
+def _retried(record: entries.Retried, counts: AttemptCounts) -> LineText:
+    counts.clear()
+    return "retried by request", {}
 
 
-def _undoing(record: entries.Undoing, tries: Tries) -> Told:
+def _undoing(record: entries.Undoing, counts: AttemptCounts) -> LineText:
     if record.fault is None:
-        return "what was done is being undone", {}
-    return f"what was done is being undone, because of {_plain(record.fault.code)}", {
-        "code": record.fault.code
-    }
+        return "undoing the finished steps", {}
+    return f"undoing the finished steps after {_plain(record.fault.code)}", {"code": record.fault.code}
 
 
-def _ended(record: entries.Ended, tries: Tries) -> Told:
+def _ended(record: entries.Ended, counts: AttemptCounts) -> LineText:
     if record.fault is None:
         return record.status, {}
     return f"{record.status}: {_plain(record.fault.code)}", {"code": record.fault.code}
 
 
-_TEXTS: dict[type[Record], Callable[[Any, Tries], Told]] = {
+_TEXTS: dict[type[Record], Callable[[Any, AttemptCounts], LineText]] = {
     entries.Submitted: _submitted,
     entries.Taken: _taken,
     entries.Started: _started,

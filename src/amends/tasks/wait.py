@@ -1,8 +1,8 @@
 """
-Waiting for tasks, whoever works on them.
+Wait for tasks, whichever process works on them.
 
-What this process works on itself, it hears of at once. For the rest it follows their logs, as long as there are few of them;
-of many, it looks now and then.
+A process that works on tasks notifies its own waiters directly. For a task of another process, a waiter follows the task's
+log. In a process that also works on tasks, only `_FOLLOWED` waiters follow logs at a time; the others read them at intervals.
 """
 
 from __future__ import annotations
@@ -17,132 +17,117 @@ from amends.stores.errors import StoreClosedError
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.entries import decode
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import known, log_name
+from amends.tasks.task_reader import log_name, read_existing
 
-__all__ = ["Waiting"]
+__all__ = ["TaskWaiters"]
 
 _LOCAL = (0.1, 0.5)
-"""Seconds in which a task is most likely done by this very process; the longer ones when many are waited for."""
-_LOOK = (0.5, 2.0)
-"""Seconds between looks at a task another process works on, at first and at most, when too many are followed already."""
+"""Seconds to wait for a notification from this process before the log is followed: with few waiters, and with many."""
+_POLL = (0.5, 2.0)
+"""Seconds between two reads of a log that is not followed: at first, and at most."""
 _FOLLOWED = 16
+"""Logs followed at the same time by a process that works on tasks itself."""
 _REST = frozenset({*ENDED, Status.INPUT_REQUIRED})
 
 
-class Waiting:
-    """Those who wait for tasks in this process."""
+class TaskWaiters:
+    """The callers in this process that wait for tasks."""
 
     def __init__(self, space: str, *, worker: bool) -> None:
         """
         Args:
-            space: which set of tasks.
+            space: the name of the set of tasks.
             worker: whether this process works on tasks itself.
         """
         self._space, self._works = space, worker
         self._futures: dict[str, set[asyncio.Future[TaskState]]] = {}
         self._following = 0
-        self._closings = 0
 
     def __len__(self) -> int:
-        """How many tasks are waited for."""
+        """The number of tasks that have waiters."""
         return len(self._futures)
 
-    def tell(self, state: TaskState) -> None:
-        """This process knows that a task is over or needs an answer."""
+    def notify(self, state: TaskState) -> None:
+        """Give the waiters of a task its state: it is over, or it needs an answer."""
         for future in self._futures.get(state.head.id, ()):
             if not future.done():
                 future.set_result(state)
 
     def close(self) -> None:
-        """Nobody who waits will hear of anything any more."""
-        self._closings += 1
+        """Raise StoreClosedError in all waiters."""
         for future in [each for group in self._futures.values() for each in group]:
             if not future.done():
                 future.set_exception(StoreClosedError("of this orchestrator"))
 
-    async def wait(self, store: Store, id: str, *, new: bool) -> TaskState:
+    async def wait(self, store: Store, id: str) -> TaskState:
         """
-        A task's state when it is over or needs an answer.
-
-        Args:
-            store: where it is.
-            id: the task.
-            new: whether it was submitted here a moment ago: there is no use in looking at it then.
+        Wait until a task is over or needs an answer, and return its state.
 
         Raises:
             TaskNotFoundError: there is no such task.
-            StoreClosedError: the orchestrator was closed meanwhile; the task goes on.
+            StoreClosedError: the orchestrator was closed while this waited; the task goes on.
         """
-        closings = self._closings
-        state = None if new else await self._state(store, id)
-        here = self._works
-        pause = _LOOK[0]
-        while state is None or not _at_rest(state):
-            if self._closings != closings:
-                # While this one looked for itself, and did not listen.
-                raise StoreClosedError("of this orchestrator")
-            with self._told(id) as future:
-                if here:
-                    # This process does it, most likely.
-                    here = False
-                    state = await self._looked(future, store, id, _LOCAL[len(self._futures) > _FOLLOWED])
-                elif not self._works or self._following < _FOLLOWED:
-                    state = await self._followed(future, store, id)
-                else:
-                    state = await self._looked(future, store, id, pause)
-                    pause = min(pause * 2, _LOOK[1])
-        return state
+        local, interval = self._works, _POLL[0]
+        while True:
+            with self._subscription(id) as notified:
+                # Read after subscribing, so that no change between the two is missed.
+                state, last = await self._read(store, id)
+                if not _at_rest(state):
+                    if local:
+                        local = False
+                        await asyncio.wait([notified], timeout=_LOCAL[len(self._futures) > _FOLLOWED])
+                    elif not self._works or self._following < _FOLLOWED:
+                        await self._follow(notified, store, state, last)
+                    else:
+                        await asyncio.wait([notified], timeout=interval)
+                        interval = min(interval * 2, _POLL[1])
+                    if notified.done():
+                        state = notified.result()
+            if _at_rest(state):
+                return state
 
-    async def _state(self, store: Store, id: str) -> TaskState:
-        return (await known(store, self._space, id))[0]
+    async def _read(self, store: Store, id: str) -> tuple[TaskState, int]:
+        return await read_existing(store, self._space, id)
 
     @contextmanager
-    def _told(self, id: str) -> Iterator[asyncio.Future[TaskState]]:
-        """A future that `tell` is heard by."""
+    def _subscription(self, id: str) -> Iterator[asyncio.Future[TaskState]]:
+        """A future that `notify` and `close` complete."""
         future: asyncio.Future[TaskState] = asyncio.get_running_loop().create_future()
         self._futures.setdefault(id, set()).add(future)
         try:
             yield future
         finally:
             if future.done():
-                future.exception()  # heard, or of no use any more
+                future.exception()  # retrieved, so that asyncio does not log it
             self._futures[id].discard(future)
             if not self._futures[id]:
                 del self._futures[id]
 
-    async def _looked(
-        self, future: asyncio.Future[TaskState], store: Store, id: str, seconds: float
-    ) -> TaskState:
-        """What is told within so many seconds, else what the log says then."""
-        await asyncio.wait([future], timeout=seconds)
-        return future.result() if future.done() else await self._state(store, id)
-
-    async def _followed(self, future: asyncio.Future[TaskState], store: Store, id: str) -> TaskState:
-        """What is told, or what the log comes to: whichever is first."""
+    async def _follow(
+        self, notified: asyncio.Future[TaskState], store: Store, state: TaskState, last: int
+    ) -> None:
+        """Apply the log's further entries to `state` until the task is at rest or `notified` is done."""
         self._following += 1
-        follow = asyncio.ensure_future(self._follow(store, id))
+        follow: asyncio.Future[Any] = asyncio.ensure_future(self._apply_entries(store, state, last))
+        both: list[asyncio.Future[Any]] = [notified, follow]
         try:
-            await asyncio.wait([future, follow], return_when=asyncio.FIRST_COMPLETED)
-            return future.result() if future.done() else follow.result()
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if follow.done():
+                follow.result()
         finally:
             self._following -= 1
             if not follow.done():
                 follow.cancel()
                 await asyncio.wait([follow])
 
-    async def _follow(self, store: Store, id: str) -> TaskState:
-        """A task's state when its log says that it is over or needs an answer."""
-        state, last = await known(store, self._space, id)
-        if _at_rest(state):
-            return state
-        following: Any = store.log(log_name(self._space, id)).follow(last + 1)
+    async def _apply_entries(self, store: Store, state: TaskState, last: int) -> None:
+        following: Any = store.log(log_name(self._space, state.head.id)).follow(last + 1)
         async with aclosing(following):
             async for entry in following:
                 state.apply(decode(entry.value))
                 if _at_rest(state):
                     break
-        return state
 
 
 def _at_rest(state: TaskState) -> bool:
-    return state.status in _REST and not state.heard
+    return state.status in _REST and not state.command_pending

@@ -1,4 +1,4 @@
-"""An orchestrator in memory for agents elsewhere, and a retry policy that does not keep tests waiting."""
+"""An orchestrator in memory for remote agents, and a retry policy with short waits."""
 
 from contextlib import asynccontextmanager
 

@@ -18,7 +18,7 @@ async def a2a_server(work, **options):
 
 
 async def test_an_a2a_agents_skills():
-    """Data in, artifacts out; failures and questions come back as S3's."""
+    """Data in, artifacts out; failures become task errors, questions become the task's."""
     from a2a.types.a2a_pb2 import Part
     from google.protobuf.json_format import MessageToDict, ParseDict
 
@@ -57,16 +57,16 @@ async def test_an_a2a_agents_skills():
             assert (await handle.wait()).result["answers"] == ["Rome"]
 
 
-async def test_an_a2a_agent_that_is_not_there():
-    """Nothing was sent: tried again, then said plainly."""
+async def test_an_a2a_agent_that_does_not_run():
+    """The call had no effect, so it is retried, then AGENT_UNAVAILABLE."""
     card = a2a_agents.card(f"http://127.0.0.1:{free_port()}")
     async with orchestrated(A2aAgent("travel-agent", card)) as orchestrator:
         gone = await orchestrator.run("plan", "as text", agent="travel-agent", retry_policy=SOON)
         assert gone.error.code == "AGENT_UNAVAILABLE"
 
 
-async def test_what_an_a2a_agent_may_answer_with():
-    """Artifacts in pieces, files, a second question: each as what it is."""
+async def test_artifacts_in_pieces_files_and_several_questions():
+    """Each part becomes one value of the result; all answers are sent again."""
     from a2a.types.a2a_pb2 import Part
 
     async def work(context, updater):
@@ -98,13 +98,13 @@ async def test_what_an_a2a_agent_may_answer_with():
 
 
 async def test_an_a2a_agent_that_answers_without_a_task():
-    """A message is an answer, too; a task that is given nothing still says so in a part."""
+    """A message is a result, too. A task without a payload sends one part."""
     from a2a.types.a2a_pb2 import Part
 
     async def work(context, updater):
         (part,) = context.message.parts
-        said = updater.new_agent_message([Part(text=f"hello {part.WhichOneof('content')}")])
-        await updater.event_queue.enqueue_event(said)
+        message = updater.new_agent_message([Part(text=f"hello {part.WhichOneof('content')}")])
+        await updater.event_queue.enqueue_event(message)
 
     async with a2a_server(work, opening=False) as card, orchestrated(A2aAgent("host", card)) as orchestrator:
         assert (await orchestrator.run("greet", agent="host", deadline=30)).result == "hello data"

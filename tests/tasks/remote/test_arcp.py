@@ -1,4 +1,4 @@
-"""ARCP runtimes as agents: jobs under the step's key, sessions that come and go."""
+"""ARCP runtimes as agents: jobs with the step's key, and sessions that are replaced."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests.tasks.remote.orchestrated import SOON, orchestrated
 
 
 async def test_an_arcp_runtimes_agents():
-    """Jobs under the step's key; ARCP's errors come back as S3's."""
+    """A step is a job with the step's key; ARCP errors become task errors."""
     runs = []
     runtime = Runtime(tokens={"token": "me"}, limits=Limits(drain=0.0, cancel_grace=0.2))
 
@@ -37,16 +37,16 @@ async def test_an_arcp_runtimes_agents():
             assert len(runs) == 2
             refused = await orchestrator.run("refuses", agent="summary-runtime")
             assert refused.error.details["translated_from"]["code"] == "AGENT_NOT_AVAILABLE"
-            nobody = await orchestrator.run("nobody", agent="summary-runtime")
-            assert nobody.error.code == "CAPABILITY_NOT_FOUND"
+            unknown = await orchestrator.run("unknown", agent="summary-runtime")
+            assert unknown.error.code == "CAPABILITY_NOT_FOUND"
 
 
 async def test_an_arcp_runtime_that_was_replaced():
-    """The new one does not know the session: the next try opens another, under the same key."""
+    """The new runtime does not know the session; the next attempt opens another one."""
     keys, began = [], asyncio.Event()
 
-    class Front:
-        """Hands connections to whichever runtime is up."""
+    class Proxy:
+        """Passes connections to the current runtime."""
 
         def __init__(self):
             self.runtime, self.connections = None, []
@@ -67,19 +67,19 @@ async def test_an_arcp_runtime_that_was_replaced():
         made.register_agent("summarise", summarise)
         return made
 
-    never, at_once, front = asyncio.Event(), asyncio.Event(), Front()
+    never, at_once, proxy = asyncio.Event(), asyncio.Event(), Proxy()
     at_once.set()
     async with (
         runtime("old", never) as old,
         runtime("new", at_once) as new,
-        websocket.serve(front) as listening,
+        websocket.serve(proxy) as listening,
         orchestrated(ArcpAgent("summary-runtime", listening.url, token="token")) as orchestrator,
     ):
-        front.runtime = old
+        proxy.runtime = old
         handle = await orchestrator.submit("summarise", agent="summary-runtime", retry_policy=SOON)
         await began.wait()
-        front.runtime = new
-        await front.connections[0].close()
+        proxy.runtime = new
+        await proxy.connections[0].close()
         assert (await handle.wait()).result == "new"
         assert keys == ["old", "new"]
         history = (await orchestrator.state(handle.id)).steps["summarise"].stepper.history
@@ -88,8 +88,8 @@ async def test_an_arcp_runtime_that_was_replaced():
         assert lost.details["translated_from"] == {"vocabulary": "arcp", "code": "RESUME_WINDOW_EXPIRED"}
 
 
-async def test_an_arcp_runtime_that_is_not_there():
-    """Said in S3's words."""
+async def test_an_arcp_runtime_that_does_not_run():
+    """The error is in the task vocabulary, and the call had no effect."""
     agent = ArcpAgent("summary-runtime", f"ws://127.0.0.1:{free_port()}/arcp")
     async with orchestrated(agent) as orchestrator:
         gone = await orchestrator.run("x", agent="summary-runtime", retry_policy={"maxAttempts": 1})

@@ -1,4 +1,4 @@
-"""Commands as capabilities: real processes, envelopes and plain text."""
+"""Commands as capabilities, with real processes."""
 
 import sys
 
@@ -19,7 +19,7 @@ print("plain text")
 
 
 async def test_commands(tmp_path):
-    """Envelopes, plain output, exit codes, and a command that never ends."""
+    """Envelopes, plain output, a missing command, and a time-out."""
     python = sys.executable
     agent = CommandAgent(
         "tool-agent",

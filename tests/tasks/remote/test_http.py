@@ -1,4 +1,4 @@
-"""HTTP endpoints as capabilities: a real server, problem details, keys."""
+"""HTTP endpoints as capabilities, with a real server."""
 
 import json
 
@@ -45,12 +45,12 @@ def weather(calls):
     return app
 
 
-def http_agent(base, **promises):
+def http_agent(base, **options):
     return HttpAgent(
         "weather-agent",
         {
             "forecast": Endpoint(url=f"{base}/forecast", method="GET"),
-            "order": Endpoint(url=f"{base}/order", **promises),
+            "order": Endpoint(url=f"{base}/order", **options),
             "refuse": Endpoint(url=f"{base}/refuse"),
             "plain": Endpoint(url=f"{base}/plain", method="GET"),
             "empty": Endpoint(url=f"{base}/empty"),
@@ -60,7 +60,7 @@ def http_agent(base, **promises):
 
 
 async def test_http_endpoints():
-    """Problem details come back as S3's codes; what may be repeated is, with the step's key."""
+    """Problem details become task errors; repeatable calls are repeated with the step's key."""
     calls = []
     with serve(weather(calls)) as base:
         async with orchestrated(http_agent(base, keyed=True)) as orchestrator:
@@ -79,8 +79,8 @@ async def test_http_endpoints():
             assert (await orchestrator.run("empty", {})).result is None
 
 
-async def test_http_without_a_promise_is_not_repeated():
-    """A 503 may have happened: nobody blindly orders twice."""
+async def test_a_call_that_may_have_happened_is_not_repeated():
+    """A 503 of an endpoint that is neither keyed nor idempotent."""
     calls = []
     with serve(weather(calls)) as base:
         async with orchestrated(http_agent(base)) as orchestrator:
@@ -89,8 +89,8 @@ async def test_http_without_a_promise_is_not_repeated():
             assert len(calls) == 1
 
 
-async def test_nobody_listens():
-    """A refused connection surely did nothing, so it is tried again, also without a promise."""
+async def test_a_refused_connection_is_retried():
+    """The call had no effect, so it is repeated even if the endpoint is not keyed."""
     base = f"http://127.0.0.1:{free_port()}"
     async with orchestrated(http_agent(base)) as orchestrator:
         gone = await orchestrator.run("order", {}, id="x", retry_policy=SOON)

@@ -1,4 +1,4 @@
-"""MCP servers as agents, and as what agents need."""
+"""MCP servers as agents, and as servers that agents need."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def shop(calls):
 
 
 async def test_an_mcp_servers_tools():
-    """Tools are capabilities; keys are handed on; failures are MCP errors with their cause."""
+    """Tools are capabilities; keys are passed on; failures are MCP errors with their cause."""
     calls = []
     agent = McpAgent("shop-agent", shop(calls))
     async with orchestrated(agent) as orchestrator:
@@ -57,12 +57,12 @@ async def test_an_mcp_servers_tools():
         assert broken.error.details["mcp"] == "shop-agent"
         nothing = await orchestrator.run("fly", agent="shop-agent")
         assert nothing.error.code == "CAPABILITY_NOT_FOUND"
-        # Once known, it is found without being named.
+        # After the tools were listed, the agent is found by the capability.
         assert (await orchestrator.run("price", {"item": "pen"})).ok
 
 
-async def test_an_mcp_server_that_is_missing_then_appears():
-    """Found out, not declared: MCP_NOT_CONNECTED, then the set-up brings it up, then it works."""
+async def test_an_mcp_server_that_is_missing_at_first():
+    """MCP_NOT_CONNECTED, then `setup` starts the server, then the call succeeds."""
     port = free_port()
     url, started = f"http://127.0.0.1:{port}/mcp", []
     agent = Agent("content-agent", mcp={"notion": url})
@@ -126,14 +126,14 @@ async def test_an_mcp_server_that_is_missing_then_appears():
     ],
 )
 async def test_an_mcp_server_that_refuses(status, headers, code):
-    """What the server's door says decides the code."""
+    """The HTTP status decides the code."""
 
-    async def door(scope, receive, send):
+    async def refuse(scope, receive, send):
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": b""})
 
-    with serve(door) as base:
+    with serve(refuse) as base:
         agent = Agent("content-agent", mcp={"notion": f"{base}/mcp"})
 
         @agent.capability(requires=["notion"])
@@ -147,8 +147,8 @@ async def test_an_mcp_server_that_refuses(status, headers, code):
             assert refused.error.executed == "no"
 
 
-async def test_a_connection_that_breaks_is_opened_anew():
-    """The call says so, and the next one works: a function that makes clients is asked again."""
+async def test_a_broken_connection_is_opened_again():
+    """The call fails, and the next one uses a new client."""
     made = []
 
     class Breaking:
@@ -183,10 +183,10 @@ async def test_a_connection_that_breaks_is_opened_anew():
     await agent.close()
 
 
-async def test_a_server_that_speaks_s3_itself():
-    """Its words are kept; who needed it for what is added."""
+async def test_task_errors_of_a_server_are_kept():
+    """The server, the agent and the capability are added to the details."""
 
-    class Speaking:
+    class RaisingTaskErrors:
         async def __aenter__(self):
             return self
 
@@ -198,7 +198,7 @@ async def test_a_server_that_speaks_s3_itself():
 
             raise KnowledgeNotFoundError(details={"file": "x.md"})
 
-    agent = Agent("content-agent", mcp={"notion": lambda: Speaking()})
+    agent = Agent("content-agent", mcp={"notion": lambda: RaisingTaskErrors()})
 
     @agent.capability(requires=["notion"])
     async def draft(payload, ctx):
@@ -215,8 +215,8 @@ async def test_a_server_that_speaks_s3_itself():
     await agent.close()
 
 
-async def test_a_listing_that_never_ends():
-    """So many pages are read and no more; what is on them can be called, what is not is not there."""
+async def test_a_tool_list_without_end():
+    """A limited number of pages is read. Tools on them can be called; others are not found."""
     pages = []
 
     class Endless:

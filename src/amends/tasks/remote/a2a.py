@@ -1,4 +1,4 @@
-"""An A2A agent as an agent: its skills are the capabilities; what it asks for, the task asks for."""
+"""An A2A agent as an agent of the orchestrator. Its skills are the capabilities, and its questions become the task's."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import msgspec
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context, Question
-from amends.tasks.persistent_client import Kept
+from amends.tasks.persistent_client import PersistentClient
 
 __all__ = ["A2aAgent"]
 
 
 class A2aAgent(Agent):
     """
-    An agent behind A2A.
+    An agent that is called over A2A.
 
         travel = A2aAgent("travel-agent", "https://travel.example")
 
-    A capability is a skill; the message carries its id in its metadata, the payload as a data part (text where it is one),
-    and the step's key as the message's id, so that an agent that looks at ids recognises a repeat.
+    A capability is a skill. The message has the skill's id in its metadata, the payload as a data part (as text if it is a
+    string), and the step's key as its message id, so that an agent that checks message ids recognises a repeat.
     """
 
     dynamic = True
@@ -43,12 +43,12 @@ class A2aAgent(Agent):
         """
         Args:
             name: the agent's name.
-            agent: its address, its card, or a client the SDK made, as `amends.bindings.a2a.Client` takes it.
+            agent: its URL, its card, or a client of the SDK, as for `amends.bindings.a2a.Client`.
             read_only: skills that change nothing.
-            repeatable: whether the agent takes the same message twice for one.
-            parts: makes the message's parts from the skill and the payload.
+            repeatable: whether the agent treats a repeated message as the same one.
+            parts: returns the message's parts for a skill and a payload.
             timeout: seconds for one call.
-            client: a function that returns an unopened client of your own.
+            client: a function that returns an unopened client, to be used instead.
             options: as for `Agent`.
         """
         super().__init__(name, timeout=timeout, **options)
@@ -56,7 +56,7 @@ class A2aAgent(Agent):
         self._read_only = frozenset(read_only)
         self._repeatable = repeatable
         self._parts = parts or _parts
-        self._kept = Kept(client or self._client)
+        self._persistent = PersistentClient(client or self._client)
 
     def _client(self) -> Any:
         from amends.bindings.a2a import Client
@@ -65,7 +65,7 @@ class A2aAgent(Agent):
         return Client(self._agent, policy=NONE, timeout=self.timeout or 120.0, repeatable=self._repeatable)
 
     async def find(self, type: str) -> Capability:
-        """The skill; an agent may do more than its card says, so it is asked and not looked up."""
+        """Return a capability for any skill. The card is not checked, because an agent may have further skills."""
         found = self.capabilities.get(type)
         if found is None:
             found = self.capabilities[type] = Capability(
@@ -80,50 +80,50 @@ class A2aAgent(Agent):
 
     async def send(self, skill: str, payload: Any, ctx: Context) -> Any:
         """
-        One message, and what comes of it.
+        Send one message and return the result.
 
         Raises:
-            FaultError: what the agent said, or why it could not.
-            Question: it needs an answer.
+            FaultError: the agent's failure, or the failure to reach it.
+            Question: the agent needs an answer.
         """
         from a2a.types.a2a_pb2 import Message, Part, Role, SendMessageRequest
 
-        client = await self._kept.client()
+        client = await self._persistent.get()
         message = Message(
             message_id=ctx.key if not ctx.answers else f"{ctx.key}/{len(ctx.answers)}", role=Role.ROLE_USER
         )
         message.parts.extend(self._parts(skill, payload))
-        # What was answered since goes along: an agent elsewhere does not remember our tries.
+        # All answers so far are sent again, because the remote agent does not know earlier attempts.
         message.parts.extend(Part(text=_text(answer)) for answer in ctx.answers)
         message.metadata.update({"skill": skill, "idempotencyKey": ctx.key})
         request = SendMessageRequest(message=message)
         outcome = _Outcome()
         async for event in client.send_message(request):
-            outcome.take(event)
+            outcome.add(event)
         if outcome.question is not None:
             raise Question(outcome.question)
         return outcome.result()
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._kept.close()
+        await self._persistent.close()
         await super().close()
 
 
 class _Outcome:
-    """What an agent's events come to: the parts of its artifacts or of its message, or a question."""
+    """The result of an agent's events: the parts of its artifacts or of its message, or a question."""
 
     def __init__(self) -> None:
         self._artifacts: dict[str, list[Any]] = {}
-        self._said: list[Any] = []
+        self._message_parts: list[Any] = []
         self.question: str | None = None
 
-    def take(self, event: Any) -> None:
+    def add(self, event: Any) -> None:
         from a2a.types.a2a_pb2 import TaskState
 
         kind = event.WhichOneof("payload")
         if kind == "message":
-            self._said = list(event.message.parts)
+            self._message_parts = list(event.message.parts)
             return
         if kind == "artifact_update":
             artifact = event.artifact_update.artifact
@@ -138,12 +138,12 @@ class _Outcome:
             status = event.status_update.status
         asks = status.state in {TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED}
         parts = list(status.message.parts) if status.HasField("message") else []
-        self.question = (_texts(parts) or "The agent needs more to go on") if asks else None
-        self._said = parts or self._said
+        self.question = (_texts(parts) or "The agent needs more information") if asks else None
+        self._message_parts = parts or self._message_parts
 
     def result(self) -> Any:
-        """The data of the one part there is, or the parts in order."""
-        parts = [part for artifact in self._artifacts.values() for part in artifact] or self._said
+        """The value of the only part, or the values of all parts in order."""
+        parts = [part for artifact in self._artifacts.values() for part in artifact] or self._message_parts
         values = [_value(part) for part in parts]
         return values[0] if len(values) == 1 else values or None
 
@@ -154,7 +154,7 @@ def _parts(skill: str, payload: Any) -> list[Any]:
 
     if isinstance(payload, str):
         return [Part(text=payload)]
-    # A message without parts is none, so that nothing is an empty object.
+    # A message needs at least one part, so no payload is sent as an empty object.
     return [ParseDict({"data": {} if payload is None else payload}, Part())]
 
 
@@ -165,17 +165,17 @@ def _value(part: Any) -> Any:
     if kind == "text":
         return part.text
     if kind == "data":
-        return _whole(MessageToDict(part.data))
+        return _restore_ints(MessageToDict(part.data))
     return MessageToDict(part)
 
 
-def _whole(value: Any) -> Any:
-    """Numbers as they were meant: protobuf makes every number a float."""
+def _restore_ints(value: Any) -> Any:
+    """Convert floats without a fraction to int: protobuf turns every number into a float."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
-    return [_whole(item) for item in value] if isinstance(value, list) else value
+        return {name: _restore_ints(item) for name, item in value.items()}
+    return [_restore_ints(item) for item in value] if isinstance(value, list) else value
 
 
 def _texts(parts: list[Any]) -> str:

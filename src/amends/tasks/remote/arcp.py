@@ -1,4 +1,4 @@
-"""An ARCP runtime as an agent: its agents are the capabilities, and its jobs are kept by the step's key."""
+"""An ARCP runtime as an agent of the orchestrator. The runtime's agents are the capabilities."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from amends.errors.task import CapabilityNotFoundError
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability
 from amends.tasks.context import Context
-from amends.tasks.persistent_client import Kept
+from amends.tasks.persistent_client import PersistentClient
 
 __all__ = ["ArcpAgent"]
 
-_FORGOTTEN = "RESUME_WINDOW_EXPIRED"
-_OVER = frozenset({"HEARTBEAT_LOST", "UNAUTHENTICATED", _FORGOTTEN})
-"""What a session that is over says: the next call opens a new one."""
+_EXPIRED = "RESUME_WINDOW_EXPIRED"
+_SESSION_OVER = frozenset({"HEARTBEAT_LOST", "UNAUTHENTICATED", _EXPIRED})
+"""Codes after which the session cannot be used any more; the next call opens a new one."""
 
 
 class ArcpAgent(Agent):
     """
-    An agent behind ARCP.
+    An agent that is called over ARCP.
 
         summaries = ArcpAgent("summary-runtime", "wss://runtime.example/arcp", token="…")
 
-    A capability is the name of an agent on the runtime. Each step is a job under its own idempotency key, so a try after a
-    crash finds the job of the one before instead of starting another.
+    A capability is the name of an agent of the runtime. Each step is one job with the step's idempotency key, so an attempt after
+    a crash finds the earlier attempt's job instead of starting another one.
     """
 
     dynamic = True
@@ -39,13 +39,13 @@ class ArcpAgent(Agent):
         """
         Args:
             name: the agent's name.
-            runtime: a URL or a `Runtime`, as `amends.arcp.connect` takes it.
+            runtime: a URL or a `Runtime`, as for `amends.arcp.connect`.
             token: the bearer token.
             options: as for `Agent`.
         """
         super().__init__(name, **options)
         self._runtime, self._token = runtime, token
-        self._kept = Kept(self._session)
+        self._persistent = PersistentClient(self._session)
 
     def _session(self) -> Any:
         from amends.arcp import connect
@@ -53,10 +53,10 @@ class ArcpAgent(Agent):
         return connect(self._runtime, token=self._token)
 
     async def find(self, type: str) -> Capability:
-        """The runtime's agent of that name."""
+        """Return the capability for the runtime's agent of that name."""
         found = self.capabilities.get(type)
         if found is None:
-            offered = (await self._kept.client()).agents
+            offered = (await self._persistent.get()).agents
             if offered and type.partition("@")[0] not in offered:
                 raise CapabilityNotFoundError(details={"agent": self.name, "capability": type})
             found = self.capabilities[type] = Capability(
@@ -70,12 +70,12 @@ class ArcpAgent(Agent):
 
     async def submit(self, agent: str, payload: Any, ctx: Context) -> Any:
         """
-        One job, and what comes of it.
+        Submit one job, wait for it, and return its result.
 
         Raises:
-            FaultError: what the job or the runtime said.
+            FaultError: the failure of the job or the runtime.
         """
-        client, left = await self._kept.client(), ctx.time_left
+        client, left = await self._persistent.get(), ctx.time_left
         try:
             job = await client.submit(
                 agent,
@@ -85,14 +85,14 @@ class ArcpAgent(Agent):
             )
             return await job.done
         except FaultError as error:
-            if error.fault.code in _OVER:
-                self._kept.drop(client)
-            if error.fault.code == _FORGOTTEN:
-                raise self._forgotten(error.fault) from error
+            if error.fault.code in _SESSION_OVER:
+                self._persistent.drop(client)
+            if error.fault.code == _EXPIRED:
+                raise self._session_expired(error.fault) from error
             raise
 
-    def _forgotten(self, fault: Fault) -> FaultError:
-        """The session is our own affair: for whoever wants the job, the runtime was away, and its key finds it again."""
+    def _session_expired(self, fault: Fault) -> FaultError:
+        """AGENT_UNAVAILABLE instead of the expired session: the next attempt opens another one and finds the job by its key."""
         return FaultError.from_fault(
             Fault(
                 code="AGENT_UNAVAILABLE",
@@ -108,5 +108,5 @@ class ArcpAgent(Agent):
 
     async def close(self) -> None:
         """Close the session."""
-        await self._kept.close()
+        await self._persistent.close()
         await super().close()

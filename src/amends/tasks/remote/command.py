@@ -1,4 +1,4 @@
-"""Commands as an agent's capabilities: the payload on stdin as JSON, S2's envelope or any JSON or text on stdout."""
+"""Commands as capabilities: the payload as JSON on stdin; the CLI agent spec's envelope, other JSON or text on stdout."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Command", "CommandAgent"]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """One command, and what is promised about it."""
+    """One command, and what may be assumed about running it."""
 
     argv: Sequence[str]
-    """The command and its arguments; no shell. `{key}` in one of them becomes the step's idempotency key."""
+    """The command and its arguments, run without a shell. `{key}` is replaced by the step's idempotency key."""
     read_only: bool = False
     idempotent: bool = False
     keyed: bool = False
-    """It recognises a repeat by `{key}`, or by the environment variable AMENDS_KEY."""
+    """The command recognises a repeat by `{key}` or by the environment variable AMENDS_KEY."""
     profile: str | None = None
-    """Whose exit codes it keeps to: s2, v2, or a tool that is known."""
+    """The exit codes it uses: s2, v2, or the profile of a known tool."""
     cwd: str | None = None
     undo: Callable[..., Any] | None = None
     verify: Callable[..., Any] | None = None
@@ -37,11 +37,11 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 class CommandAgent(Agent):
     """
-    An agent behind a command line.
+    An agent that runs commands.
 
         git = CommandAgent("git-agent", {"status": Command(argv=["git", "status"], read_only=True, profile="git")})
 
-    A command that is stopped, by a time-out or a cancelled task, takes its whole process group with it.
+    When a command is stopped by a time-out or a cancelled task, its whole process group is stopped.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class CommandAgent(Agent):
         Args:
             name: the agent's name.
             commands: its capabilities.
-            env: their environment; ours without one.
-            timeout: seconds for one run, where the command says nothing else.
+            env: the environment of the commands; by default that of this process.
+            timeout: seconds for one run, unless the command has its own.
             options: as for `Agent`.
         """
         super().__init__(name, timeout=timeout, **options)
@@ -96,7 +96,7 @@ async def _run(
 
 
 def _content(stdout: bytes | str) -> Any:
-    """What a successful run said: an envelope's data, any other JSON, or the text."""
+    """The output of a successful run: the data of an envelope, other JSON, or the text."""
     text = stdout if isinstance(stdout, str) else stdout.decode("utf-8", "replace")
     try:
         found = msgspec.json.decode(text)

@@ -1,4 +1,4 @@
-"""HTTP endpoints as an agent's capabilities: JSON in, JSON out, problem details when it fails (S1)."""
+"""HTTP endpoints as capabilities: JSON in, JSON out, problem details for failures."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LIMIT = 16 * 1024 * 1024
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint, and what is promised about it beyond what its method says."""
+    """One endpoint, and what may be assumed about calling it beyond its HTTP method."""
 
     url: str
     method: str = "POST"
     keyed: bool = False
-    """The service honours `Idempotency-Key`: it gets the step's key, and a repeat is safe."""
+    """The service honours `Idempotency-Key`: the step's key is sent, and calls may be repeated."""
     read_only: bool = False
-    """It changes nothing, although its method does not say so."""
+    """A call changes nothing, although its method is not GET or HEAD."""
     undo: Callable[..., Any] | None = None
     verify: Callable[..., Any] | None = None
     timeout: float | None = None
@@ -38,11 +38,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 class HttpAgent(Agent):
     """
-    An agent behind HTTP.
+    An agent that is called over HTTP.
 
         weather = HttpAgent("weather-agent", {"forecast": Endpoint(url="https://…/forecast", method="GET")})
 
-    The payload is the JSON body, or the query of a GET. A failed answer is read as `amends.extract` reads it.
+    The payload is the JSON body, or the query of a GET. A failed response is read like `amends.extract` does.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class HttpAgent(Agent):
         Args:
             name: the agent's name.
             endpoints: its capabilities.
-            headers: headers for every call, asked for each time: credentials.
-            client: an `httpx2.AsyncClient` of your own; it stays open, and should not retry.
-            timeout: seconds for one call, where the endpoint says nothing else.
+            headers: returns headers for a call, such as credentials; called for each call.
+            client: an `httpx2.AsyncClient` to use; it is not closed, and should not retry.
+            timeout: seconds for one call, unless the endpoint has its own.
             options: as for `Agent`.
         """
         super().__init__(name, timeout=timeout, **options)
@@ -86,10 +86,10 @@ class HttpAgent(Agent):
 
     async def call(self, endpoint: Endpoint, payload: Any, ctx: Context) -> Any:
         """
-        One request.
+        Send one request and return the content of the response.
 
         Raises:
-            FaultError: what the answer says, or why there is none.
+            FaultError: the failure in the response, or the failure to get one.
         """
         method = endpoint.method.upper()
         headers = {"Accept": "application/json, application/problem+json"}
@@ -103,21 +103,21 @@ class HttpAgent(Agent):
         elif payload is not None and method not in _READ:
             headers["Content-Type"] = "application/json"
             body["content"] = msgspec.json.encode(payload)
-        response = await self._opened().request(method, endpoint.url, headers=headers, **body)
+        response = await self._open_client().request(method, endpoint.url, headers=headers, **body)
         return _content(response)
 
-    def _opened(self) -> Any:
+    def _open_client(self) -> Any:
         if self._client is None:
             from amends.bindings import httpx as binding
 
-            library = vars(binding)["library"]  # httpx2, or httpx where that is what there is
+            library = vars(binding)["library"]  # httpx2, or httpx if only that is installed
             transport = binding.AsyncTransport(policy=NONE, keys=False)
-            # No timeout of its own: the step's bounds the call as a whole.
+            # No time-out here: the one of the capability covers the whole call.
             self._client = library.AsyncClient(transport=transport, timeout=None)
         return self._client
 
     async def close(self) -> None:
-        """Close the connections, unless the client is yours."""
+        """Close the connections, unless the client was passed in."""
         await super().close()
         if self._own and self._client is not None:
             client, self._client = self._client, None
@@ -125,7 +125,7 @@ class HttpAgent(Agent):
 
 
 def _content(response: Any) -> Any:
-    """What a good answer holds: JSON where it says so, else text."""
+    """The content of a successful response: JSON if its content type is, else text. Raises the fault of a failed one."""
     fault = fault_in_response(response)
     if fault is not None:
         raise FaultError.from_fault(fault)

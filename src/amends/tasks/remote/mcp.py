@@ -1,4 +1,4 @@
-"""An MCP server as an agent: its tools are the capabilities, and its annotations say what a repeat does."""
+"""An MCP server as an agent of the orchestrator. Its tools are the capabilities; their annotations decide about repeats."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["McpAgent"]
 
 class McpAgent(Agent):
     """
-    An agent behind MCP.
+    An agent that is called over MCP.
 
         files = McpAgent("file-agent", "http://localhost:8000/mcp")
 
-    Tools are looked up on the server when one is first asked for. A tool that takes an `idempotency_key` gets the step's.
+    The tools are listed when one is first called. A tool with a parameter `idempotency_key` gets the step's key.
     """
 
     dynamic = True
@@ -35,13 +35,13 @@ class McpAgent(Agent):
         super().__init__(name, mcp={name: server}, timeout=timeout, **options)
 
     async def find(self, type: str) -> Capability:
-        """The tool of that name, as the server describes it now."""
+        """Return the capability of a tool. Lists the server's tools if it is not known yet."""
         if type not in self.capabilities:
-            await self._look(type)
+            await self._list_tools(type)
         return await super().find(type)
 
-    async def _look(self, wanted: str) -> None:
-        connection = await self.connections.connected(self.name, wanted)
+    async def _list_tools(self, wanted: str) -> None:
+        connection = await self.connections.connect(self.name, wanted)
         from amends.bindings.mcp.tools import KEY, every_tool, promises
 
         for name, (promised, keyed) in promises(await every_tool(connection.list_tools)).items():
@@ -50,7 +50,7 @@ class McpAgent(Agent):
     def _capability(self, name: str, promised: Operation, key: str | None) -> Capability:
         return Capability(
             name=name,
-            call=partial(_called, self.name, name, key),
+            call=partial(_call_tool, self.name, name, key),
             requires=(self.name,),
             read_only=promised.read_only,
             idempotent=promised.idempotent,
@@ -60,8 +60,8 @@ class McpAgent(Agent):
         )
 
 
-async def _called(server: str, tool: str, key: str | None, payload: Any, ctx: Context) -> Any:
-    """One call of a tool, with the step's key as the argument `key`: its structured content, or else its texts."""
+async def _call_tool(server: str, tool: str, key: str | None, payload: Any, ctx: Context) -> Any:
+    """Call a tool, with the step's key as the argument `key`. Return its structured content, or its texts."""
     arguments = dict(payload) if isinstance(payload, dict) else {} if payload is None else {"input": payload}
     if key is not None:
         arguments.setdefault(key, ctx.key)
