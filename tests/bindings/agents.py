@@ -1,7 +1,7 @@
 """
-Agents on the loopback: the SDK's own server and client, over every path the protocol has.
+A2A agents on the loopback, with the SDK's own server and client, on every path of the protocol.
 
-A path is how both sides speak: JSON-RPC or REST, protocol 1.0 or 0.3, answering once or streaming.
+A path is a binding (JSON-RPC or REST), a protocol version (1.0 or 0.3), and a mode (single responses or streams).
 """
 
 from contextlib import asynccontextmanager, contextmanager
@@ -30,8 +30,8 @@ from a2a.types.a2a_pb2 import (
 from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 
-# What is imported late, pytest parses late; and the parser of CPython 3.11 does not survive that garbage with a traceback to
-# show (the SDK's server leaves some) is collected meanwhile. So this is imported before anything runs.
+# pytest parses a module when it is imported. CPython 3.11 crashes if garbage whose finalizer writes a traceback, as the
+# SDK's server leaves some, is collected while it parses. So these modules are imported before any test runs.
 from amends.core.redaction import rules  # noqa: F401
 from amends.errors import classes  # noqa: F401
 from amends.recovery import logs  # noqa: F401
@@ -48,7 +48,7 @@ class Path(NamedTuple):
 
 
 CONTEXT = httpx.create_ssl_context()
-"""Made once: it is most of what an HTTP client costs."""
+"""Made once, because it takes most of the time of making an HTTP client."""
 
 
 def http_client(timeout=100):
@@ -64,11 +64,11 @@ PATHS = [
 
 
 SOME = [PATHS[0], PATHS[3], PATHS[5], PATHS[6]]
-"""Every pair of binding, version and way of answering, where the eight would say no more."""
+"""Every pair of binding, version and mode, for tests that do not need all eight paths."""
 
 
 def card(base="http://agent.invalid", path=PATHS[0]):
-    """What a server says of itself; 0.3's REST paths begin with /v1 by themselves."""
+    """The agent's card. The SDK adds the prefix /v1 to REST paths of 0.3."""
     return AgentCard(
         name="agent",
         description="An agent",
@@ -88,7 +88,7 @@ def card(base="http://agent.invalid", path=PATHS[0]):
 
 
 class Agent(AgentExecutor):
-    """Does what it is given as a function of (context, updater)."""
+    """Runs a function of (context, updater)."""
 
     def __init__(self, work, *, opening=True, stop=None):
         self.work, self.opening, self.stop = work, opening, stop
@@ -113,7 +113,7 @@ class Agent(AgentExecutor):
 
 
 async def works(context, updater):
-    """A task that goes well."""
+    """Work that completes its task."""
     await updater.start_work()
     await updater.add_artifact([Part(text="done")], artifact_id="result")
     await updater.complete()
@@ -129,7 +129,7 @@ def failing(error):
 
 
 def application(executor, *, wrap=lambda handler: handler, store=None, **options):
-    """Every route of the SDK for one executor."""
+    """An application with all routes of the SDK for one executor."""
     handler = wrap(DefaultRequestHandler(executor, store or InMemoryTaskStore(), card(), **options))
     return Starlette(
         routes=[
@@ -140,7 +140,7 @@ def application(executor, *, wrap=lambda handler: handler, store=None, **options
 
 
 class Store(InMemoryTaskStore):
-    """The SDK's store in memory; it fails where it is told to."""
+    """The SDK's store in memory; it raises `error` if that is set."""
 
     error = None
 
@@ -150,8 +150,8 @@ class Store(InMemoryTaskStore):
         return await super().get(*args, **kwargs)
 
 
-class Desk:
-    """A server that is up for a whole module, and whose agent does what the test at hand wants."""
+class AgentServer:
+    """A server that runs for a whole test module; each test sets the work of its agent."""
 
     def __init__(self, base, agent, store):
         self.base, self.agent, self.store = base, agent, store
@@ -166,16 +166,16 @@ class Desk:
 
 
 @contextmanager
-def desk_server(guarded):
-    """A desk whose parts went through `guarded`."""
+def guarded_server(guarded):
+    """A server whose executor and handler are wrapped by `guarded`."""
     agent, store = Agent(works), Store()
     with agent_server(guarded(agent), wrap=guarded, store=store) as base:
-        yield Desk(base, agent, store)
+        yield AgentServer(base, agent, store)
 
 
 @contextmanager
 def agent_server(executor, **options):
-    """The address of a real server."""
+    """Serve an executor on a free port, and yield the address."""
     with serve(application(executor, **options), timeout_graceful_shutdown=1) as base:
         yield base
 
@@ -186,7 +186,7 @@ def config(path, **options):
 
 @asynccontextmanager
 async def plain_client(base, path):
-    """The SDK's own client, with the HTTP client it sends through."""
+    """The SDK's own client."""
     async with http_client() as http:
         yield ClientFactory(config(path, httpx_client=http)).create(card(base, path))
 
@@ -198,5 +198,5 @@ def request(text="hi", **more):
 
 
 async def events_of(client, sent=None):
-    """Every event of a message, as plain values."""
+    """All events of a message, as dicts."""
     return [MessageToDict(event) async for event in client.send_message(sent or request())]

@@ -24,7 +24,7 @@ from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, asked, h
 from amends.http.bodies import LIMIT, improved, rewritable
 from amends.http.negotiation import wanted
 from amends.http.responses import LOG, Answer, Settings, answer, plain_path
-from amends.http.tracing import trace_id
+from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
 

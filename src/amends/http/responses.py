@@ -23,9 +23,9 @@ from amends.core.redaction import redact
 from amends.core.wire import compact
 from amends.dialects.outgoing import redacted
 from amends.dialects.problem import MEDIA_TYPE, encode
-from amends.http import tracing
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, wanted
 from amends.http.templates import PATH, TRACE, key_of, template
+from amends.serving import tracing
 
 __all__ = ["LOG", "Answer", "Asked", "Settings", "answer", "plain_path", "problem"]
 

@@ -23,7 +23,7 @@ from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
-from amends.serving.server_errors import ours
+from amends.serving.server_errors import find_fault_error
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability, called
 from amends.tasks.context import Context, Question
@@ -97,7 +97,7 @@ async def _within(seconds: float, agent: Agent, capability: Capability, given: A
 
 def wrapped(exc: Exception, agent: str, capability: str) -> Fault:
     """Any exception as a fault of S3, with its context (T4). What nobody expected is logged here, and only here."""
-    raised = ours(exc)
+    raised = find_fault_error(exc)
     if raised is None:
         _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
         told = _foreign(from_exception(exc))

@@ -1,8 +1,8 @@
 """
-One id for a failure: in the response, in the log line, in the span (P5).
+One trace id per failure: in the response, in the log line and on the span (P5).
 
-The id of the current OpenTelemetry trace where there is one, else that of the incoming `traceparent`, else a fresh one.
-OpenTelemetry is not imported: an application that traces has loaded it already.
+It is the id of the current OpenTelemetry trace if there is one, else the id in the incoming `traceparent`, else a new
+random id. OpenTelemetry is not imported here: an application that uses it has imported it already.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ _TRACEPARENT = re.compile(
 )
 
 
-_UNSEEN: Any = object()
+_LOOK_UP: Any = object()
 
 
-def trace_id(traceparent: str | None = None, span: Any = _UNSEEN) -> str:
-    """The id of what is going on now: 32 hexadecimal digits. `span` is the current one, where it is known already."""
-    if span is _UNSEEN:
+def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
+    """
+    Return the trace id to use now: 32 hexadecimal digits.
+
+    Args:
+        traceparent: the request's header, if it has one.
+        span: the current span or None, if the caller has looked it up already.
+
+    """
+    if span is _LOOK_UP:
         span = current_span()
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
@@ -37,7 +44,7 @@ def trace_id(traceparent: str | None = None, span: Any = _UNSEEN) -> str:
 
 
 def current_span() -> Any:
-    """The current span of OpenTelemetry, or None when nobody traces."""
+    """Return the current OpenTelemetry span, or None if there is none."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -45,8 +52,17 @@ def current_span() -> Any:
     return span if span.get_span_context().is_valid else None
 
 
-def mark(span: Any, fault: Fault, status: int, words: str) -> None:
-    """Say on the span what went wrong (T10). `words` are the code's own, never what a failure said."""
+def mark(span: Any, fault: Fault, status: int, message: str) -> None:
+    """
+    Set the error attributes of a span (T10).
+
+    Args:
+        span: the span of the failed request.
+        fault: the failure; its code and recovery class are written.
+        status: the HTTP status of the response.
+        message: the standard message of the code. The fault's own message is not written: it may quote an exception.
+
+    """
     if not span.is_recording():
         return
     span.set_attributes(
@@ -54,10 +70,10 @@ def mark(span: Any, fault: Fault, status: int, words: str) -> None:
             "error": True,
             "error.type": fault.code,
             "error.code": fault.code,
-            "error.message": words,
+            "error.message": message,
             "error.recoverable": fault.recovery is not Recovery.TERMINAL,
         }
     )
     if status >= 500:
-        # Only a server's own failures count as errors of its span (OpenTelemetry's HTTP conventions).
+        # OpenTelemetry's HTTP conventions: only a server's own failures set the status of its span.
         span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
