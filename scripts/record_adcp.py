@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
 OUT = HERE / "tests" / "bindings" / "adcp_recorded.json"
-KINDS = ("limited", "budget", "own", "crash", "said")
+KINDS = ("limited", "budget", "own", "crash", "tool error")
 
 
 async def ours() -> list[dict[str, Any]]:

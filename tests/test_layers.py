@@ -20,7 +20,7 @@ MAY = {
     "foreign": PURE | {"errors"},
     "recovery": PURE | {"errors", "foreign"},
     "stores": set(),
-    "http": BASE,
+    "http": BASE | {"serving"},
     "cli": BASE,
     "serving": BASE,
     "process": BASE | {"profiles"},

@@ -1,7 +1,7 @@
 """
-A2A agents on loopback with the SDK's own server and client, for every path of the protocol.
+A2A agents on the loopback, with the SDK's own server and client, on every path of the protocol.
 
-A path is a binding (JSON-RPC or REST), a protocol version (1.0 or 0.3), and one response or a stream.
+A path is a binding (JSON-RPC or REST), a protocol version (1.0 or 0.3), and a mode (single responses or streams).
 """
 
 from contextlib import asynccontextmanager, contextmanager
@@ -30,8 +30,8 @@ from a2a.types.a2a_pb2 import (
 from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 
-# pytest parses a module when it is imported. The parser of CPython 3.11 crashes if garbage that holds a traceback is
-# collected at that moment, and the SDK's server leaves such garbage. So these modules are imported before anything runs.
+# pytest parses a module when it is imported. CPython 3.11 crashes if garbage whose finalizer writes a traceback, as the
+# SDK's server leaves some, is collected while it parses. So these modules are imported before any test runs.
 from amends.core.redaction import rules  # noqa: F401
 from amends.errors import classes  # noqa: F401
 from amends.recovery import logs  # noqa: F401
@@ -48,7 +48,7 @@ class Path(NamedTuple):
 
 
 CONTEXT = httpx.create_ssl_context()
-"""Created once, because it takes most of the time of creating an HTTP client."""
+"""Made once, because it takes most of the time of making an HTTP client."""
 
 
 def http_client(timeout=100):
@@ -64,11 +64,11 @@ PATHS = [
 
 
 SOME = [PATHS[0], PATHS[3], PATHS[5], PATHS[6]]
-"""A subset with every pair of binding, version and streaming, for tests that do not need all eight paths."""
+"""Every pair of binding, version and mode, for tests that do not need all eight paths."""
 
 
 def card(base="http://agent.invalid", path=PATHS[0]):
-    """Return an agent card. REST paths of 0.3 already begin with /v1."""
+    """The agent's card. The SDK adds the prefix /v1 to REST paths of 0.3."""
     return AgentCard(
         name="agent",
         description="An agent",
@@ -88,7 +88,7 @@ def card(base="http://agent.invalid", path=PATHS[0]):
 
 
 class Agent(AgentExecutor):
-    """Runs a function of (context, updater) as its work."""
+    """Runs a function of (context, updater)."""
 
     def __init__(self, work, *, opening=True, stop=None):
         self.work, self.opening, self.stop = work, opening, stop
@@ -113,7 +113,7 @@ class Agent(AgentExecutor):
 
 
 async def works(context, updater):
-    """Complete a task successfully."""
+    """Work that completes its task."""
     await updater.start_work()
     await updater.add_artifact([Part(text="done")], artifact_id="result")
     await updater.complete()
@@ -129,7 +129,7 @@ def failing(error):
 
 
 def application(executor, *, wrap=lambda handler: handler, store=None, **options):
-    """Return an application with all of the SDK's routes for one executor."""
+    """An application with all routes of the SDK for one executor."""
     handler = wrap(DefaultRequestHandler(executor, store or InMemoryTaskStore(), card(), **options))
     return Starlette(
         routes=[
@@ -140,7 +140,7 @@ def application(executor, *, wrap=lambda handler: handler, store=None, **options
 
 
 class Store(InMemoryTaskStore):
-    """The SDK's in-memory store, which raises `error` if it is set."""
+    """The SDK's store in memory; it raises `error` if that is set."""
 
     error = None
 
@@ -150,8 +150,8 @@ class Store(InMemoryTaskStore):
         return await super().get(*args, **kwargs)
 
 
-class Desk:
-    """A server that runs for a whole module; each test sets the work of its agent."""
+class AgentServer:
+    """A server that runs for a whole test module; each test sets the work of its agent."""
 
     def __init__(self, base, agent, store):
         self.base, self.agent, self.store = base, agent, store
@@ -166,16 +166,16 @@ class Desk:
 
 
 @contextmanager
-def desk_server(guarded):
-    """Run a Desk whose executor and handler are wrapped by `guarded`."""
+def guarded_server(guarded):
+    """A server whose executor and handler are wrapped by `guarded`."""
     agent, store = Agent(works), Store()
     with agent_server(guarded(agent), wrap=guarded, store=store) as base:
-        yield Desk(base, agent, store)
+        yield AgentServer(base, agent, store)
 
 
 @contextmanager
 def agent_server(executor, **options):
-    """Run a real server and yield its address."""
+    """Serve an executor on a free port, and yield the address."""
     with serve(application(executor, **options), timeout_graceful_shutdown=1) as base:
         yield base
 
@@ -186,7 +186,7 @@ def config(path, **options):
 
 @asynccontextmanager
 async def plain_client(base, path):
-    """Yield the SDK's own client with its HTTP client."""
+    """The SDK's own client."""
     async with http_client() as http:
         yield ClientFactory(config(path, httpx_client=http)).create(card(base, path))
 
@@ -198,5 +198,5 @@ def request(text="hi", **more):
 
 
 async def events_of(client, sent=None):
-    """Send a message and return all events as plain values."""
+    """All events of a message, as dicts."""
     return [MessageToDict(event) async for event in client.send_message(sent or request())]

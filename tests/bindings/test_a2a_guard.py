@@ -1,4 +1,4 @@
-"""A guarded agent on the SDK's own server, read by the SDK's own client, over every path the protocol has."""
+"""Guarded agents on the SDK's server, with the SDK's client, over every binding and version of the protocol."""
 
 import asyncio
 import json
@@ -53,9 +53,9 @@ from tests.bindings.agents import (
     agent_server,
     application,
     card,
-    desk_server,
     events_of,
     failing,
+    guarded_server,
     http_client,
     plain_client,
     request,
@@ -66,8 +66,8 @@ from tests.http.serving import serve
 
 
 @pytest.fixture(scope="module")
-def served():
-    with desk_server(guard) as found:
+def running():
+    with guarded_server(guard) as found:
         yield found
 
 
@@ -78,8 +78,8 @@ def bare():
 
 
 @pytest.fixture
-def desk(served):
-    return served.does(works)
+def server(running):
+    return running.does(works)
 
 
 every_path = pytest.mark.parametrize("path", PATHS, ids=str)
@@ -89,7 +89,7 @@ CUT = Path("HTTP+JSON", "0.3", True)
 
 
 def error_in(events):
-    """The adcp_error of the last event, with the parts it stands beside."""
+    """The text and the adcp_error of the last event."""
     last = events[-1]
     if "task" in last:
         (artifact,) = last["task"]["artifacts"]
@@ -104,15 +104,15 @@ def error_in(events):
 
 @every_path
 @pytest.mark.parametrize("opening", [True, False], ids=["in-its-task", "before-any-task"])
-async def test_a_typed_error_is_a_failed_task(path, opening, desk):
-    """A4: an artifact with a text part and a data part that holds the error alone; the status message says it too."""
+async def test_a_typed_error_is_a_failed_task(path, opening, server):
+    """A4: an artifact with a text part and a data part that holds the error alone; the status message has both too."""
     error = RateLimitedError("Too many quotes", retry_after=4.2, details={"limit": 5})
-    desk.does(failing(error), opening=opening)
-    async with desk.client(path) as client:
+    server.does(failing(error), opening=opening)
+    async with server.client(path) as client:
         events = await events_of(client)
-    text, said = error_in(events)
+    text, sent = error_in(events)
     assert text == "Too many quotes. Retry in 5 s."
-    assert said == {
+    assert sent == {
         "code": "RATE_LIMITED",
         "message": "Too many quotes",
         "recovery": "transient",
@@ -121,32 +121,32 @@ async def test_a_typed_error_is_a_failed_task(path, opening, desk):
     }
     fault = extract(events[-1])
     assert (fault.code, fault.retry_after, fault.executed) == ("RATE_LIMITED", 5, "no")
-    spoken = events[-1].get("task", events[-1].get("statusUpdate"))["status"]["message"]
-    assert spoken["role"] == "ROLE_AGENT"
-    assert [part.get("text") for part in spoken["parts"]] == [text, None]
+    message = events[-1].get("task", events[-1].get("statusUpdate"))["status"]["message"]
+    assert message["role"] == "ROLE_AGENT"
+    assert [part.get("text") for part in message["parts"]] == [text, None]
 
 
 @every_path
-async def test_a_foreign_exception_shows_nothing_and_is_logged_with_its_trace(path, caplog, desk):
-    """SERVICE_UNAVAILABLE in our words; the id in the answer finds the log line."""
+async def test_a_foreign_exception_is_unavailable_and_logged_with_its_trace(path, caplog, server):
+    """SERVICE_UNAVAILABLE with a standard message; answer and log line have the same trace id."""
     caplog.set_level(logging.ERROR, "amends.a2a")
     exc = ValueError("password of db.internal is hunter2")
-    desk.does(failing(exc))
-    async with desk.client(path) as client:
+    server.does(failing(exc))
+    async with server.client(path) as client:
         events = await events_of(client)
-    _, said = error_in(events)
-    assert (said["code"], said["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
+    _, sent = error_in(events)
+    assert (sent["code"], sent["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
     assert "hunter2" not in json.dumps(events)
     (record,) = [each for each in caplog.records if each.name == "amends.a2a"]
-    assert said["trace_id"] in record.getMessage()
+    assert sent["trace_id"] in record.getMessage()
     assert record.exc_info[1] is exc
 
 
 @every_path
-async def test_what_goes_well_is_untouched(path, bare, desk):
-    """The same events as without a guard, but for ids and times."""
+async def test_successful_tasks_are_not_changed(path, bare, server):
+    """The events are those without a guard, except for ids and times."""
     seen = []
-    for base in (bare, desk.base):
+    for base in (bare, server.base):
         async with plain_client(base, path) as client:
             seen.append([_shape(event) for event in await events_of(client)])
     assert seen[0] == seen[1]
@@ -161,8 +161,8 @@ def _shape(value):
 
 @some_paths
 @pytest.mark.parametrize("state", ["requires_input", "requires_auth"])
-async def test_turns_that_ask_back_are_untouched(path, state, desk):
-    """Input-required and auth-required are no failures; the next message goes on with the task."""
+async def test_tasks_that_need_input_are_not_changed(path, state, server):
+    """Input-required and auth-required are not failures; the next message continues the task."""
 
     async def work(context, updater):
         if context.current_task is None:
@@ -170,8 +170,8 @@ async def test_turns_that_ask_back_are_untouched(path, state, desk):
         else:
             raise ValidationError("No such day", field="/day", suggestions=["Name a weekday"])
 
-    desk.does(work)
-    async with desk.client(path) as client:
+    server.does(work)
+    async with server.client(path) as client:
         first = (await events_of(client))[-1]
         task = first.get("task") or first["statusUpdate"]
         assert (
@@ -182,39 +182,39 @@ async def test_turns_that_ask_back_are_untouched(path, state, desk):
             }[state]
         )
         ids = {"task_id": task.get("id", task.get("taskId")), "context_id": task["contextId"]}
-        text, said = error_in(await events_of(client, request("Someday", **ids)))
-    assert (text, said["field"]) == ("No such day. Name a weekday", "/day")
+        text, sent = error_in(await events_of(client, request("Someday", **ids)))
+    assert (text, sent["field"]) == ("No such day. Name a weekday", "/day")
 
 
-async def test_the_mime_type_is_written_where_it_is_asked_for():
-    """A4: optional."""
-    for asked in (True, False):
-        with agent_server(guard(Agent(failing(NotFoundError("None"))), mime_type=asked)) as base:
+async def test_the_mime_type_is_optional():
+    """A4: `mime_type=True` sets it."""
+    for mime_type in (True, False):
+        with agent_server(guard(Agent(failing(NotFoundError("None"))), mime_type=mime_type)) as base:
             async with plain_client(base, JSONRPC) as client:
                 (event,) = await events_of(client)
         data = event["task"]["artifacts"][0]["parts"][1]
-        assert data.get("mediaType") == (MIME_TYPE if asked else None)
+        assert data.get("mediaType") == (MIME_TYPE if mime_type else None)
 
 
-async def test_the_callers_trace_is_kept(desk):
-    """One id from end to end."""
-    desk.does(failing(OSError("x")))
-    async with desk.client(JSONRPC) as client:
+async def test_the_trace_id_is_the_callers(server):
+    """The id of the request's traceparent."""
+    server.does(failing(OSError("x")))
+    async with server.client(JSONRPC) as client:
         client._transport.httpx_client.headers["traceparent"] = f"00-{'ab' * 16}-{'cd' * 8}-01"
         assert error_in(await events_of(client))[1]["trace_id"] == "ab" * 16
 
 
 @every_path
-async def test_poisoned_exceptions_leak_nothing(path, desk, caplog):
-    """A19: hosts, SQL, paths, tokens, prompts, in every place of an exception a text can be: 1,008 over all paths."""
+async def test_poisoned_exceptions_leak_nothing(path, server, caplog):
+    """A19: hosts, SQL, paths, tokens, prompts, in every attribute of an exception: 1,008 over all paths."""
     for name in ("amends.a2a", "a2a"):
-        # A thousand stack traces are nothing to keep.
+        # Without a thousand tracebacks in the log.
         caplog.set_level(logging.CRITICAL, name)
-    await _poison(desk, path, 126)
+    await _poison(server, path, 126)
 
 
-async def _poison(desk, path, count):
-    """Raised by the executor before its task and in it, many at once; and by the task store, in turn."""
+async def _poison(server, path, count):
+    """Raised by the executor before and after it has a task, concurrently; and by the task store, one by one."""
     raised = [_poisoned(number) for number in range(count)]
 
     async def work(context, updater):
@@ -224,7 +224,7 @@ async def _poison(desk, path, count):
 
         async def send(number):
             exc, poison = raised[number]
-            raw = await _raw(http, desk.base, path, str(number))
+            raw = await _raw(http, server.base, path, str(number))
             visible = poison.encode("ascii", "ignore").decode()
             assert "acme" not in raw, (exc, raw)
             assert visible[:8] not in raw, (exc, raw)
@@ -232,10 +232,10 @@ async def _poison(desk, path, count):
 
         half = count // 2
         for opening in (True, False):
-            desk.does(work, opening=opening)
+            server.does(work, opening=opening)
             await asyncio.gather(*(send(number + half * opening) for number in range(half)))
         for number in range(0, count, 10):
-            desk.store.error = raised[number][0]
+            server.store.error = raised[number][0]
             await send(number)
 
 
@@ -247,7 +247,7 @@ def _poisoned(number):
 
 
 async def _raw(http, base, path, text="hi"):
-    """The bytes a server answers with, its headers too."""
+    """The headers and the body of a response, as text."""
     message = {"messageId": "m", "parts": [{"text": text}], "role": "ROLE_USER"}
     if path.version == "0.3":
         message = {
@@ -269,7 +269,7 @@ async def _raw(http, base, path, text="hi"):
         address = f"{base}/rpc"
     else:
         if path.version == "0.3":
-            # REST in 0.3 spoke protobuf's JSON.
+            # REST in 0.3 uses the JSON of its protobuf messages.
             message = {"messageId": "m", "content": [{"text": text}], "role": "ROLE_USER"}
         body = {"message": message, **blocking}
         verb = "stream" if path.streaming else "send"
@@ -281,7 +281,7 @@ async def _raw(http, base, path, text="hi"):
             async for part in answer.aiter_text():
                 raw.append(part)
         except httpx.RemoteProtocolError:
-            # All that the SDK's REST routes of 0.3 can do once they have begun to stream.
+            # The SDK's REST routes of 0.3 close the connection if a stream fails.
             assert path == CUT
     return "".join(raw)
 
@@ -293,31 +293,31 @@ DOWN = ConnectionError("db-7.acme.internal:5432 refused")
 
 
 @some_paths
-async def test_a_broken_store_is_told_in_our_words(path, desk):
-    """The SDK would answer with the exception's text; guarded it is an error with the object in its data."""
-    desk.store.error = DOWN
+async def test_a_broken_store_is_an_error_without_its_text(path, server):
+    """The SDK sends the exception's text; the guard sends an error with the object in its data."""
+    server.store.error = DOWN
     async with http_client() as http:
-        raw = await _raw(http, desk.base, path)
+        raw = await _raw(http, server.base, path)
     assert "acme" not in raw
-    # The object itself is lost where the SDK's compatibility routes drop it.
+    # The SDK's routes for 0.3 drop the object.
     assert "unavailable for now" in raw or path == CUT
     assert "SERVICE_UNAVAILABLE" in raw or path.version == "0.3"
 
 
-async def test_other_requests_fail_in_our_words_too(desk):
-    """Looking up and cancelling go through the same store."""
-    desk.store.error = DOWN
-    async with desk.client(JSONRPC) as client:
+async def test_other_requests_fail_without_text_of_exceptions_too(server):
+    """GetTask and CancelTask use the same store."""
+    server.store.error = DOWN
+    async with server.client(JSONRPC) as client:
         for call in (client.get_task(GetTaskRequest(id="x")), client.cancel_task(CancelTaskRequest(id="x"))):
             with pytest.raises(InternalError) as caught:
                 await call
             assert "acme" not in str(caught.value)
 
 
-async def test_errors_of_the_protocol_stay_what_they_are(desk):
-    """An unknown task is still an unknown task, and says so in the SDK's words."""
-    desk.does(works)
-    async with desk.client(JSONRPC) as client:
+async def test_protocol_errors_of_the_sdk_are_not_changed(server):
+    """An unknown task, and a message without parts."""
+    server.does(works)
+    async with server.client(JSONRPC) as client:
         with pytest.raises(TaskNotFoundError):
             await client.get_task(GetTaskRequest(id="nowhere"))
         with pytest.raises(InvalidParamsError):
@@ -325,55 +325,52 @@ async def test_errors_of_the_protocol_stay_what_they_are(desk):
 
 
 @some_paths
-async def test_an_agents_own_protocol_error_keeps_its_kind_and_not_its_words(path, desk):
-    """An executor may answer with the protocol's errors; what it wrote into them may have come from inside."""
+async def test_an_agents_protocol_error_keeps_its_class_and_not_its_text(path, server):
+    """An executor may raise protocol errors; their text may contain internals."""
     work = failing(UnsupportedOperationError("not on db-7.acme.internal", {"host": "acme"}))
-    desk.does(work, opening=False)
+    server.does(work, opening=False)
     async with http_client() as http:
-        raw = await _raw(http, desk.base, path)
+        raw = await _raw(http, server.base, path)
     assert "acme" not in raw
     assert UnsupportedOperationError.message in raw or path == CUT
 
 
-async def test_an_upstreams_protocol_error_is_not_this_agents(bare, desk):
-    """An agent that calls another: its "task not found" is nothing our caller could act on."""
+async def test_an_upstreams_protocol_error_is_translated(bare, server):
+    """An agent that calls another: the caller cannot act on the other agent's "task not found"."""
 
     async def work(context, updater):
         async with plain_client(bare, JSONRPC) as client:
             await client.get_task(GetTaskRequest(id="x"))
 
-    desk.does(work)
-    async with desk.client(JSONRPC) as client:
+    server.does(work)
+    async with server.client(JSONRPC) as client:
         assert error_in(await events_of(client))[1]["code"] == "SERVICE_UNAVAILABLE"
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
-async def test_bad_requests_say_nothing_of_the_inside(version, desk):
-    """No JSON, no method, wrong parameters, half a body: answered by the protocol's numbers, without a path or a trace."""
-    if True:
-        async with httpx.AsyncClient(
-            base_url=desk.base, timeout=20, headers={"A2A-Version": version}
-        ) as http:
-            method = "SendMessage" if version == "1.0" else "message/send"
-            bad = [
-                b"{",
-                b"[]",
-                b'"x"',
-                b"\xff\xfe",
-                json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nope"}).encode(),
-                json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": 5}}).encode(),
-                json.dumps({"jsonrpc": "1.0", "id": {}, "method": method}).encode(),
-            ]
-            answers = [await http.post("/rpc", content=body) for body in bad]
-            prefix = "" if version == "1.0" else "/v1"
-            answers += [await http.post(f"{prefix}/message:send", content=body) for body in bad]
-    for answer in answers:
-        for word in ("Traceback", "site-packages", "File ", "/usr", "/home"):
-            assert word not in answer.text
+async def test_invalid_requests_leak_nothing(version, server):
+    """No JSON, no method, wrong parameters, half a body: the responses have no path and no traceback."""
+    method = "SendMessage" if version == "1.0" else "message/send"
+    bodies = [
+        b"{",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nope"}).encode(),
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": 5}}).encode(),
+        json.dumps({"jsonrpc": "1.0", "id": {}, "method": method}).encode(),
+    ]
+    prefix = "" if version == "1.0" else "/v1"
+    async with httpx.AsyncClient(base_url=server.base, timeout=100, headers={"A2A-Version": version}) as http:
+        responses = [await http.post("/rpc", content=body) for body in bodies]
+        responses += [await http.post(f"{prefix}/message:send", content=body) for body in bodies]
+    for response in responses:
+        for internal in ("Traceback", "site-packages", "File ", "/usr", "/home"):
+            assert internal not in response.text
 
 
-async def test_a_context_that_cannot_be_built_shows_nothing():
-    """Where servers look who is calling: a session store that is down, a token that cannot be read."""
+async def test_a_guarded_context_builder_leaks_nothing():
+    """A session store that is down, an invalid token."""
 
     class Contexts(DefaultServerCallContextBuilder):
         error: Exception = OSError("sessions.acme.internal")
@@ -399,8 +396,8 @@ async def test_a_context_that_cannot_be_built_shows_nothing():
             assert "acme" not in raw
 
 
-async def test_the_older_request_handler_too():
-    """LegacyRequestHandler runs the same executor in another way."""
+async def test_the_legacy_request_handler():
+    """LegacyRequestHandler runs a guarded executor too."""
     for error, code in (
         (BudgetTooLowError("Too little"), "BUDGET_TOO_LOW"),
         (OSError("x"), "SERVICE_UNAVAILABLE"),
@@ -415,152 +412,152 @@ async def test_the_older_request_handler_too():
 # Cancellation ----------------------------------------------------------------------------------------------------
 
 
-async def _cancelled(desk, stop, path=STREAM):
-    """The task after it was cancelled, and what its executor saw."""
-    saw = []
+async def _cancelled(server, stop, path=STREAM):
+    """The task after it was cancelled, and the exceptions that its executor got."""
+    raised = []
 
     async def work(context, updater):
         await updater.start_work()
         try:
             await asyncio.Event().wait()
         except BaseException as exc:
-            saw.append(type(exc))
+            raised.append(type(exc))
             raise
 
-    desk.does(work, stop=stop)
-    async with desk.client(path) as client:
+    server.does(work, stop=stop)
+    async with server.client(path) as client:
         events = client.send_message(request())
         task_id = (await anext(events)).task.id
         while (await client.get_task(GetTaskRequest(id=task_id))).status.state != 2:
             await asyncio.sleep(0.01)
         try:
-            return await client.cancel_task(CancelTaskRequest(id=task_id)), saw
+            return await client.cancel_task(CancelTaskRequest(id=task_id)), raised
         finally:
             await events.aclose()
 
 
-async def test_a_cancelled_task_is_cancelled(desk):
-    """The cancellation reaches the agent as such, and the task says so."""
+async def test_a_cancelled_task_is_canceled(server):
+    """The agent gets a CancelledError, and the task's state is canceled."""
 
     async def stop(context, updater):
         await updater.cancel()
 
-    task, saw = await _cancelled(desk, stop)
+    task, raised = await _cancelled(server, stop)
     assert task.status.state == 5
-    assert saw == [asyncio.CancelledError]
+    assert raised == [asyncio.CancelledError]
 
 
-async def test_a_task_whose_agent_forgets_to_say_so_is_cancelled_too(desk):
-    """The SDK would leave it at work for ever."""
+async def test_a_task_whose_agent_does_not_publish_the_state_is_canceled(server):
+    """The SDK would leave it in the state working."""
 
     async def stop(context, updater):
         return None
 
-    task, _ = await _cancelled(desk, stop)
+    task, _ = await _cancelled(server, stop)
     assert task.status.state == 5
 
 
-async def test_an_agent_that_cannot_be_cancelled_says_so(desk):
-    """NotImplementedError is the SDK's own example."""
+async def test_an_agent_without_cancellation_is_not_cancelable(server):
+    """It raises NotImplementedError, as in the SDK's examples."""
     with pytest.raises(TaskNotCancelableError):
-        await _cancelled(desk, None)
+        await _cancelled(server, None)
 
 
 @pytest.mark.parametrize(
     ("error", "kind"),
     [(OSError("db-7.acme"), InternalError), (TaskNotCancelableError("acme"), TaskNotCancelableError)],
 )
-async def test_a_cancellation_that_fails_shows_nothing(error, kind, desk):
-    """What the agent raises while it stops."""
+async def test_a_cancellation_that_fails_leaks_nothing(error, kind, server):
+    """An exception that the agent raises in `cancel`."""
 
     async def stop(context, updater):
         raise error
 
     with pytest.raises(kind) as caught:
-        await _cancelled(desk, stop)
+        await _cancelled(server, stop)
     assert "acme" not in str(caught.value)
 
 
-async def test_something_else_that_was_cancelled_is_a_failure(desk):
-    """A future of the agent's own: nobody cancelled the task, and its caller still waits."""
+async def test_a_cancelled_future_of_the_agent_is_a_failure(server):
+    """The task itself was not cancelled, and its caller still waits."""
 
     async def work(context, updater):
         future = asyncio.get_running_loop().create_future()
         future.cancel()
         await future
 
-    desk.does(work)
-    async with desk.client(JSONRPC) as client:
+    server.does(work)
+    async with server.client(JSONRPC) as client:
         assert error_in(await events_of(client))[1]["code"] == "SERVICE_UNAVAILABLE"
 
 
-# Odd agents ------------------------------------------------------------------------------------------------------
+# Unusual agents --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["complete", "message"])
-async def test_a_failure_after_the_last_word_is_only_logged(word, caplog, desk):
-    """The caller has its answer; a second one would be a breach of the protocol."""
+@pytest.mark.parametrize("final", ["complete", "message"])
+async def test_a_failure_after_the_final_event_is_only_logged(final, caplog, server):
+    """The protocol allows one final event."""
 
     async def work(context, updater):
-        if word == "complete":
+        if final == "complete":
             await updater.complete()
         else:
             await updater.event_queue.enqueue_event(updater.new_agent_message([Part(text="hello")]))
         raise OSError("too late")
 
-    desk.does(work, opening=word == "complete")
-    async with desk.client(JSONRPC) as client:
+    server.does(work, opening=final == "complete")
+    async with server.client(JSONRPC) as client:
         (event,) = await events_of(client)
-    assert word == "complete" or event["message"]["parts"] == [{"text": "hello"}]
+    assert final == "complete" or event["message"]["parts"] == [{"text": "hello"}]
     assert "adcp_error" not in json.dumps(event)
     assert [each.exc_info[1].args for each in caplog.records if each.name == "amends.a2a"] == [("too late",)]
 
 
-async def test_details_no_carrier_takes_are_left_out(desk):
-    """Nested without end, no JSON, too large: the error still arrives."""
+async def test_details_that_cannot_be_sent_are_left_out(server):
+    """Nested too deeply, not JSON, too large: the error is sent without them."""
     nested: dict = {}
     for _ in range(31):
         nested = {"n": nested}
     for details in (nested, {"setup_url": object()}, {"x": "y" * 5000}, {"n": float("nan"), "s": "\ud800"}):
-        desk.does(failing(BudgetTooLowError("Low \ud800", details=details)))
+        server.does(failing(BudgetTooLowError("Low \ud800", details=details)))
         for path in PATHS:
-            async with desk.client(path) as client:
-                said = error_in(await events_of(client))[1]
-                assert said["code"] == "BUDGET_TOO_LOW"
-                assert "details" not in said
+            async with server.client(path) as client:
+                sent = error_in(await events_of(client))[1]
+                assert sent["code"] == "BUDGET_TOO_LOW"
+                assert "details" not in sent
 
 
-class Untellable(RateLimitedError):
-    """An error whose fault cannot be had."""
+class Broken(RateLimitedError):
+    """An error whose `fault` raises."""
 
     fault = property(lambda self: 1 / 0, lambda self, value: None)
 
 
-async def test_an_error_that_cannot_be_told_is_an_unavailable_service(desk):
-    """Whatever an exception does when it is looked at."""
-    desk.does(failing(Untellable("acme")))
-    async with desk.client(JSONRPC) as client:
+async def test_an_exception_that_cannot_be_examined_is_service_unavailable(server):
+    """Its `fault` raises."""
+    server.does(failing(Broken("acme")))
+    async with server.client(JSONRPC) as client:
         assert error_in(await events_of(client))[1]["code"] == "SERVICE_UNAVAILABLE"
 
 
-class Refusing:
-    """A queue that breaks."""
+class BrokenQueue:
+    """A queue that raises."""
 
     async def enqueue_event(self, event):
         raise OSError("queue.acme.internal")
 
 
-async def test_a_queue_that_breaks_shows_nothing():
-    """Then there is no task to say it in; the SDK gets an error it can show."""
+async def test_a_failure_that_cannot_be_published_is_raised():
+    """As a protocol error, which the SDK sends to the caller."""
     context = RequestContext(ServerCallContext(), request=request())
     with pytest.raises(InternalError) as caught:
-        await guard(Agent(failing(RateLimitedError()), opening=False)).execute(context, Refusing())
+        await guard(Agent(failing(RateLimitedError()), opening=False)).execute(context, BrokenQueue())
     assert "acme" not in repr(caught.value.data)
     assert caught.value.data["adcp_error"]["code"] == "RATE_LIMITED"
 
 
-def test_only_parts_of_a_server_are_guarded_and_only_once():
-    """A mistake is told at once."""
+def test_guard_takes_parts_of_a_server():
+    """A guarded part is returned as it is; other objects raise TypeError."""
     executor = guard(Agent(works))
     assert guard(executor) is executor
     assert executor.work is works
@@ -571,10 +568,12 @@ def test_only_parts_of_a_server_are_guarded_and_only_once():
         guard({})
 
 
-# The gate --------------------------------------------------------------------------------------------------------
+# Rejections ------------------------------------------------------------------------------------------------------
 
 
-class Gate:
+class Check:
+    """Rejects every request."""
+
     error: Exception = RateLimitedError("Slow down", retry_after=7)
 
     def __call__(self, scope):
@@ -582,11 +581,11 @@ class Gate:
 
 
 @pytest.fixture(scope="module")
-def gated():
-    gate = Gate()
-    with serve(reject(None, gate)) as base:
-        gate.base = base
-        yield gate
+def rejecting():
+    check = Check()
+    with serve(reject(None, check)) as base:
+        check.base = base
+        yield check
 
 
 @every_path
@@ -601,11 +600,11 @@ def gated():
     ],
     ids=["rate", "auth", "down", "other", "foreign"],
 )
-async def test_a_rejection_before_the_agent(path, error, number, status, gated):
-    """A3: the reserved numbers with the error in data; over REST the status, and the wait as a header too."""
-    gated.error = error
+async def test_a_rejection_before_the_agent(path, error, number, status, rejecting):
+    """A3: the reserved numbers with the error in data; over REST the status; the wait is a header too."""
+    rejecting.error = error
     async with http_client() as http:
-        raw = await _raw(http, gated.base, path)
+        raw = await _raw(http, rejecting.base, path)
     assert "acme" not in raw
     headers, _, body = raw.partition("})")
     body = json.loads(body)
@@ -620,8 +619,8 @@ async def test_a_rejection_before_the_agent(path, error, number, status, gated):
     assert ("'retry-after': '7'" in headers) == (code == "RATE_LIMITED")
 
 
-async def test_who_is_let_in_notices_nothing():
-    """Also with an async check; other connections than HTTP are none of its business."""
+async def test_requests_that_pass_are_not_changed():
+    """With an async check; ASGI scopes other than HTTP are not checked."""
     checked = []
 
     async def check(scope):
@@ -643,9 +642,9 @@ async def test_who_is_let_in_notices_nothing():
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'{"jsonrpc":"2.0","id":{}}', b"x" * 2_000_000])
-async def test_whatever_is_sent_is_rejected(body):
-    """Nothing, nonsense, an id that is none, too much."""
-    with serve(reject(None, Gate(), collapse=True)) as base:
+async def test_any_body_is_rejected(body):
+    """Empty, invalid, with an invalid id, too large."""
+    with serve(reject(None, Check(), collapse=True)) as base:
         async with http_client() as http:
             answer = await http.post(f"{base}/rpc", content=body)
             assert (await http.get(f"{base}/tasks")).status_code == 429
@@ -655,8 +654,8 @@ async def test_whatever_is_sent_is_rejected(body):
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-async def test_a_caller_that_goes_away_while_it_is_rejected():
-    """The rest of its request never comes."""
+async def test_a_caller_that_disconnects_while_it_is_rejected():
+    """The rest of its request does not come."""
 
     async def receive():
         return {"type": "http.disconnect"}
@@ -674,11 +673,11 @@ async def test_a_caller_that_goes_away_while_it_is_rejected():
     assert sent[0]["status"] == 429
 
 
-# Nobody listens --------------------------------------------------------------------------------------------------
+# Closed queues ---------------------------------------------------------------------------------------------------
 
 
-class Shut:
-    """A queue that is shut, as the SDK shuts it when nobody listens any more."""
+class ClosedQueue:
+    """A queue that the SDK has shut down because no client is connected any more."""
 
     closed = True
 
@@ -686,8 +685,8 @@ class Shut:
         raise QueueShutDown
 
 
-async def test_a_queue_that_is_shut_is_the_sdks_own_business():
-    """It is how the SDK ends what nobody waits for: no failure, and nothing to log."""
+async def test_queue_shut_down_is_raised_unchanged():
+    """The SDK ends a task with it; it is not a failure of the agent."""
 
     async def publishes(context, updater):
         assert updater.event_queue.closed
@@ -697,13 +696,13 @@ async def test_a_queue_that_is_shut_is_the_sdks_own_business():
     for work in (publishes, failing(RateLimitedError())):
         agent = guard(Agent(work, opening=False, stop=publishes))
         with pytest.raises(QueueShutDown):
-            await agent.execute(context, Shut())
+            await agent.execute(context, ClosedQueue())
         with pytest.raises(QueueShutDown):
-            await agent.cancel(context, Shut())
+            await agent.cancel(context, ClosedQueue())
 
 
-async def test_the_current_span_is_marked(desk):
-    """T10: the code on the span, never what an exception said."""
+async def test_the_current_span_has_the_error(server):
+    """T10: the span has the code, and no text of the exception."""
     span = TracerProvider().get_tracer("t").start_span("s")
     with trace.use_span(span):
         context = RequestContext(ServerCallContext(), request=request())

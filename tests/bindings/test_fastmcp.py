@@ -1,4 +1,4 @@
-"""FastMCP guarded, seen by its plain client and the official one; and our client on it."""
+"""Guarded FastMCP servers with FastMCP's client and the official one, and the FastMCP client with recovery."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from amends.core.enums import Executed
 from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.recovery import NONE
 from tests.bindings.apps.mcp_shop import SECRET, Shop, fast, official
-from tests.bindings.test_mcp_guard import said, stdio
+from tests.bindings.test_mcp_guard import error_in, stdio
 from tests.http.serving import serve
 
 MODES = ("2026-07-28", "legacy")
@@ -26,24 +26,24 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_guarded_server_answers_as_s4_says(mode):
-    """A1, A2, A5, A19: typed, foreign, refused, missing, denied, deliberate."""
+async def test_a_guarded_server_answers_with_adcp_errors(mode):
+    """A1, A2, A5, A19: typed and foreign exceptions, invalid arguments, unknown tools, denied calls, ToolErrors."""
     wanted = {
         "limited": "RATE_LIMITED",
         "budget": "BUDGET_TOO_LOW",
         "own": "X_SHOP_OUT_OF_STOCK",
         "crash": "SERVICE_UNAVAILABLE",
         "denied": "PERMISSION_DENIED",
-        "said": "INVALID_REQUEST",
+        "tool error": "INVALID_REQUEST",
     }
     async with fastmcp.Client(fast(Shop()), mode=mode) as client:
         for kind, code in wanted.items():
             result = await client.call_tool_mcp("fails", {"kind": kind})
-            assert said(result)["code"] == code
+            assert error_in(result)["code"] == code
             assert SECRET not in result.model_dump_json()
-        refused = said(await client.call_tool_mcp("add", {"a": "x"}))
+        refused = error_in(await client.call_tool_mcp("add", {"a": "x"}))
         assert (refused["code"], refused["field"]) == ("VALIDATION_ERROR", "a")
-        assert said(await client.call_tool_mcp("nothing", {}))["code"] == "REFERENCE_NOT_FOUND"
+        assert error_in(await client.call_tool_mcp("nothing", {}))["code"] == "REFERENCE_NOT_FOUND"
         with pytest.raises(mcp.MCPError) as caught:
             await client.call_tool_mcp("fails", {"kind": "protocol"})
         assert caught.value.error.data == {"why": "because"}
@@ -51,7 +51,7 @@ async def test_a_guarded_server_answers_as_s4_says(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_resources_and_prompts(mode):
-    """JSON-RPC errors with the object in `data`; what an author wrote is shown, nothing else."""
+    """JSON-RPC errors with the object in `data`; only text that the author wrote for the caller is sent."""
     async with fastmcp.Client(fast(Shop()), mode=mode) as client:
         for call, code in (
             (client.read_resource("shop://stock"), "SERVICE_UNAVAILABLE"),
@@ -66,30 +66,30 @@ async def test_resources_and_prompts(mode):
             assert SECRET not in repr(caught.value.error)
 
 
-async def test_mounted_servers_are_guarded_with_the_one_above():
-    """One guard for all that is served through it."""
+async def test_mounted_servers_are_guarded_too():
+    """The guard of the outer server is enough."""
     above = fastmcp.FastMCP("above")
     above.mount(fast(Shop(), guarded=False), namespace="below")
     guard(guard(above))
     async with fastmcp.Client(above) as client:
-        assert said(await client.call_tool_mcp("below_fails", {"kind": "limited"}))["retry_after"] == 5
+        assert error_in(await client.call_tool_mcp("below_fails", {"kind": "limited"}))["retry_after"] == 5
         result = await client.call_tool_mcp("below_fails", {"kind": "crash"})
-        assert said(result)["code"] == "SERVICE_UNAVAILABLE"
+        assert error_in(result)["code"] == "SERVICE_UNAVAILABLE"
         assert SECRET not in result.model_dump_json()
 
 
-async def test_other_code_sees_the_exceptions_it_always_saw():
-    """Programs that call the server get FastMCP's own exceptions."""
+async def test_direct_calls_raise_fastmcps_exceptions():
+    """Programs that call the server's methods."""
     from fastmcp.exceptions import ToolError
 
     with pytest.raises(ToolError):
         await fast(Shop()).call_tool("fails", {"kind": "crash"})
 
 
-async def test_the_official_client_and_processes():
-    """Over standard streams and HTTP, with the official client on the other side."""
+async def test_the_official_client():
+    """Over standard streams and HTTP."""
     async with mcp.Client(stdio("fast")) as client:
-        assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+        assert error_in(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
     with serve(fast(Shop()).http_app(), lifespan="on") as url:
         for mode in MODES:
             async with mcp.Client(f"{url}/mcp", mode=mode) as client:
@@ -97,8 +97,8 @@ async def test_the_official_client_and_processes():
                 assert json.loads(found.content[0].text)[KEY]["field"] == "budget"
 
 
-def test_what_is_no_server_is_refused():
-    """A mistake in a program, said at once."""
+def test_other_objects_are_refused():
+    """TypeError names what guard takes."""
     with pytest.raises(TypeError, match="FastMCP"):
         guard(object())
 
@@ -109,7 +109,7 @@ def test_what_is_no_server_is_refused():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("make", [fast, official])
 async def test_the_client_raises_typed_errors_and_recovers(make, mode, clock):
-    """On a server of either kind: what did not happen is repeated, what may have is not."""
+    """On a server of either kind: a call without an effect is repeated, one that may have had an effect is not."""
     shop = Shop()
     async with Client(make(shop), mode=mode) as client:
         assert isinstance(client, fastmcp.Client)
@@ -131,14 +131,14 @@ async def test_the_client_raises_typed_errors_and_recovers(make, mode, clock):
     assert clock.waits[:2] == [1, 1]
 
 
-async def test_results_can_be_had_as_they_came(clock):
-    """`raise_on_error=False` and `call_tool_mcp`, after recovery."""
+async def test_failed_results_can_be_returned(clock):
+    """By `raise_on_error=False` and `call_tool_mcp`, after recovery."""
     async with Client(fast(Shop()), policy=NONE) as client:
         assert (await client.call_tool("fails", {"kind": "limited"}, raise_on_error=False)).is_error
         assert (await client.call_tool_mcp("fails", {"kind": "limited"})).is_error
         with pytest.raises(RateLimitedError):
             await client.call_tool("fails", {"kind": "limited"}, meta={"a": 1})
-        assert not (await client.call_tool("add", {"a": 1}, version="7")).is_error  # it has no versions
+        assert not (await client.call_tool("add", {"a": 1}, version="7")).is_error  # the tool has no versions
         with pytest.raises(mcp.MCPError) as caught:
             await client.call_tool("fails", {"kind": "page"})
         assert caught.value.code == -32042
@@ -146,7 +146,7 @@ async def test_results_can_be_had_as_they_came(clock):
 
 @pytest.mark.parametrize(("code", "raised"), [(-32601, FaultError), (-32042, mcp.MCPError)])
 async def test_a_server_without_a_listing(code, raised):
-    """It promises nothing, and is called all the same; FastMCP asks for the listing after it, and says that it failed."""
+    """The tool is called; FastMCP lists the tools afterwards, and that failure is raised."""
     ran = []
 
     class Unlisted(Middleware):
@@ -162,8 +162,8 @@ async def test_a_server_without_a_listing(code, raised):
     assert raised is mcp.MCPError or caught.value.fault.executed is Executed.YES
 
 
-async def test_progress_arrives():
-    """Through the guard and our client."""
+async def test_progress():
+    """From a guarded server to the client's handler."""
     seen = []
 
     async def progress(at, total, message):
@@ -175,7 +175,7 @@ async def test_progress_arrives():
 
 
 async def test_a_program_that_dies_is_started_again():
-    """The call in flight may have happened; the next one runs on a session of its own."""
+    """The call in flight may have had its effect; the next one uses a new session."""
     from fastmcp.client.transports import StdioTransport
 
     transport = StdioTransport(
@@ -189,8 +189,8 @@ async def test_a_program_that_dies_is_started_again():
         assert again.structured_content == {"result": 2}
 
 
-async def test_factories_of_ones_own_and_certificates_are_kept():
-    """The HTTP client a user chose is the one that is seen through."""
+async def test_the_settings_of_a_transport_are_kept():
+    """The recorder wraps the user's HTTP client, or one with the user's `verify`."""
     import httpx2
 
     made = []
@@ -206,8 +206,8 @@ async def test_factories_of_ones_own_and_certificates_are_kept():
     assert made
 
 
-def test_a_mixin_for_classes_of_ones_own():
-    """`Recovering` in front of the bases."""
+def test_the_mixin_for_other_client_classes():
+    """`Recovering` before the other bases."""
 
     class Own(Recovering, fastmcp.Client):
         pass
@@ -216,14 +216,14 @@ def test_a_mixin_for_classes_of_ones_own():
 
 
 def test_a_missing_extra_names_the_install_line():
-    """Without fastmcp, importing the binding says what to install."""
+    """Without fastmcp, importing the binding raises an ImportError with the line."""
     code = "import sys; sys.modules['fastmcp'] = None\nimport amends.bindings.fastmcp"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "amends[fastmcp]" in done.stderr
 
 
-async def test_a_client_that_nobody_has_entered():
-    """A mistake of the program's stays one: it is no failure of a server, and nothing is repeated."""
+async def test_a_client_that_was_not_entered():
+    """FastMCP's RuntimeError is raised; it is not a failure of a server, and nothing is repeated."""
     client = Client(fast(Shop()))
     for call in (client.call_tool("add", {"a": 1}), client.read_resource_mcp("shop://stock")):
         with pytest.raises(RuntimeError, match="not connected"):

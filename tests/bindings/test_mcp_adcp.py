@@ -1,6 +1,6 @@
 """
-The official SDK for these errors on the other side, from a record of it (scripts/record_adcp.py): it cannot be installed
-beside the rest, because it holds a2a-sdk back, and importing it takes longer than all of these tests.
+Results recorded from `adcp`, the official SDK for these errors (scripts/record_adcp.py). It cannot be installed with the
+other test dependencies, because it requires an older a2a-sdk, and importing it takes longer than all of these tests.
 """
 
 import json
@@ -22,13 +22,13 @@ KEY = "adcp_error"
 
 
 def steady(error):
-    """An error without its trace id, which is another one every time."""
+    """An error without its trace id, which differs in each run."""
     return {name: value for name, value in error.items() if name != "trace_id"}
 
 
 @pytest.mark.parametrize("case", RECORD["ours"], ids=lambda case: case["kind"])
-async def test_adcp_reads_what_a_guarded_server_says(case):
-    """What adcp was given is what the guard says today, and adcp found it, in both places."""
+async def test_adcp_reads_the_errors_of_a_guarded_server(case):
+    """The guard still sends the recorded error, and adcp read it in both places."""
     logging.getLogger("amends.mcp").setLevel(logging.CRITICAL + 1)
     async with mcp.Client(official(Shop())) as client:
         result = await client.call_tool("fails", {"kind": case["kind"]})
@@ -41,8 +41,8 @@ async def test_adcp_reads_what_a_guarded_server_says(case):
 
 
 @pytest.mark.parametrize("case", RECORD["theirs"], ids=lambda case: case["helper"])
-async def test_we_read_what_adcps_helpers_say(case):
-    """Through the real client of the official MCP SDK, and bare."""
+async def test_errors_of_adcps_helpers_are_read(case):
+    """Through the client of the official MCP SDK, and with `extract`."""
     fault = extract(case["result"], "mcp")
     assert fault.code == case["code"]
 

@@ -1,6 +1,6 @@
 """
-`adcp` 9.2 itself on the other side of the wire, both ways, for every standard code. Only with `make soak`: it cannot be
-installed beside the rest (it holds a2a-sdk back), so it gets an environment of its own, and importing it takes a while.
+`adcp` 9.2 as the peer, in both directions, for every standard code. Only with `make soak`: it requires an older a2a-sdk
+than the other tests, so it is installed into a separate environment, and importing it is slow.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PEER = Path(__file__).parent / "apps" / "adcp_peer.py"
 
 @pytest.fixture(scope="module")
 def environment():
-    """The python of an environment that has adcp; made once, beside the other tools of the long tests."""
+    """The python of an environment with adcp, which is created once."""
     place = Path(sys.prefix) / "tools" / ADCP.replace("==", "-")
     python, ready = place / "bin" / "python", place / "ready"
     if not ready.exists():
@@ -42,7 +42,7 @@ def environment():
 
 
 class Peer:
-    """adcp's side, in a process of its own."""
+    """adcp's server and client, in another process."""
 
     def __init__(self, python):
         self._process = subprocess.Popen(
@@ -50,8 +50,8 @@ class Peer:
         )
         self.url = self._process.stdout.readline().strip()
 
-    async def reads(self, url, errors):
-        """What its client finds in the answers of the server at `url`."""
+    async def read(self, url, errors):
+        """What its client reads from the responses of the server at `url`."""
         print(json.dumps({"url": url, "errors": errors}), file=self._process.stdin, flush=True)
         return json.loads(await asyncio.to_thread(self._process.stdout.readline))
 
@@ -81,7 +81,7 @@ ERRORS = [
 
 
 def fails(brief):
-    """Raise what a request names."""
+    """Raise the error that a request describes."""
     raise FaultError.from_fault(Fault(vocabulary="adcp", **json.loads(brief)))
 
 
@@ -119,16 +119,16 @@ def fast():
 
 @pytest.mark.parametrize("app", [official, low_level, fast])
 async def test_its_client_reads_every_code_of_a_guarded_server(app, peer):
-    """Code, recovery and wait, found by adcp's own extraction."""
+    """Code, message, recovery and wait, as adcp extracts them."""
     with serve(app(), lifespan="on") as url:
-        read = await peer.reads(f"{url}/mcp", ERRORS)
+        read = await peer.read(f"{url}/mcp", ERRORS)
     names = ("code", "message", "recovery", "retry_after")
     assert [{name: each.get(name) for name in names} for each in read] == ERRORS
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_our_client_reads_every_code_of_its_server(mode, peer):
-    """Each as a typed error, with what adcp's handler raised."""
+    """Each as a typed error with the values that adcp's handler raised."""
     found = []
     async with Client(peer.url, mode=mode, policy=NONE) as client:
         for error in ERRORS:

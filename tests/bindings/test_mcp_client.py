@@ -1,4 +1,4 @@
-"""Our MCP client against plain and guarded servers of the official SDK: typed errors, and recovery that cannot harm."""
+"""The MCP client with plain and guarded servers of the official SDK: typed errors, and safe recovery."""
 
 import asyncio
 from typing import Any
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_it_does_what_the_plain_client_does(mode):
-    """A16: a drop-in. Calls, listings, resources, prompts, properties, progress, elicitation."""
+async def test_it_replaces_the_plain_client(mode):
+    """A16: calls, listings, resources, prompts, properties, progress, elicitation."""
     seen = []
 
     async def progress(at, total, message):
@@ -60,16 +60,16 @@ async def test_it_does_what_the_plain_client_does(mode):
         await client.call_tool("add", {"a": 1})
 
 
-def test_mistakes_in_the_arguments_are_said_at_once():
-    """Like those of the plain client."""
+def test_invalid_arguments_are_refused_at_construction():
+    """So does the plain client."""
     with pytest.raises(ValueError, match="errors is one of"):
         Client("http://127.0.0.1/mcp", errors="ignore")
     with pytest.raises(ValueError, match="mode must be"):
         Client("http://127.0.0.1/mcp", mode="1999")
 
 
-async def test_pages_to_open_and_protocol_errors():
-    """What is the application's business passes as the SDK raised it; other protocol errors are typed."""
+async def test_elicitation_and_protocol_errors():
+    """A request to open a page is raised as the SDK's MCPError; other protocol errors are typed."""
     async with Client(official(Shop())) as client:
         for operation in (None, Operation(key="k")):
             with pytest.raises(mcp.MCPError) as caught:
@@ -85,8 +85,8 @@ async def test_pages_to_open_and_protocol_errors():
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_errors_are_typed_and_whole(mode):
-    """A16: code, recovery, wait, field, suggestion, details; the class of the code; the result as it came."""
+async def test_errors_are_typed_and_complete(mode):
+    """A16: code, recovery, wait, field, suggestion, details; the class of the code; the received result."""
     async with Client(official(Shop()), mode=mode, policy=NONE) as client:
         with pytest.raises(AdcpRateLimitedError) as caught:
             await client.call_tool("fails", {"kind": "limited"})
@@ -108,19 +108,19 @@ async def test_errors_are_typed_and_whole(mode):
             await client.get_prompt("order", {"item": "limited"})
 
 
-async def test_results_that_failed_can_be_returned():
-    """`errors="return"`, for the client or one call: the last result as it came."""
+async def test_failed_results_can_be_returned():
+    """`errors="return"`, for the client or one call: the last result as it was received."""
     async with Client(official(Shop()), errors="return", policy=NONE) as client:
         assert (await client.call_tool("fails", {"kind": "limited"})).is_error
         with pytest.raises(FaultError):
             await client.call_tool("fails", {"kind": "limited"}, errors="raise")
 
 
-async def test_plain_servers_are_read_as_far_as_they_speak():
-    """Text alone is a failure of which nobody knows more; its text is kept for people."""
+async def test_a_failure_with_text_alone_is_an_internal_error():
+    """A server without a guard: recovery is uncertain, and the text is the message."""
     async with Client(official(Shop(), guarded=False), policy=NONE) as client:
         with pytest.raises(FaultError) as caught:
-            await client.call_tool("fails", {"kind": "said"})
+            await client.call_tool("fails", {"kind": "tool error"})
         fault = caught.value.fault
         assert (fault.code, fault.recovery.value) == ("INTERNAL_ERROR", "uncertain")
         assert "There is no such order" in fault.message
@@ -129,7 +129,7 @@ async def test_plain_servers_are_read_as_far_as_they_speak():
         assert caught.value.fault.code == "INTERNAL_ERROR"
 
 
-SAYS = {
+RESULTS = {
     "structured": CallToolResult(
         content=[],
         is_error=True,
@@ -146,24 +146,24 @@ SAYS = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_every_path_of_a_plain_server_is_found(mode):
-    """A6 over the real SDK: structured content, text, payload, and the JSON-RPC error with any number."""
+async def test_errors_are_found_in_every_place(mode):
+    """A6 over the real SDK: structured content, text, payload, and a JSON-RPC error with any number."""
 
     async def call_tool(ctx, params):
-        if params.name in SAYS:
-            return SAYS[params.name]
+        if params.name in RESULTS:
+            return RESULTS[params.name]
         raise mcp.MCPError(int(params.name), "no", {"adcp_error": {"code": "RATE_LIMITED", "retry_after": 3}})
 
     server = Server("plain", on_call_tool=call_tool)
     async with Client(server, mode=mode, policy=NONE) as client:
-        for name in (*SAYS, "-32029", "-31029", "-32000", "7"):
+        for name in (*RESULTS, "-32029", "-31029", "-32000", "7"):
             with pytest.raises(AdcpRateLimitedError) as caught:
                 await client.call_tool(name)
             assert caught.value.fault.retry_after == 3
 
 
-async def test_results_that_break_their_own_schema():
-    """The tool ran, so it is not repeated; an answer that is no MCP may have run."""
+async def test_a_result_that_does_not_match_its_schema_is_not_repeated():
+    """The tool has run."""
     broken = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
     async def list_tools(ctx, params):
@@ -180,8 +180,8 @@ async def test_results_that_break_their_own_schema():
         assert len(caught.value.history) == 1
 
 
-async def test_an_error_gets_into_nobodys_state():
-    """A20: members with the client's own names, and a field that looks like a way somewhere, change nothing."""
+async def test_the_members_of_an_error_do_not_change_the_client():
+    """A20: members with the names of the client's attributes, and a field that looks like an attribute path."""
     hostile = {
         "code": "CONFLICT",
         "recovery": "terminal",
@@ -208,8 +208,8 @@ async def test_an_error_gets_into_nobodys_state():
         assert caught.value.decision.action.value == "escalate"
 
 
-async def test_remarks_on_a_success_are_no_failure():
-    """A5: only the payload layer of a result that did not fail. It is returned, and the remark can be read."""
+async def test_errors_in_a_successful_result_are_not_fatal():
+    """A5: the payload layer of a result that did not fail. The result is returned, and `extract` reads the error."""
     from amends import extract
 
     remark = {"code": "CONFLICT", "message": "Taken meanwhile", "recovery": "correctable"}
@@ -231,8 +231,8 @@ async def test_remarks_on_a_success_are_no_failure():
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_did_not_happen_is_repeated_as_told(mode, clock):
-    """A10: a rate limit says that nothing ran, so also a purchase is repeated, after the stated wait, once each."""
+async def test_a_rate_limited_call_is_repeated_after_its_wait(mode, clock):
+    """A10: a rate limit means that nothing ran, so a purchase is repeated too, and made once."""
     shop = Shop()
     async with Client(official(shop), mode=mode) as client:
         assert (await client.call_tool("buy", {"item": "tea", "times": 2})).content[0].text == "tea"
@@ -240,8 +240,8 @@ async def test_what_did_not_happen_is_repeated_as_told(mode, clock):
     assert clock.waits == [1, 1]
 
 
-async def test_the_ceiling_holds(clock):
-    """A11: three attempts for an AdCP error, then it is for a human."""
+async def test_attempts_are_bounded(clock):
+    """A11: three attempts for an AdCP error, then it is escalated."""
     async with Client(official(Shop()), policy=ADCP) as client:
         with pytest.raises(RateLimitedError) as caught:
             await client.call_tool("look", {"times": 9})
@@ -249,8 +249,8 @@ async def test_the_ceiling_holds(clock):
     assert caught.value.decision.action.value == "escalate"
 
 
-async def test_annotations_decide_what_may_be_repeated(clock):
-    """A crash may have happened: the idempotent and the read-only tool are called again, the other is not."""
+async def test_annotations_decide_whether_a_call_is_repeated(clock):
+    """After a crash, which may have had an effect: read-only and idempotent tools are called again, others are not."""
     shop = Shop()
     async with Client(official(shop)) as client:
         assert (await client.call_tool("breaks", {})).content[0].text == "mended"
@@ -262,8 +262,8 @@ async def test_annotations_decide_what_may_be_repeated(clock):
     assert shop.calls["breaks"] == 2
 
 
-async def test_the_callers_word_stands_above_the_annotations(clock):
-    """`operation=` says what the server did not."""
+async def test_the_operation_argument_replaces_the_annotations(clock):
+    """`operation=` is what the caller knows about the tool."""
     shop = Shop()
     async with Client(official(shop)) as client:
         with pytest.raises(ServiceUnavailableError):
@@ -272,7 +272,7 @@ async def test_the_callers_word_stands_above_the_annotations(clock):
 
 
 async def test_an_idempotency_key_makes_a_repeat_safe(clock):
-    """AdCP's tools take one as an argument: where the schema has it, a call that carries it is repeated."""
+    """AdCP's tools take one as an argument: if the schema has it, a call with a key is repeated."""
     server = MCPServer("keyed")
     calls = []
 
@@ -290,15 +290,15 @@ async def test_an_idempotency_key_makes_a_repeat_safe(clock):
     assert calls == ["k1", "k1", ""]
 
 
-async def test_somebody_can_look_whether_it_happened(clock):
-    """`verify`: what it finds is the result."""
+async def test_verify_finds_the_result_of_a_call(clock):
+    """What it returns is the result."""
     found = CallToolResult(content=[TextContent(type="text", text="it had")])
     async with Client(official(Shop()), verify=lambda: found) as client:
         assert await client.call_tool("breaks_once", {}) is found
 
 
-async def test_reading_is_always_repeatable(clock):
-    """Resources, prompts and listings change nothing: they are tried again after any passing failure."""
+async def test_reads_are_always_repeated(clock):
+    """Resources, prompts and listings are read-only: they are repeated after any transient failure."""
     attempts = []
 
     async def read_resource(ctx, params):
@@ -314,7 +314,7 @@ async def test_reading_is_always_repeatable(clock):
 
 
 async def test_callers_share_an_upstream(clock):
-    """One hint holds for all of them."""
+    """A rate limit that one of them received holds for all."""
     shop, upstream = Shop(), Upstream("shop")
     async with Client(official(shop), upstream=upstream) as client:
         await client.list_tools()
@@ -324,7 +324,7 @@ async def test_callers_share_an_upstream(clock):
 
 
 async def test_credentials_are_renewed_once(clock):
-    """`refresh` after AUTH_MISSING; then the call is made again."""
+    """`refresh` is called after AUTH_MISSING; then the call is repeated."""
     server = MCPServer("private")
     signed = []
 
@@ -339,8 +339,8 @@ async def test_credentials_are_renewed_once(clock):
     assert signed == [1]
 
 
-async def test_listings_that_never_end_or_are_not_there():
-    """Annotations are asked for within bounds; a server without a listing has none."""
+async def test_endless_and_missing_listings():
+    """A bounded number of pages is read; a server without a listing has no annotations."""
     pages = []
 
     async def list_tools(ctx, params):
@@ -354,16 +354,16 @@ async def test_listings_that_never_end_or_are_not_there():
         assert not (await client.call_tool("any")).is_error
     assert 1 < len(pages) < 50
     async with Client(Server("none", on_call_tool=call_tool)) as client:
-        assert client._calls.known("any", None) is None
-        # The SDK itself asks for a listing after a success, and fails where there is none: the tool has run by then.
+        assert client._calls.operation_of("any", None) is None
+        # The SDK lists the tools after a success, which fails here: the tool has run by then.
         with pytest.raises(FaultError) as caught:
             await client.call_tool("any")
         assert (caught.value.fault.executed, caught.value.fault.recovery.value) == (Executed.YES, "terminal")
-        assert client._calls.known("any", None) == Operation(name="tools/call any")
+        assert client._calls.operation_of("any", None) == Operation(name="tools/call any")
 
 
 async def test_a_listing_that_fails_after_the_call_repeats_nothing(clock):
-    """The SDK lists tools after a success it has no schema for: what that fails with says nothing about the call."""
+    """The SDK lists the tools after a success without a known schema; a failure of the listing is not the call's."""
     bought = []
 
     async def list_tools(ctx, params):
@@ -379,8 +379,8 @@ async def test_a_listing_that_fails_after_the_call_repeats_nothing(clock):
     assert (bought, caught.value.fault.executed) == ([1], Executed.YES)
 
 
-async def test_completions_are_read_like_everything_else():
-    """As the plain client's."""
+async def test_completions():
+    """The same as with the plain client."""
 
     async def complete(ctx, params):
         return types.CompleteResult(completion=types.Completion(values=["tea"]))
@@ -393,8 +393,8 @@ async def test_completions_are_read_like_everything_else():
 # -------------------------------------------------------------------------------------------------------------- HTTP
 
 
-async def test_a_forgotten_session_begins_anew():
-    """A server that was restarted knows no session: nothing ran, so the call is made on a new one."""
+async def test_an_expired_session_is_replaced():
+    """A restarted server does not know the session: nothing ran, so the call is repeated in a new one."""
     first, second = official(Shop()).streamable_http_app(), official(Shop()).streamable_http_app()
     serving = [first]
 
@@ -407,14 +407,14 @@ async def test_a_forgotten_session_begins_anew():
     with serve(restarted, lifespan="on") as url, serve(second, lifespan="on"):
         async with Client(f"{url}/mcp", mode="legacy") as client:
             assert (await client.call_tool("add", {"a": 1})).content[0].text == "2"
-            session = client._link
+            connection = client._connection
             serving[0] = second
             assert (await client.call_tool("add", {"a": 2})).content[0].text == "3"
-            assert client._link is not session
+            assert client._connection is not connection
 
 
-async def test_an_http_client_of_ones_own_is_used_and_stays_open():
-    """With its headers; and what it sends is seen through."""
+async def test_a_given_http_client_is_used_and_not_closed():
+    """With its headers."""
     import httpx2
 
     seen = []
@@ -434,8 +434,8 @@ async def test_an_http_client_of_ones_own_is_used_and_stays_open():
     assert set(seen) == {b"acme"}
 
 
-async def test_a_shared_cache_knows_servers_by_their_address_without_credentials():
-    """As the plain client derives it from the URL."""
+async def test_the_target_id_of_a_shared_cache_has_no_credentials():
+    """The plain client derives it from the URL in the same way."""
     from mcp.client.caching import CacheConfig, InMemoryResponseCacheStore
 
     config = CacheConfig(store=InMemoryResponseCacheStore(), partition="me")
@@ -444,8 +444,8 @@ async def test_a_shared_cache_knows_servers_by_their_address_without_credentials
     assert client.server == "http://user:secret@127.0.0.1:9/mcp"
 
 
-async def test_calls_that_find_the_connection_lost_make_one_anew_together():
-    """Five at once: the first connects, the others wait for it."""
+async def test_concurrent_calls_reconnect_once():
+    """Five calls on a lost connection: the first connects, the others wait for it."""
     from mcp.client._memory import InMemoryTransport
 
     server, made = official(Shop()), []
@@ -456,14 +456,14 @@ async def test_calls_that_find_the_connection_lost_make_one_anew_together():
 
     async with Client(fresh, mode="legacy", policy=NONE) as client:
         await client.call_tool("add", {"a": 1})
-        client._link.lost = True
+        client._connection.broken = True
         found = await asyncio.gather(*(client.call_tool("add", {"a": number}) for number in range(5)))
     assert [each.content[0].text for each in found] == ["1", "2", "3", "4", "5"]
     assert len(made) == 2
 
 
-async def test_no_limit_at_all():
-    """`limit=None`: then nothing but the caller's own cancellation ends a call."""
+async def test_calls_without_a_limit():
+    """`limit=None`: only the caller's own cancellation ends a call."""
     async with Client(official(Shop()), limit=None, policy=NONE) as client:
         assert not (await client.call_tool("add", {"a": 1})).is_error
         assert not (await client.call_tool("add", {"a": 1}, operation=UNKNOWN)).is_error

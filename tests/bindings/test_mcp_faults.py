@@ -1,6 +1,6 @@
 """
-A dead, hanging, half-closing, garbage-speaking server: the client ends in time with a typed error, and leaves nothing
-behind. Counted: the tasks of the loop, the files and the children of this process, the connections of the server.
+Servers that are dead, hang, close half-way or send garbage: the client raises a typed error in time, and releases
+everything. Counted: the loop's tasks, open files and child processes of this process, the server's connections.
 """
 
 import asyncio
@@ -30,32 +30,32 @@ from tests.http.serving import serve
 
 READ = Operation(name="look", read_only=True)
 WRITE = Operation(name="buy")
-PATIENCE = 1.0
-ROOM = 15.0
-"""Seconds a busy machine may take beyond the deadline; a hang would be minutes."""
-ONCE = Policy(attempts=1, deadline=PATIENCE)
-SURE = Policy(attempts=1, deadline=ROOM)
-"""For failures that come at once, or as soon as a busy machine gets to it."""
+DEADLINE = 1.0
+MARGIN = 60.0
+"""Seconds that a busy machine may take beyond the deadline. Without bounds, these servers hang for minutes."""
+ONCE = Policy(attempts=1, deadline=DEADLINE)
+LONG = Policy(attempts=1, deadline=MARGIN)
+"""For failures that need no deadline: the server fails at once, however long a busy machine takes."""
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
 async def failing(client, operation, **options):
-    """The typed error of one call, in time."""
+    """The typed error of one call, raised in time."""
     began = time.monotonic()
     with pytest.raises(FaultError) as caught:
         async with client:
             await client.call_tool("look", {}, operation=operation, **options)
-    assert time.monotonic() - began < PATIENCE + ROOM
+    assert time.monotonic() - began < DEADLINE + MARGIN
     return caught.value
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 async def test_broken_servers_end_in_time_with_a_typed_error(behaviour, nothing_left):
-    """Over HTTP. What was sent may have happened, so a call that changes something is not repeated."""
+    """Over HTTP. The request was sent and may have had its effect, so a call that changes something is not repeated."""
     async with faulty(BEHAVIOURS[behaviour]) as server:
         client = Client(server.url, mode="2026-07-28")
-        error = await failing(client, WRITE, policy=Policy(deadline=PATIENCE))
+        error = await failing(client, WRITE, policy=Policy(deadline=DEADLINE))
         assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
         assert error.fault.executed is Executed.MAYBE
         assert error.decision.action.value == "verify"
@@ -66,7 +66,7 @@ async def test_broken_servers_end_in_time_with_a_typed_error(behaviour, nothing_
 @pytest.mark.parametrize("behaviour", ["hang", "half", "reset", "noise", "html", "no_json"])
 @pytest.mark.parametrize("make", [Client, FastClient])
 async def test_connecting_to_a_broken_server(make, behaviour, nothing_left):
-    """The handshake is bounded too, and nothing has happened then."""
+    """The handshake is bounded too, and no call was made."""
     async with faulty(BEHAVIOURS[behaviour]) as server:
         error = await failing(make(server.url, policy=ONCE), READ)
         assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
@@ -75,18 +75,18 @@ async def test_connecting_to_a_broken_server(make, behaviour, nothing_left):
 
 
 @pytest.mark.parametrize("make", [Client, FastClient])
-async def test_a_dead_server_is_unavailable_and_no_unknown_tool(make, nothing_left):
-    """Nobody listens on the port."""
+async def test_a_refused_connection_is_service_unavailable(make, nothing_left):
+    """No server listens on the port; the code is not NOT_FOUND."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
-    error = await failing(make(url, policy=SURE), READ)
+    error = await failing(make(url, policy=LONG), READ)
     assert (error.fault.code, error.fault.executed) == ("SERVICE_UNAVAILABLE", Executed.NO)
 
 
 @pytest.mark.parametrize("make", [Client, FastClient])
 async def test_a_listing_that_fails_before_a_call(make):
-    """The annotations are asked for first: whatever that fails with, nothing was bought."""
+    """The tools are listed first; if that fails, the tool was not called."""
     bought = []
 
     async def list_tools(ctx, params):
@@ -106,7 +106,7 @@ async def test_a_listing_that_fails_before_a_call(make):
 
 
 async def until(true):
-    limit = time.monotonic() + ROOM
+    limit = time.monotonic() + MARGIN
     while not true():
         assert time.monotonic() < limit
         await asyncio.sleep(0.01)
@@ -123,16 +123,16 @@ async def until(true):
     ],
 )
 @pytest.mark.parametrize("make", [Client, FastClient])
-async def test_status_and_retry_after_are_not_lost(make, status, headers, code, wait, nothing_left):
-    """The SDK keeps neither; here both are in the error, also where the body was no MCP."""
+async def test_the_error_has_status_and_retry_after(make, status, headers, code, wait, nothing_left):
+    """The SDK drops both; the error has them, also if the body is not MCP."""
     async with faulty(answering(status, headers, b"acme")) as server:
-        error = await failing(make(server.url, mode="2026-07-28", policy=SURE), READ)
+        error = await failing(make(server.url, mode="2026-07-28", policy=LONG), READ)
     assert (error.fault.code, error.fault.retry_after) == (code, wait)
     assert error.fault.status == int(status[:3])
 
 
-async def test_one_bad_answer_does_not_disturb_the_others(nothing_left):
-    """The plain client's session ends with the first lost connection; here the failure is one call's."""
+async def test_a_bad_response_fails_one_call(nothing_left):
+    """With the plain client a lost connection ends the session; here other calls go on."""
     shop, lost = Shop(), []
     app = official(shop).streamable_http_app()
 
@@ -149,11 +149,12 @@ async def test_one_bad_answer_does_not_disturb_the_others(nothing_left):
     with serve(losing, lifespan="on") as url:
         async with Client(f"{url}/mcp", mode="legacy", policy=NONE) as client:
             await client.call_tool("add", {"a": 1})
-            slow = asyncio.create_task(client.call_tool("slow", {"seconds": 1}))
+            slow = asyncio.create_task(client.call_tool("slow", {"seconds": 60}))
             await until(lambda: shop.calls.get("slow"))
             lost.append(1)
             with pytest.raises(FaultError):
                 await client.call_tool("add", {"a": 1})
+            shop.finish()
             assert not (await slow).is_error
             assert (await client.call_tool("add", {"a": 1})).content[0].text == "2"
 
@@ -170,7 +171,7 @@ PROGRAMS = ("silent", "noise", "leaves", "closes")
 
 @pytest.mark.parametrize("behaviour", PROGRAMS)
 async def test_broken_programs_end_in_time(behaviour, nothing_left):
-    """A program that says nothing, garbage, or leaves."""
+    """A program that writes nothing, writes garbage, ends, or closes its output."""
     client = Client(program(behaviour), mode="2026-07-28", closing=0.5)
     error = await failing(client, WRITE, policy=ONCE)
     assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
@@ -180,7 +181,7 @@ async def test_broken_programs_end_in_time(behaviour, nothing_left):
 @pytest.mark.parametrize("behaviour", PROGRAMS)
 @pytest.mark.parametrize("make", [Client, FastClient])
 async def test_connecting_to_a_broken_program(make, behaviour, nothing_left):
-    """The handshake is bounded too, and the program is ended and waited for."""
+    """The handshake is bounded too, and the program is terminated and reaped."""
     if make is Client:
         client = Client(program(behaviour), policy=ONCE, closing=0.5)
     else:
@@ -191,16 +192,16 @@ async def test_connecting_to_a_broken_program(make, behaviour, nothing_left):
     assert error.fault.executed is Executed.NO
 
 
-async def test_a_program_that_is_not_there(nothing_left):
-    """No such command: unavailable for good, and nothing has happened."""
-    client = Client(StdioServerParameters(command="/nonexistent/server"), policy=SURE)
+async def test_a_command_that_does_not_exist(nothing_left):
+    """SERVICE_UNAVAILABLE, terminal, not executed."""
+    client = Client(StdioServerParameters(command="/nonexistent/server"), policy=LONG)
     error = await failing(client, READ)
     assert (error.fault.code, error.fault.executed) == ("SERVICE_UNAVAILABLE", Executed.NO)
     assert error.fault.recovery.value == "terminal"
 
 
-async def test_a_program_that_dies_in_the_middle_is_started_again(nothing_left):
-    """The call in flight may have happened; the next one runs on a new process."""
+async def test_a_program_that_dies_during_a_call_is_started_again(nothing_left):
+    """The call in flight may have had its effect; the next one uses a new process."""
     shop = StdioServerParameters(
         command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", "official"]
     )
@@ -212,8 +213,8 @@ async def test_a_program_that_dies_in_the_middle_is_started_again(nothing_left):
         assert (await client.call_tool("add", {"a": 2})).content[0].text == "3"
 
 
-async def test_a_transport_that_cannot_be_made_anew(nothing_left):
-    """A transport object serves once; a function that gives a fresh one serves as often as it takes."""
+async def test_only_some_transports_can_be_opened_again(nothing_left):
+    """A transport object can be used once; a function that returns a new one can be called again."""
     from mcp.client._memory import InMemoryTransport
 
     server = official(Shop())
@@ -228,7 +229,7 @@ async def test_a_transport_that_cannot_be_made_anew(nothing_left):
     for client, again in ((once, False), (often, True)):
         async with client:
             assert not (await client.call_tool("add", {"a": 1})).is_error
-            client._link.lost = True
+            client._connection.broken = True
             if again:
                 assert not (await client.call_tool("add", {"a": 1})).is_error
                 continue
@@ -238,43 +239,42 @@ async def test_a_transport_that_cannot_be_made_anew(nothing_left):
     assert len(made) == 2
 
 
-async def test_a_call_that_takes_too_long_is_given_up_and_cancelled(nothing_left):
-    """`limit` bounds every attempt, in memory too, and the server hears of it."""
+async def test_a_call_that_takes_too_long_is_cancelled(nothing_left):
+    """`limit` bounds every attempt, in memory too, and the tool is cancelled on the server."""
     shop = Shop()
     for mode in ("2026-07-28", "legacy"):
         async with Client(official(shop), mode=mode, policy=NONE) as client:
             await client.call_tool("add", {"a": 1})
-            client.limit = client._calls.limit = 0.2
+            client._calls.limit = 0.2
             with pytest.raises(FaultError) as caught:
                 await client.call_tool("slow", {"seconds": 60})
-            client.limit = client._calls.limit = 60
+            client._calls.limit = 60
             assert (caught.value.fault.code, caught.value.fault.executed.value) == ("TIMEOUT", "maybe")
             assert not (await client.call_tool("add", {"a": 1})).is_error
     assert shop.calls["cancelled"] == 2
 
 
 @pytest.mark.parametrize("make", [Client, FastClient])
-async def test_a_call_with_something_around_it_is_given_up_too(make, nothing_left):
-    """Where the caller says what it promises, say; and no timer is left of the limit."""
+async def test_a_call_with_an_operation_is_limited_too(make, nothing_left):
+    """By both clients."""
     server = {Client: official, FastClient: fast}[make](Shop())
     async with make(server, policy=NONE, limit=0.2) as client:
         with pytest.raises(FaultError) as caught:
             await client.call_tool("slow", {"seconds": 60}, operation=WRITE)
     assert (caught.value.fault.code, caught.value.fault.executed.value) == ("TIMEOUT", "maybe")
-    assert make is FastClient or client._watch._timer is None
 
 
-async def test_a_limit_is_forgotten_with_its_client():
-    """Nobody is left who could be late."""
+async def test_no_timer_is_left_of_a_closed_client():
+    """The timer of a limit of an hour."""
     async with Client(official(Shop()), limit=3600) as client:
         await client.call_tool("add", {"a": 1})
         await client.call_tool("add", {"a": 1})
-        assert client._watch._timer is not None
-    assert client._watch._timer is None
+        assert client._deadlines._timer is not None
+    assert client._deadlines._timer is None
 
 
 async def test_a_program_that_dies_between_two_calls(nothing_left):
-    """Nobody has asked it anything: the next call is made on a new one, and nothing has failed."""
+    """No call was in flight: the next one uses a new process, and no call fails."""
     shop = StdioServerParameters(
         command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", "official"]
     )
@@ -283,12 +283,12 @@ async def test_a_program_that_dies_between_two_calls(nothing_left):
         await client.call_tool("add", {"a": 1})
         (pid,) = children() - before
         os.kill(int(pid), signal.SIGKILL)
-        await until(lambda: client._session._dispatcher._closed)
+        await until(lambda: not client._connection.alive)
         assert (await client.call_tool("add", {"a": 2})).content[0].text == "3"
 
 
-async def test_cancelling_is_not_a_failure(nothing_left):
-    """A task that is cancelled ends at once, and no limit of ours is taken for it."""
+async def test_cancelling_a_call_raises_cancelled_error(nothing_left):
+    """It is not taken for the limit, and the client can be used afterwards."""
     shop = Shop()
     async with Client(official(shop), limit=60) as client:
         await client.list_tools()
@@ -301,8 +301,8 @@ async def test_cancelling_is_not_a_failure(nothing_left):
         assert not (await client.call_tool("add", {"a": 1})).is_error
 
 
-async def test_giving_up_while_connecting(nothing_left):
-    """Cancelling the one who connects takes the connection down."""
+async def test_cancelling_while_connecting(nothing_left):
+    """The connection is closed."""
     async with faulty(BEHAVIOURS["hang"]) as server:
         client = Client(server.url)
         task = asyncio.create_task(client.__aenter__())
@@ -313,8 +313,8 @@ async def test_giving_up_while_connecting(nothing_left):
         await until(lambda: server.open == 0)
 
 
-async def test_the_plain_client_would_have_hung(nothing_left):
-    """What the bounds are for: without them the handshake waits for ever."""
+async def test_the_plain_client_hangs(nothing_left):
+    """Without bounds the handshake does not end."""
     async with faulty(BEHAVIOURS["hang"]) as server:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):

@@ -1,4 +1,4 @@
-"""Guarded MCP servers, seen by the plain official client: every failure as S4 says, and nothing of a foreign text."""
+"""Guarded MCP servers and the plain official client: failures are AdCP errors, without text of foreign exceptions."""
 
 import json
 import logging
@@ -27,8 +27,8 @@ def stdio(kind):
     return StdioServerParameters(command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", kind])
 
 
-def said(result, *, structured=True):
-    """The error object of a failed result, after everything around it was looked at (A2, A5)."""
+def error_in(result, *, structured=True):
+    """The error object of a failed result, after checking the rest of the result (A2, A5)."""
     assert result.is_error is True
     first, second = result.content
     error = json.loads(first.text)[KEY]
@@ -45,53 +45,55 @@ def said(result, *, structured=True):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("make", [official, low_level])
-async def test_typed_errors_come_out_whole(make, mode):
-    """A1, A2, A5: the code, its recovery, wait, field and details, in both layers and as text."""
+async def test_typed_errors_are_sent_completely(make, mode):
+    """A1, A2, A5: code, recovery, wait, field and details, in both layers and as text."""
     async with mcp.Client(make(Shop()), mode=mode) as client:
-        limited = said(await client.call_tool("fails", {"kind": "limited"}))
+        limited = error_in(await client.call_tool("fails", {"kind": "limited"}))
         assert limited == {
             "code": "RATE_LIMITED",
             "message": "Too many orders",
             "recovery": "transient",
             "retry_after": 5,
         }
-        budget = said(await client.call_tool("fails", {"kind": "budget"}))
+        budget = error_in(await client.call_tool("fails", {"kind": "budget"}))
         assert (budget["code"], budget["field"], budget["details"]) == (
             "BUDGET_TOO_LOW",
             "budget",
             {"minimum_budget": 500},
         )
-        own = said(await client.call_tool("fails", {"kind": "own"}))
+        own = error_in(await client.call_tool("fails", {"kind": "own"}))
         assert (own["code"], own["suggestion"]) == ("X_SHOP_OUT_OF_STOCK", "Take another size")
-        assert said(await client.call_tool("fails", {"kind": "deep"}))["retry_after"] == 2
+        assert error_in(await client.call_tool("fails", {"kind": "deep"}))["retry_after"] == 2
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("make", [official, low_level])
 async def test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_trace(make, mode, caplog):
-    """A19: nothing of the text; the trace id is the same in the answer and in the log line, which has the traceback."""
+    """A19: none of the text is sent; answer and log line, which has the traceback, have the same trace id."""
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     async with mcp.Client(make(Shop()), mode=mode) as client:
         with caplog.at_level(logging.INFO, "amends.mcp"):
             result = await client.call_tool("fails", {"kind": "crash"})
-            told = said(result)
-            traced = said(await client.call_tool("fails", {"kind": "crash"}, meta={"traceparent": parent}))
-    assert (told["code"], told["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
+            error = error_in(result)
+            traced = error_in(
+                await client.call_tool("fails", {"kind": "crash"}, meta={"traceparent": parent})
+            )
+    assert (error["code"], error["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
     assert SECRET not in result.model_dump_json()
-    assert re.fullmatch("[0-9a-f]{32}", told["trace_id"])
+    assert re.fullmatch("[0-9a-f]{32}", error["trace_id"])
     lines = [record for record in caplog.records if record.name == "amends.mcp"]
-    assert told["trace_id"] in lines[0].getMessage()
+    assert error["trace_id"] in lines[0].getMessage()
     assert SECRET in str(lines[0].exc_info[1])
-    # The client's own tracing may have put another parent there; whatever it is, answer and log agree.
+    # The client's own tracing may replace the traceparent; answer and log agree in any case.
     assert traced["trace_id"] in lines[1].getMessage()
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_arguments_that_do_not_fit_name_the_field_and_what_to_do(mode):
-    """VALIDATION_ERROR with AdCP's field and issues; the value that was sent is not repeated."""
+async def test_invalid_arguments_are_validation_errors(mode):
+    """With AdCP's field, suggestion and issues; the value that was sent is not repeated."""
     async with mcp.Client(official(Shop()), mode=mode) as client:
         result = await client.call_tool("add", {"a": SECRET, "b": []})
-        error = said(result)
+        error = error_in(result)
         assert (error["code"], error["recovery"], error["field"]) == ("VALIDATION_ERROR", "correctable", "a")
         assert error["suggestion"] == "Send a whole number"
         assert [(issue["pointer"], issue["keyword"]) for issue in error["issues"]] == [
@@ -99,15 +101,15 @@ async def test_arguments_that_do_not_fit_name_the_field_and_what_to_do(mode):
             ("/b", "type"),
         ]
         assert SECRET not in result.model_dump_json()
-        missing = said(await client.call_tool("add", {}))
+        missing = error_in(await client.call_tool("add", {}))
         assert (missing["field"], missing["issues"][0]["keyword"]) == ("a", "required")
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_unknown_names_say_so(mode):
-    """A tool in the result, as both SDKs have it; a prompt and a resource as -32602."""
+async def test_unknown_names_are_not_found(mode):
+    """For a tool in the result, as both SDKs do it; for a prompt or a resource as -32602."""
     async with mcp.Client(official(Shop()), mode=mode) as client:
-        assert said(await client.call_tool("nothing"))["code"] == "REFERENCE_NOT_FOUND"
+        assert error_in(await client.call_tool("nothing"))["code"] == "REFERENCE_NOT_FOUND"
         for call in (client.get_prompt("nothing"), client.read_resource("shop://nothing")):
             with pytest.raises(mcp.MCPError) as caught:
                 await call
@@ -115,32 +117,34 @@ async def test_unknown_names_say_so(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_an_author_wrote_for_the_caller_is_shown_and_what_it_quotes_is_not(mode):
-    """A deliberate ToolError keeps its text; one raised while handling another exception may quote that one."""
+async def test_the_text_of_a_tool_error_is_sent_unless_it_may_quote_another(mode):
+    """A ToolError raised while another exception was handled may quote that exception."""
     async with mcp.Client(official(Shop()), mode=mode) as client:
-        shown = said(await client.call_tool("fails", {"kind": "said"}))
+        shown = error_in(await client.call_tool("fails", {"kind": "tool error"}))
         assert (shown["code"], shown["message"]) == ("INVALID_REQUEST", "There is no such order")
         for kind in ("quoted", "quoted in passing"):
             hidden = await client.call_tool("fails", {"kind": kind})
-            assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
+            assert error_in(hidden)["code"] == "SERVICE_UNAVAILABLE"
             assert SECRET not in hidden.model_dump_json()
         with pytest.raises(mcp.MCPError) as caught:
             await client.read_resource("shop://closed")
         assert extract(caught.value).message == "Closed on Sundays"
 
 
-async def test_authors_may_choose_to_hide_their_texts():
-    """`show=False`: no text of any exception but a typed one."""
+async def test_the_text_of_tool_errors_can_be_hidden():
+    """`show=False`: only the text of typed errors is sent."""
     server = official(Shop(), guarded=False)
     guard(server, show=False)
     async with mcp.Client(server) as client:
-        assert said(await client.call_tool("fails", {"kind": "said"}))["code"] == "SERVICE_UNAVAILABLE"
+        assert (
+            error_in(await client.call_tool("fails", {"kind": "tool error"}))["code"] == "SERVICE_UNAVAILABLE"
+        )
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("make", [official, low_level])
-async def test_protocol_errors_pass_as_they_are(make, mode):
-    """What an author says with MCPError, and what the protocol needs (a page to open first), is not touched."""
+async def test_protocol_errors_are_not_changed(make, mode):
+    """An author's MCPError, and the one that asks for a page to be opened."""
     async with mcp.Client(make(Shop()), mode=mode) as client:
         with pytest.raises(mcp.MCPError) as caught:
             await client.call_tool("fails", {"kind": "protocol"})
@@ -156,7 +160,7 @@ async def test_protocol_errors_pass_as_they_are(make, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_resources_and_prompts_fail_as_json_rpc_errors(mode):
-    """They have no result that could say it: the error object is in `data`, and nothing leaks."""
+    """They have no result with `isError`: the error object is in `data`, and nothing leaks."""
     async with mcp.Client(official(Shop()), mode=mode) as client:
         calls = {
             "SERVICE_UNAVAILABLE": (
@@ -183,8 +187,8 @@ async def test_resources_and_prompts_fail_as_json_rpc_errors(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_progress_elicitation_and_cancellation_are_not_touched(mode):
-    """They go through a guarded server as through a plain one."""
+async def test_progress_elicitation_and_cancellation_are_not_changed(mode):
+    """They work with a guarded server as with a plain one."""
     seen = []
 
     async def progress(at, total, message):
@@ -209,21 +213,21 @@ async def test_progress_elicitation_and_cancellation_are_not_touched(mode):
         assert shop.calls["cancelled"] == 1
 
 
-async def test_other_code_sees_the_exceptions_it_always_saw():
-    """Tools that call tools, and programs that call the server, get the SDK's own exceptions."""
+async def test_direct_calls_raise_the_sdks_exceptions():
+    """Tools that call tools, and programs that call the server's methods."""
     from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 
     server = official(Shop())
     with pytest.raises(UnexpectedToolError):
         await server.call_tool("fails", {"kind": "crash"})
     with pytest.raises(ToolError, match="no such order"):
-        await server.call_tool("fails", {"kind": "said"})
+        await server.call_tool("fails", {"kind": "tool error"})
     async with mcp.Client(server) as client:
         assert (await client.call_tool("nested")).content[0].text == "seen UnexpectedToolError"
 
 
-async def test_failures_that_are_answered_by_hand_pass():
-    """A CallToolResult of the author's own, failed or not, is left alone."""
+async def test_failed_results_that_a_tool_returns_are_not_changed():
+    """A CallToolResult made by the author."""
     server = MCPServer("hand")
 
     @server.tool()
@@ -235,8 +239,8 @@ async def test_failures_that_are_answered_by_hand_pass():
         assert (await client.call_tool("hand")).content[0].text == "no"
 
 
-async def test_guarding_twice_is_guarding_once_and_order_does_not_matter():
-    """Tools registered after the guard are guarded."""
+async def test_guarding_twice_has_no_effect_and_later_tools_are_guarded():
+    """Tools may be registered after the guard."""
     server = guard(guard(MCPServer("late")))
 
     @server.tool()
@@ -245,18 +249,18 @@ async def test_guarding_twice_is_guarding_once_and_order_does_not_matter():
 
     assert len([each for each in server.middleware if "Guard" in repr(each)]) == 1
     async with mcp.Client(server) as client:
-        assert said(await client.call_tool("late"))["code"] == "SERVICE_UNAVAILABLE"
+        assert error_in(await client.call_tool("late"))["code"] == "SERVICE_UNAVAILABLE"
 
 
-def test_what_is_no_server_is_refused():
-    """A mistake in a program, said at once."""
+def test_other_objects_are_refused():
+    """TypeError names what guard takes."""
     with pytest.raises(TypeError, match="MCPServer"):
         guard(object())
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_broken_middleware_and_broken_exceptions_leak_nothing(mode):
-    """What other middleware raises is answered too, and an exception that cannot even be looked at."""
+    """What other middleware raises is answered too, and so is an exception that raises when it is examined."""
 
     class Hostile(Exception):
         def __str__(self):
@@ -281,22 +285,22 @@ async def test_broken_middleware_and_broken_exceptions_leak_nothing(mode):
             await client.list_prompts()
         assert SECRET not in repr(caught.value.error)
         assert extract(caught.value).code == "SERVICE_UNAVAILABLE"
-        assert said(await client.call_tool("hostile"))["code"] == "SERVICE_UNAVAILABLE"
+        assert error_in(await client.call_tool("hostile"))["code"] == "SERVICE_UNAVAILABLE"
 
 
-async def test_a_tell_of_ones_own():
-    """Rules for foreign exceptions can be replaced."""
+async def test_a_translate_function_replaces_the_rules():
+    """`translate` returns the fault for foreign exceptions."""
     from amends import Fault
 
     server = official(Shop(), guarded=False)
     guard(server, translate=lambda exc: Fault(code="CONFLICT", message="Busy", vocabulary="adcp"))
     async with mcp.Client(server) as client:
-        assert said(await client.call_tool("fails", {"kind": "crash"}))["code"] == "CONFLICT"
+        assert error_in(await client.call_tool("fails", {"kind": "crash"}))["code"] == "CONFLICT"
 
 
 @pytest.mark.parametrize(("version", "structured"), [("2025-03-26", False), ("2025-06-18", True)])
-async def test_protocols_without_structured_content_get_the_text_alone(version, structured):
-    """A2: from 2025-06-18 on there is `structuredContent`."""
+async def test_older_protocols_get_text_alone(version, structured):
+    """A2: `structuredContent` is sent from 2025-06-18 on."""
     from mcp import ClientSession
     from mcp.client._memory import InMemoryTransport
 
@@ -318,29 +322,30 @@ async def test_protocols_without_structured_content_get_the_text_alone(version, 
 
 @pytest.mark.parametrize("kind", ["official", "low_level"])
 async def test_over_standard_streams(kind):
-    """A server in a process of its own, with the plain client."""
+    """A server in another process, with the plain client."""
     async with mcp.Client(stdio(kind)) as client:
-        assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+        assert error_in(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
         result = await client.call_tool("fails", {"kind": "crash"})
-        assert said(result)["code"] == "SERVICE_UNAVAILABLE"
+        assert error_in(result)["code"] == "SERVICE_UNAVAILABLE"
         assert SECRET not in result.model_dump_json()
 
 
 @pytest.mark.parametrize("options", [{}, {"json_response": True}, {"stateless_http": True}])
 async def test_over_streamable_http(options):
-    """With streams and without, sessions and none, both eras."""
+    """With event streams or JSON, with and without sessions, old and new protocols."""
     with serve(official(Shop()).streamable_http_app(**options), lifespan="on") as url:
         for mode in MODES:
             async with mcp.Client(f"{url}/mcp", mode=mode) as client:
-                assert said(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
+                assert error_in(await client.call_tool("fails", {"kind": "limited"}))["retry_after"] == 5
                 assert (
-                    said(await client.call_tool("fails", {"kind": "crash"}))["code"] == "SERVICE_UNAVAILABLE"
+                    error_in(await client.call_tool("fails", {"kind": "crash"}))["code"]
+                    == "SERVICE_UNAVAILABLE"
                 )
 
 
 @pytest.mark.parametrize("low", [False, True])
-async def test_an_upstreams_protocol_error_is_not_our_own(low):
-    """An MCPError that a client inside the tool raised is the upstream's: translated, or passed on if conformant."""
+async def test_an_upstreams_protocol_error_is_translated(low):
+    """An MCPError that a client inside the tool raised; a conformant one is passed on."""
     upstream = MCPServer("upstream")
 
     @upstream.tool()
@@ -370,12 +375,12 @@ async def test_an_upstreams_protocol_error_is_not_our_own(low):
         passed = await client.call_tool("through", {"kind": "conformant"})
         assert extract(passed).retry_after == 9
         hidden = await client.call_tool("through", {"kind": "plain"})
-        assert said(hidden)["code"] == "SERVICE_UNAVAILABLE"
+        assert error_in(hidden)["code"] == "SERVICE_UNAVAILABLE"
         assert SECRET not in hidden.model_dump_json()
 
 
-async def test_errors_too_large_or_not_json_still_arrive():
-    """A7: what would make an error unreadable is left out, not the error."""
+async def test_details_that_cannot_be_sent_are_left_out():
+    """A7: details that are too large or not JSON; the error is sent without them."""
     from amends.errors import ConflictError
 
     server = MCPServer("large")
@@ -390,12 +395,12 @@ async def test_errors_too_large_or_not_json_still_arrive():
 
     guard(server)
     async with mcp.Client(server) as client:
-        assert said(await client.call_tool("large"))["retry_after"] == 4
-        assert said(await client.call_tool("odd"))["code"] == "CONFLICT"
+        assert error_in(await client.call_tool("large"))["retry_after"] == 4
+        assert error_in(await client.call_tool("odd"))["code"] == "CONFLICT"
 
 
-async def test_several_failures_are_all_told():
-    """A18: the parts of a failure are in the payload layer, each with its own code and recovery."""
+async def test_the_parts_of_a_failure_are_sent():
+    """A18: in the payload layer, each with its own code and recovery."""
     from amends.errors.adcp import ServiceUnavailableError
 
     server = MCPServer("many")
@@ -413,7 +418,7 @@ async def test_several_failures_are_all_told():
 
 
 def test_a_missing_extra_names_the_install_line():
-    """Without mcp, importing the binding says what to install."""
+    """Without mcp, importing the binding raises an ImportError with the line."""
     import subprocess
 
     code = "import sys; sys.modules['mcp'] = None\nimport amends.bindings.mcp"

@@ -1,4 +1,4 @@
-"""The parts of the MCP bindings one by one: what is too rare, or too quick, to be met on a real wire every time."""
+"""Parts of the MCP bindings on their own: cases that a test over a real connection would not meet reliably."""
 
 import asyncio
 import importlib.util
@@ -18,10 +18,10 @@ from amends.bindings import fastmcp as fast_binding
 from amends.bindings import mcp as binding
 from amends.bindings.mcp import HttpRecorder
 from amends.bindings.mcp.client_errors import error_of
-from amends.bindings.mcp.connection_task import Link
-from amends.bindings.mcp.deadlines import Watch
-from amends.bindings.mcp.handler_errors import told
-from amends.bindings.mcp.http_recorder import failure_in
+from amends.bindings.mcp.connection_task import ConnectionTask
+from amends.bindings.mcp.deadlines import Deadlines
+from amends.bindings.mcp.handler_errors import classify
+from amends.bindings.mcp.http_recorder import recorded_failure
 from amends.bindings.mcp.responses import tool_result
 from amends.core.enums import Executed
 from amends.errors import RateLimitedError
@@ -29,7 +29,7 @@ from amends.errors import RateLimitedError
 
 @pytest.mark.parametrize(("module", "needs"), [(binding, "mcp"), (fast_binding, "fastmcp")])
 def test_a_missing_library_is_named(module, needs, monkeypatch):
-    """An ImportError that says what to install."""
+    """The ImportError has the line to install it."""
     monkeypatch.setitem(sys.modules, needs, None)
     spec = importlib.util.spec_from_file_location("without", module.__file__)
     with pytest.raises(ImportError, match=rf"amends\[{needs}\]"):
@@ -39,8 +39,8 @@ def test_a_missing_library_is_named(module, needs, monkeypatch):
 # ------------------------------------------------------------------------------------------------------------ server
 
 
-def test_arguments_that_are_wrong_as_a_whole_have_no_field():
-    """A validator of the whole model names none; and FastMCP's word without pydantic's behind it says no more."""
+def test_arguments_that_are_invalid_as_a_whole_have_no_field():
+    """A validator of the whole model names no field; nor does FastMCP's error without pydantic's as its cause."""
     from fastmcp.exceptions import ValidationError
 
     class Pair(pydantic.BaseModel):
@@ -56,21 +56,21 @@ def test_arguments_that_are_wrong_as_a_whole_have_no_field():
         error = ToolError("acme")
         error.__cause__ = exc
     for each in (error, ValidationError("acme")):
-        said = told(each)
-        assert (said.fault.code, said.fault.field, said.expected) == ("VALIDATION_ERROR", None, True)
-        assert "acme" not in repr(said.fault)
+        failure = classify(each)
+        assert (failure.fault.code, failure.fault.field, failure.expected) == ("VALIDATION_ERROR", None, True)
+        assert "acme" not in repr(failure.fault)
 
 
-def test_exceptions_within_exceptions_end_somewhere():
-    """However deep they are nested, they are told."""
+def test_deeply_nested_exceptions_are_classified():
+    """Forty groups around one exception."""
     exc = ValueError("acme")
     for _ in range(40):
         exc = ExceptionGroup("acme", [exc])
-    assert told(exc).fault.code == "SERVICE_UNAVAILABLE"
+    assert classify(exc).fault.code == "SERVICE_UNAVAILABLE"
 
 
-def test_an_authors_own_trace_goes_along():
-    """A typed error that names its trace keeps it on the wire."""
+def test_the_trace_id_of_a_typed_error_is_sent():
+    """It is in the error object."""
     fault = Fault(
         code="CONFLICT", message="Busy", vocabulary="adcp", trace_id="4bf92f3577b34da6a3ce929d0e0e4736"
     )
@@ -99,15 +99,15 @@ def invalid():
         (ExceptionGroup("g", [ConnectionRefusedError()]), "SERVICE_UNAVAILABLE", "no"),
     ],
 )
-def test_what_exceptions_of_a_call_mean(exc, code, executed):
-    """Answers that are none, sessions that ended, groups: the answer among them first."""
-    error, again = error_of(exc)
+def test_the_typed_errors_of_exceptions(exc, code, executed):
+    """Invalid responses, ended sessions, and groups, in which an MCPError or FaultError comes first."""
+    error, expired = error_of(exc)
     assert isinstance(error, FaultError)
-    assert (error.fault.code, error.fault.executed.value, again) == (code, executed, False)
+    assert (error.fault.code, error.fault.executed.value, expired) == (code, executed, False)
 
 
-class Sends:
-    """An HTTP client that does what it is told."""
+class StubHttp:
+    """An HTTP client that returns or raises what it was given."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -124,37 +124,38 @@ def post(body):
     return httpx2.Request("POST", "http://127.0.0.1/mcp", content=body)
 
 
-async def test_what_nobody_waits_for_is_dropped_when_it_fails():
-    """Notifications, answers, and what is no JSON-RPC: in a hurry, and without disturbing anybody."""
+async def test_failed_notifications_are_dropped():
+    """So are responses and content that is not JSON-RPC. Their time-outs are short."""
     for body in (b'{"method": "notifications/x"}', b'{"result": {}, "id": 1}', b"no json", b"[]"):
-        sends = Sends(httpx2.ConnectError("down"))
-        assert (await HttpRecorder(sends).send(post(body))).status_code == 202
-        assert max(sends.timeouts[0].values()) <= 3
-    sends = Sends(httpx2.Response(200))
+        http = StubHttp(httpx2.ConnectError("down"))
+        assert (await HttpRecorder(http).send(post(body))).status_code == 202
+        assert max(http.timeouts[0].values()) <= 3
+    http = StubHttp(httpx2.Response(200))
     request = httpx2.Request(
         "DELETE", "http://127.0.0.1/", extensions={"timeout": {"read": 300, "connect": 1}}
     )
-    await HttpRecorder(sends).send(request)
-    assert (sends.timeouts[0]["read"], sends.timeouts[0]["connect"]) == (3, 1)
+    await HttpRecorder(http).send(request)
+    assert (http.timeouts[0]["read"], http.timeouts[0]["connect"]) == (3, 1)
 
 
 CALL = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call"}'
 
 
-async def witnessed(response):
-    found = (await HttpRecorder(Sends(response)).send(post(CALL))).json()
-    assert found["id"] == 7
-    return found["error"], failure_in(found["error"].get("data"))
+async def recorded(outcome):
+    """The JSON-RPC error that the SDK gets for an outcome, and the failure recorded in it."""
+    response = (await HttpRecorder(StubHttp(outcome)).send(post(CALL))).json()
+    assert response["id"] == 7
+    return response["error"], recorded_failure(response["error"].get("data"))
 
 
-async def test_a_servers_own_number_stays():
-    """A JSON-RPC error at an error status says more than the status; with a wait in the headers both count."""
+async def test_a_json_rpc_error_in_a_failed_response_is_kept():
+    """Its number is more specific than the status; if the headers have a wait, status and headers are used."""
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "no"}})
     kind = {"content-type": "application/json"}
-    error, seen = await witnessed(httpx2.Response(400, headers=kind, content=body))
-    assert (error["code"], seen) == (-32602, None)
-    error, seen = await witnessed(httpx2.Response(429, headers={**kind, "retry-after": "4"}, content=body))
-    assert (seen[0].code, seen[0].retry_after) == ("RATE_LIMITED", 4)
+    error, failure = await recorded(httpx2.Response(400, headers=kind, content=body))
+    assert (error["code"], failure) == (-32602, None)
+    error, failure = await recorded(httpx2.Response(429, headers={**kind, "retry-after": "4"}, content=body))
+    assert (failure[0].code, failure[0].retry_after) == ("RATE_LIMITED", 4)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +167,10 @@ async def test_a_servers_own_number_stays():
         (ValueError("acme"), "INTERNAL_ERROR", "maybe"),
     ],
 )
-async def test_what_sending_raises_is_the_one_requests_failure(raised, code, executed):
-    """Answered and not raised: the session's other requests go on."""
-    error, seen = await witnessed(raised)
-    assert (seen[0].code, seen[0].executed.value, seen[1]) == (code, executed, False)
+async def test_an_exception_while_sending_fails_one_request(raised, code, executed):
+    """It is a response and not raised, so that other requests of the session go on."""
+    error, failure = await recorded(raised)
+    assert (failure[0].code, failure[0].executed.value, failure[1]) == (code, executed, False)
     assert "acme" not in str(error)
 
 
@@ -184,63 +185,70 @@ async def test_what_sending_raises_is_the_one_requests_failure(raised, code, exe
         ("application/json", b'{"jsonrpc": "2.0", "id": 7, "error": {"code": true, "message": ""}}'),
     ],
 )
-async def test_a_success_that_is_no_answer_is_the_one_requests_failure(kind, body):
+async def test_an_invalid_success_fails_one_request(kind, body):
     """The tool may have run."""
-    _, seen = await witnessed(httpx2.Response(200, headers={"content-type": kind}, content=body))
-    assert (seen[0].code, seen[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
+    _, failure = await recorded(httpx2.Response(200, headers={"content-type": kind}, content=body))
+    assert (failure[0].code, failure[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
 
 
-async def test_a_session_that_is_forgotten_did_nothing():
-    """Only where the request named one: any other 404 is an answer about something else."""
+async def test_a_request_of_an_expired_session_was_not_executed():
+    """A 404 means that only if the request names a session."""
     for headers, expired in (({"mcp-session-id": "x"}, True), ({}, False)):
         request = httpx2.Request("POST", "http://127.0.0.1/mcp", content=CALL, headers=headers)
-        answer = (await HttpRecorder(Sends(httpx2.Response(404))).send(request)).json()
-        fault, again = failure_in(answer["error"]["data"])
-        assert again is expired
+        response = (await HttpRecorder(StubHttp(httpx2.Response(404))).send(request)).json()
+        fault, found = recorded_failure(response["error"]["data"])
+        assert found is expired
         assert not expired or fault.executed is Executed.NO
 
 
-async def test_texts_that_cannot_be_written_do_not_cost_the_error():
-    """A lone surrogate in a problem document: what decides is kept."""
+async def test_a_text_that_cannot_be_encoded_is_dropped():
+    """A lone surrogate in a problem document: code and wait are kept."""
     body = rb'{"title": "\ud800", "code": "OUT", "retry_after_ms": 5000}'
     response = httpx2.Response(503, headers={"content-type": "application/problem+json"}, content=body)
-    _, seen = await witnessed(response)
-    assert seen[0].retry_after == 5
+    _, failure = await recorded(response)
+    assert failure[0].retry_after == 5
 
 
-async def test_answers_without_end_are_none(monkeypatch):
-    """Larger than anybody would hold: taken for garbage."""
+async def test_a_response_over_the_limit_counts_as_lost(monkeypatch):
+    """It is not held in memory."""
     from amends.bindings.mcp import http_recorder
 
     monkeypatch.setattr(http_recorder, "_JSON_LIMIT", 10)
     kind = {"content-type": "application/json"}
-    _, seen = await witnessed(httpx2.Response(200, headers=kind, content=b'{"result": {"a": 1}}'))
-    assert (seen[0].code, seen[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
+    _, failure = await recorded(httpx2.Response(200, headers=kind, content=b'{"result": {"a": 1}}'))
+    assert (failure[0].code, failure[0].executed) == ("SERVICE_UNAVAILABLE", Executed.MAYBE)
 
 
-def test_nobody_else_can_say_what_was_witnessed():
-    """The word is not known outside this process, and anything else is no record."""
-    assert failure_in(None) is None
-    assert failure_in({"amends": {"fault": {}}}) is None
+def test_a_server_cannot_forge_a_recorded_failure():
+    """The key is random in each process; any other data is not a record."""
+    assert recorded_failure(None) is None
+    assert recorded_failure({"amends": {"fault": {}}}) is None
 
 
-# --------------------------------------------------------------------------------------------------- links and limits
+# ------------------------------------------------------------------------------------------ connections and deadlines
 
 
-async def link_of(enter, leave, closing=1.0):
-    return Link(enter, leave, closing)
+class StubClient:
+    """A client of the SDK, as far as a ConnectionTask uses it."""
+
+    def __init__(self, enter=None, leave=None):
+        self._enter, self._leave = enter, leave
+        self.session = SimpleNamespace(_dispatcher=SimpleNamespace(_closed=False))
+
+    async def __aenter__(self):
+        if self._enter is not None:
+            await self._enter()
+
+    async def __aexit__(self, *exc):
+        if self._leave is not None:
+            await self._leave(*exc)
 
 
-async def at_once(*exc):
-    """Neither entering nor leaving takes any time."""
-
-
-async def test_a_transport_that_breaks_takes_only_its_own_task_along():
-    """The task group's cancellation ends the connection, and nothing of it is heard anywhere else."""
+async def test_a_transport_that_breaks_cancels_only_the_connection_task():
+    """The cancellation by the transport's task group ends the connection, and no other task."""
     left = []
 
     async def crash():
-        await anyio.sleep(0.01)
         raise ValueError("broken pipe")
 
     class Broken:
@@ -254,94 +262,100 @@ async def test_a_transport_that_breaks_takes_only_its_own_task_along():
             await self.group.__aexit__(*exc)
 
     broken = Broken()
-    link = await link_of(broken.enter, broken.leave)
-    await link.opened(5)
-    assert link.alive
-    while link.alive:
-        await asyncio.sleep(0.005)
+    connection = ConnectionTask(StubClient(broken.enter, broken.leave), closing=1.0)
+    await connection.wait_open(5)
+    assert connection.alive
+    while connection.alive:
+        await asyncio.sleep(0)
     assert left == [asyncio.CancelledError]
-    await link.close()
+    await connection.close()
 
 
-async def test_one_that_stood_too_late_or_leaves_badly():
-    """Given up while it was opening; and an error while leaving concerns nobody."""
-    opened = asyncio.Event()
+async def test_a_connection_that_opens_too_late_is_ended():
+    """`wait_open` raises TimeoutError."""
+    connection = ConnectionTask(StubClient(enter=asyncio.Event().wait), closing=1.0)
+    with pytest.raises(TimeoutError):
+        await connection.wait_open(0.01)
+    assert not connection.alive
 
-    async def slow():
-        await opened.wait()
 
-    async def badly(*exc):
+async def test_an_error_while_closing_is_not_raised():
+    """The connection is closed all the same."""
+
+    async def fails(*exc):
         raise ValueError
 
-    link = await link_of(slow, badly)
-    with pytest.raises(TimeoutError):
-        await link.opened(0.01)
-    assert not link.alive
-
-    link = await link_of(at_once, badly)
-    await link.opened(1)
-    await link.close()
-    assert not link.alive
+    connection = ConnectionTask(StubClient(leave=fails), closing=1.0)
+    await connection.wait_open(1)
+    await connection.close()
+    assert not connection.alive
 
 
-async def test_one_that_will_not_be_left():
-    """Closing it is bounded."""
+async def test_closing_takes_a_bounded_time():
+    """A transport that does not end is cancelled."""
 
     async def never(*exc):
         await asyncio.Event().wait()
 
-    link = await link_of(at_once, never, closing=0.01)
-    await link.opened(1)
-    await asyncio.wait_for(link.close(), 60)
-    assert not link.alive
+    connection = ConnectionTask(StubClient(leave=never), closing=0.01)
+    await connection.wait_open(1)
+    await asyncio.wait_for(connection.close(), 60)
+    assert not connection.alive
 
 
-async def test_one_whose_end_the_sdk_has_seen():
-    """It is believed, before a call finds out."""
-    link = await link_of(at_once, at_once)
-    await link.opened(1)
-    before, link.dispatcher = link.alive, SimpleNamespace(_closed=True)
-    after = link.alive
-    await link.close()
-    assert (before, after) == (True, False)
+async def test_a_connection_that_the_sdk_has_closed_is_not_alive():
+    """It is known before a call is made."""
+    client = StubClient()
+    connection = ConnectionTask(client, closing=1.0)
+    await connection.wait_open(1)
+    assert connection.alive
+    client.session._dispatcher._closed = True
+    assert not connection.alive
+    await connection.close()
+
+
+async def limited(deadlines, seconds, work):
+    """Whether the limit ended the work."""
+    try:
+        with deadlines.limit(seconds):
+            await work
+    except TimeoutError:
+        return True
+    return False
 
 
 async def test_one_timer_for_many_limits():
-    """Each call ends at its own limit; one inside another has that of the outer."""
-    watch = Watch()
-    ended = []
-
-    async def call(seconds, works):
-        task = watch.begin(seconds)
-        assert watch.begin(seconds) is None
-        cancelled = False
-        try:
-            await asyncio.sleep(works)
-        except asyncio.CancelledError:
-            cancelled = True
-        ended.append((seconds, watch.end(task, cancelled=cancelled)))
-
-    await asyncio.gather(call(0.05, 5), call(0.1, 5), call(5, 0.15), call(5, 0.01))
-    assert sorted(ended) == [(0.05, True), (0.1, True), (5, False), (5, False)]
-    watch.stop()
+    """Each block ends at its own limit, also one inside another."""
+    deadlines, forever, done = Deadlines(), asyncio.Event(), asyncio.Event()
+    blocks = [
+        asyncio.create_task(limited(deadlines, 0.02, forever.wait())),
+        asyncio.create_task(limited(deadlines, 0.01, forever.wait())),
+        asyncio.create_task(limited(deadlines, 60, limited(deadlines, 0.03, forever.wait()))),
+        asyncio.create_task(limited(deadlines, 60, done.wait())),
+        asyncio.create_task(limited(deadlines, None, done.wait())),
+    ]
+    assert await asyncio.gather(*blocks[:3]) == [True, True, False]
+    done.set()
+    assert await asyncio.gather(*blocks[3:]) == [False, False]
+    deadlines.close()
 
 
-async def test_somebody_elses_cancellation_stays_theirs():
-    """Cancelled from outside at the same moment as by the limit: it is not ours alone, so it goes on."""
-    watch = Watch()
-    seen = []
+async def test_another_cancellation_is_not_taken_for_the_limit():
+    """A block that is cancelled from outside, before or at the same time as by its limit, raises CancelledError."""
+    for seconds in (0.01, 60):
+        deadlines = Deadlines()
 
-    async def call():
-        task = watch.begin(0.02)
-        try:
-            await asyncio.sleep(5)
-        except asyncio.CancelledError:
-            asyncio.current_task().cancel()
-            seen.append(watch.end(task, cancelled=True))
+        async def block(deadlines=deadlines, seconds=seconds):
+            with deadlines.limit(seconds):
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    asyncio.current_task().cancel()
 
-    task = asyncio.create_task(call())
-    with pytest.raises(asyncio.CancelledError):
-        await task
+        task = asyncio.create_task(block())
         await asyncio.sleep(0)
-    assert seen == [False]
-    watch.stop()
+        if seconds == 60:
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        deadlines.close()

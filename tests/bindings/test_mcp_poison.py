@@ -1,4 +1,4 @@
-"""A thousand poisoned exceptions on every transport: no piece of their texts arrives at a plain client (A19)."""
+"""A thousand exceptions with secrets on every transport: no piece of their texts reaches a plain client (A19)."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def pieces():
-    """Any eight characters of a poison that no other text would have."""
+    """All substrings of eight characters of the secret texts."""
     for text in TEXTS:
         visible = text.encode("ascii", "ignore").decode()
         yield from (visible[at : at + 8] for at in range(len(visible) - 7))
@@ -32,8 +32,8 @@ def pieces():
 PIECES = frozenset(pieces())
 
 
-async def arrived(call):
-    """Everything that arrived for a thousand calls, as text."""
+async def responses_of(call):
+    """The responses of a thousand calls, as text."""
     found = []
     for begin in range(0, POISONS, AT_ONCE):
         results = await asyncio.gather(
@@ -99,32 +99,32 @@ QUICK = {
     ("stdio", "official", "2026-07-28"),
     ("http", "official", "2026-07-28"),
 }
-"""One of each kind and of each way in every run; the product of all of them in the long one."""
+"""The combinations in every run; `make soak` runs all of them."""
 
 
 def ways():
     for way in product(TRANSPORTS, KINDS, MODES):
         if way[0] == "sse" and way[2] != "legacy":
-            continue  # a transport of the older protocols alone
+            continue  # only older protocols have this transport
         yield pytest.param(*way, marks=() if way in QUICK else pytest.mark.soak, id=" ".join(way))
 
 
 @pytest.mark.parametrize(("transport", "kind", "mode"), list(ways()))
-async def test_nothing_arrives(transport, kind, mode):
-    """Each framework on each transport, in both eras of the protocol: all thousand of them."""
+async def test_no_secret_is_sent(transport, kind, mode):
+    """Each framework on each transport, with old and new protocols."""
     with TRANSPORTS[transport](kind) as target:
         async with mcp.Client(target, mode=mode) as client:
-            clean(await arrived(client.call_tool))
+            clean(await responses_of(client.call_tool))
 
 
 async def test_fastmcps_own_client():
-    """FastMCP on both sides, as its users have it."""
+    """FastMCP on both sides."""
     async with fastmcp.Client(fast(Shop())) as client:
-        clean(await arrived(client.call_tool_mcp))
+        clean(await responses_of(client.call_tool_mcp))
 
 
 async def test_the_plain_server_leaks():
-    """What the guard is for: the same exceptions without it."""
+    """The same exceptions without a guard."""
     async with fastmcp.Client(fast(Shop(), guarded=False)) as client:
         result = await client.call_tool_mcp("poisoned", {"number": 0})
     assert TEXTS[0] in result.content[0].text

@@ -1,4 +1,4 @@
-"""Rejections before dispatch (A3): JSON-RPC errors that every client keeps, or HTTP statuses."""
+"""Rejections before dispatch (A3): as JSON-RPC errors, which every client keeps, or as HTTP responses."""
 
 import httpx2
 import mcp
@@ -31,8 +31,8 @@ def shop(check, **options):
 
 
 @pytest.mark.parametrize("reason", NUMBERS)
-async def test_the_numbers_are_those_of_the_protocol(reason):
-    """Design 8: up to 2025-11-25 S4's own, from 2026-07-28 on outside the range it took; one for all if wished."""
+async def test_the_numbers_depend_on_the_protocol(reason):
+    """Design 8: AdCP's own up to 2025-11-25, moved from 2026-07-28 on; with `collapse` one for all."""
     for mode, number in zip(("legacy", "2026-07-28"), NUMBERS[reason], strict=True):
         async with mcp.Client(shop(lambda request: REASONS[reason]), mode=mode) as client:
             with pytest.raises(mcp.MCPError) as caught:
@@ -47,8 +47,8 @@ async def test_the_numbers_are_those_of_the_protocol(reason):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_every_other_code_uses_the_tools_own_answer(mode):
-    """A3: only three are for JSON-RPC."""
+async def test_other_codes_are_sent_in_the_tools_result(mode):
+    """A3: only three codes have a JSON-RPC number."""
     async with mcp.Client(shop(lambda request: REASONS["denied"]), mode=mode) as client:
         result = await client.call_tool("add", {"a": 1})
         assert extract(result).code == "PERMISSION_DENIED"
@@ -62,8 +62,8 @@ async def test_every_other_code_uses_the_tools_own_answer(mode):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_the_check_sees_the_request_and_may_be_async_raise_or_break(mode):
-    """What it raises is the reason; where it breaks nothing passes, and nothing of its text leaves."""
+async def test_a_check_gets_the_request_and_may_raise(mode):
+    """It may be async. A FaultError is the reason; any other exception rejects too, and none of its text is sent."""
     seen = []
 
     async def check(request):
@@ -95,7 +95,7 @@ async def test_the_check_sees_the_request_and_may_be_async_raise_or_break(mode):
 
 
 async def test_our_client_recovers_from_a_rejection(amends_clock):
-    """Nothing ran, so also a call that changes something is made again."""
+    """Nothing ran, so a call that changes something is repeated too."""
     turns = [REASONS["limit"], REASONS["down"]]
     store = Shop()
     server = official(
@@ -107,8 +107,8 @@ async def test_our_client_recovers_from_a_rejection(amends_clock):
     assert 7 in amends_clock.waits
 
 
-async def test_waits_are_about_the_caller(amends_clock):
-    """A19: one caller's limit is not another's, and it is the same wait for whatever the caller asks for."""
+async def test_waits_depend_on_the_caller_only(amends_clock):
+    """A19: one caller's limit does not affect another's, and the wait is the same for every request of a caller."""
     spent = {"greedy": 40}
 
     def check(request):
@@ -140,7 +140,7 @@ def missing(request):
 
 @pytest.mark.parametrize(("reason", "status"), [("limit", 429), ("auth", 401), ("down", 503)])
 async def test_over_http_with_problem_details(reason, status):
-    """The status, `Retry-After` and a problem document, before anything is parsed; our client keeps all of it."""
+    """Status, `Retry-After` and a problem document, sent before the body is parsed; our client keeps them."""
     app = reject(lambda request: REASONS[reason]).http(official(Shop()).streamable_http_app())
     with serve(app, lifespan="on") as url:
         answer = httpx2.post(f"{url}/mcp", json={})
@@ -154,7 +154,7 @@ async def test_over_http_with_problem_details(reason, status):
         async with mcp.Client(f"{url}/mcp", mode="2026-07-28") as client:
             with pytest.raises(mcp.MCPError) as caught:
                 await client.list_tools()
-        assert caught.value.error.data is None  # what official clients are left with
+        assert caught.value.error.data is None  # official clients drop the rest
         with pytest.raises(FaultError) as ours:
             async with Client(f"{url}/mcp", mode="2026-07-28", policy=NONE) as client:
                 await client.list_tools()
@@ -164,7 +164,7 @@ async def test_over_http_with_problem_details(reason, status):
 
 @pytest.mark.parametrize("make", [mcp.Client, Client])
 async def test_over_http_with_a_body_that_official_clients_keep(make):
-    """`body="jsonrpc"`: the status for what stands between, the data for the client."""
+    """`body="jsonrpc"`: proxies see the status, clients get the data."""
     app = reject(lambda request: REASONS["limit"]).http(
         official(Shop()).streamable_http_app(), body="jsonrpc"
     )
@@ -180,8 +180,8 @@ async def test_over_http_with_a_body_that_official_clients_keep(make):
         assert (fault.code, fault.retry_after) == ("RATE_LIMITED", 7)
 
 
-async def test_over_http_what_is_allowed_passes():
-    """With credentials, by method, and for what is no HTTP."""
+async def test_over_http_other_requests_pass():
+    """With credentials, with another method, and ASGI scopes other than HTTP."""
     rejection = reject(missing, methods=["tools/call"])
     server = MCPServer("open", middleware=[rejection])
 
@@ -198,14 +198,14 @@ async def test_over_http_what_is_allowed_passes():
         ):
             assert (await client.call_tool("add", {"a": 1})).content[0].text == "2"
         async with Client(f"{url}/mcp", mode="2026-07-28", policy=NONE) as client:
-            # The method is in a header from 2026-07-28 on, so listing passes and calling does not.
+            # From 2026-07-28 on a header has the method, so listing is not checked.
             assert (await client.list_tools()).tools
             with pytest.raises(FaultError) as caught:
                 await client.call_tool("add", {"a": 1})
             assert caught.value.code in {"AUTH_MISSING", "UNAUTHENTICATED"}
 
 
-def test_bodies_there_are():
-    """A mistake in a program, said at once."""
+def test_an_unknown_body_is_refused():
+    """ValueError names the choices."""
     with pytest.raises(ValueError, match="problem, jsonrpc"):
         reject(missing).http(None, body="xml")

@@ -1,4 +1,4 @@
-"""The transport of the oldest protocols, which the SDK still has: one stream of events, and posts."""
+"""The SSE transport of the oldest protocols: an event stream for responses, POST for requests."""
 
 import mcp
 import pytest
@@ -13,13 +13,13 @@ from tests.bindings.apps.mcp_faulty import BEHAVIOURS, faulty
 from tests.bindings.apps.mcp_shop import KINDS, SECRET, Shop
 from tests.bindings.apps.mcp_sse import sse_served
 from tests.bindings.test_mcp_faults import ONCE, READ, failing, until
-from tests.bindings.test_mcp_guard import said
+from tests.bindings.test_mcp_guard import error_in
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def ours(url):
-    """A function that gives a fresh transport: the connection can be made anew."""
+    """With a function that returns a new transport, so that the client can reconnect."""
     return Client(lambda: sse_client(url))
 
 
@@ -29,11 +29,11 @@ def fasts(url):
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_guarded_server(kind, nothing_left):
-    """The plain client gets what S4 says, and nothing of a foreign text."""
+    """The plain client gets AdCP errors, without text of foreign exceptions."""
     with sse_served(KINDS[kind](Shop())) as url:
         async with mcp.Client(sse_client(url), mode="legacy") as client:
-            limited = said(await client.call_tool("fails", {"kind": "limited"}))
-            crashed = said(await client.call_tool("fails", {"kind": "crash"}))
+            limited = error_in(await client.call_tool("fails", {"kind": "limited"}))
+            crashed = error_in(await client.call_tool("fails", {"kind": "crash"}))
     assert (limited["code"], limited["retry_after"]) == ("RATE_LIMITED", 5)
     assert crashed["code"] == "SERVICE_UNAVAILABLE"
     assert SECRET not in str(crashed)
@@ -41,7 +41,7 @@ async def test_a_guarded_server(kind, nothing_left):
 
 @pytest.mark.parametrize("make", [ours, fasts])
 async def test_typed_errors_and_recovery(make, nothing_left, clock):
-    """A read is repeated after its hint, a failure is typed."""
+    """A read is repeated after its wait, and a failure is typed."""
     shop = Shop()
     with sse_served(KINDS["official"](shop)) as url:
         async with make(url) as client:
@@ -52,8 +52,8 @@ async def test_typed_errors_and_recovery(make, nothing_left, clock):
     assert (caught.value.code, caught.value.fault.field) == ("BUDGET_TOO_LOW", "budget")
 
 
-async def test_a_server_that_goes_away_is_found_again(nothing_left):
-    """Another one at another address, as the function that gives the transport knows."""
+async def test_a_lost_connection_is_opened_again(nothing_left):
+    """The function that returns the transport may use another address."""
     at = []
     client = Client(lambda: sse_client(at[-1]))
     with sse_served(KINDS["official"](Shop())) as url:
@@ -62,13 +62,13 @@ async def test_a_server_that_goes_away_is_found_again(nothing_left):
             assert not (await client.call_tool("add", {"a": 1})).is_error
             with sse_served(KINDS["official"](Shop())) as other:
                 at.append(other)
-                client._link.lost = True
+                client._connection.broken = True
                 assert not (await client.call_tool("add", {"a": 1})).is_error
 
 
 @pytest.mark.parametrize("behaviour", ["hang", "drip", "half_stream", "no_more", "reset", "noise", "html"])
 async def test_broken_servers_end_in_time(behaviour, nothing_left):
-    """Nothing has happened when a connection never stood, and none is left."""
+    """The connection is never open: no call was made, and no connection is left."""
     async with faulty(BEHAVIOURS[behaviour]) as server:
         client = Client(lambda: sse_client(server.url), mode="legacy", policy=ONCE)
         error = await failing(client, READ)

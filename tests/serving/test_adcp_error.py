@@ -1,4 +1,4 @@
-"""An error object that every reader takes, whatever its author put into it."""
+"""`error_object` returns an object that every reader accepts, whatever its author put into it."""
 
 import datetime as dt
 import json
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends import Fault, extract
+from amends.core.fault import Origin
 from amends.dialects import adcp
 from amends.serving.adcp_error import error_object, sentence
 
@@ -17,7 +18,7 @@ def written(**more):
 
 
 def test_an_ordinary_error_is_written_whole():
-    """Nothing is left out that fits."""
+    """An error that fits has all its members."""
     error = written(message="Closed", retry_after=4.2, details={"until": "noon", "n": [1, 2]})
     assert error == {
         "code": "SERVICE_UNAVAILABLE",
@@ -28,8 +29,8 @@ def test_an_ordinary_error_is_written_whole():
     }
 
 
-def test_what_is_no_json_is_left_out_and_the_rest_stays():
-    """An object in the details does not cost the caller the error."""
+def test_values_that_are_not_json_are_left_out():
+    """The rest of the error is still written."""
     assert written(message="m", details={"setup_url": object()}) == {
         "code": "SERVICE_UNAVAILABLE",
         "message": "m",
@@ -39,19 +40,19 @@ def test_what_is_no_json_is_left_out_and_the_rest_stays():
     assert json.loads(json.dumps(error)) == error
     assert error["details"] == {"at": "2026-01-02", "n": None}
     assert written(details={"s": "\ud800"})["details"]["s"].isprintable()
-    # The writer that takes the one lets the other through.
+    # The encoder that accepts a lone surrogate writes NaN as NaN, so the details cannot be read back.
     assert "details" not in written(details={"s": "\ud800", "n": float("nan")})
 
 
-def test_what_holds_itself_is_left_out():
-    """There is no end to write."""
+def test_details_that_contain_themselves_are_left_out():
+    """They cannot be written as JSON."""
     loop: dict = {}
     loop["loop"] = loop
     assert "details" not in written(details={"setup_url": [loop]})
 
 
-def test_what_is_nested_deeper_than_the_carrier_allows_is_left_out():
-    """Protobuf refuses to read it back."""
+def test_details_nested_deeper_than_the_carrier_allows_are_left_out():
+    """`levels` is the limit; readers of protobuf's JSON refuse deeper values."""
     nested: dict = {}
     for _ in range(20):
         nested = {"n": nested}
@@ -60,8 +61,8 @@ def test_what_is_nested_deeper_than_the_carrier_allows_is_left_out():
     assert "details" not in error_object(fault, levels=12)
 
 
-def test_what_is_too_large_is_made_small():
-    """First the details go, then the extensions, then texts are cut; a reader would take nothing else."""
+def test_an_error_that_is_too_large_is_reduced():
+    """First the details are left out, then the extensions, then texts are cut, until 4096 bytes are enough."""
     assert "details" not in written(message="m", details={"x": "y" * 5000})
     kept = written(message="m", extensions={"note": "short"}, details={"x": "y" * 5000})
     assert kept["note"] == "short"
@@ -75,14 +76,14 @@ def test_what_is_too_large_is_made_small():
     st.dictionaries(st.text(), st.one_of(st.text(), st.floats(), st.integers(), st.binary(), st.none())),
     st.text(),
 )
-def test_it_can_always_be_read(details, message):
-    """Whatever is in it, `extract` finds the error."""
+def test_extract_reads_every_error_object(details, message):
+    """Any details and any message: `extract` finds the code."""
     error = written(message=message, details=details)
     assert extract(json.dumps(error), "adcp").code == "SERVICE_UNAVAILABLE"
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "text"),
     [
         ({"message": "Slow down", "recovery": "transient", "retry_after": 5}, "Slow down. Retry in 5 s."),
         ({"message": "Slow down", "recovery": "transient"}, "Slow down."),
@@ -94,6 +95,14 @@ def test_it_can_always_be_read(details, message):
         ({"message": "", "recovery": "terminal"}, "X."),
     ],
 )
-def test_one_terse_sentence(error, said):
-    """What happened, and what to do about it."""
-    assert sentence({"code": "X", **error}) == said
+def test_the_sentence_has_the_message_and_the_wait_or_suggestion(error, text):
+    """A wait is written for transient errors, a suggestion for correctable ones."""
+    assert sentence({"code": "X", **error}) == text
+
+
+def test_the_trace_id_is_an_extra_member():
+    """AdCP defines no member for it. An error received from an upstream is not changed."""
+    id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    assert written(message="m", trace_id=id)["trace_id"] == id
+    assert written(message="m", trace_id=id, extensions={"trace_id": "theirs"})["trace_id"] == "theirs"
+    assert "trace_id" not in written(message="m", trace_id=id, origin=Origin("adcp"))

@@ -1,4 +1,6 @@
-"""What an exception in a server's own code says to its caller."""
+"""The fault that a caller gets for an exception raised in a server's code."""
+
+import logging
 
 import pytest
 
@@ -6,13 +8,20 @@ from amends import Fault, FaultError, extract
 from amends.core.fault import Origin
 from amends.errors import NotFoundError, RateLimitedError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
-from amends.serving.server_errors import fault_for, ours
+from amends.serving.server_errors import (
+    Failure,
+    classify,
+    classify_safely,
+    fault_for,
+    find_fault_error,
+    modules_of,
+)
 
 
-def test_what_an_author_raised_is_said_in_adcps_words():
-    """The everyday word is translated, AdCP's own kept, with what a caller needs."""
-    told = fault_for(NotFoundError("No such order", field="/id"))
-    assert (told.vocabulary, told.code, told.message, told.field) == (
+def test_an_authors_error_is_translated_to_adcp():
+    """An everyday code is translated, an AdCP code kept; message and field stay."""
+    fault = fault_for(NotFoundError("No such order", field="/id"))
+    assert (fault.vocabulary, fault.code, fault.message, fault.field) == (
         "adcp",
         "REFERENCE_NOT_FOUND",
         "No such order",
@@ -22,52 +31,81 @@ def test_what_an_author_raised_is_said_in_adcps_words():
     assert fault_for(error) is error.fault
 
 
-def test_a_foreign_exception_is_an_unavailable_service_or_a_rate_limit():
-    """Two words, and none of its own."""
-    told = fault_for(ValueError("password for db.internal is hunter2"))
-    assert (told.code, told.recovery) == ("SERVICE_UNAVAILABLE", "transient")
-    assert "hunter2" not in repr(told)
+def test_a_foreign_exception_is_service_unavailable_or_rate_limited():
+    """None of its text is in the fault."""
+    fault = fault_for(ValueError("password for db.internal is hunter2"))
+    assert (fault.code, fault.recovery) == ("SERVICE_UNAVAILABLE", "transient")
+    assert "hunter2" not in repr(fault)
 
     class Refused(Exception):
         status_code = 429
         headers = {"retry-after": "7"}
 
-    told = fault_for(Refused("at shop.internal"))
-    assert (told.code, told.retry_after) == ("RATE_LIMITED", 7)
+    fault = fault_for(Refused("at shop.internal"))
+    assert (fault.code, fault.retry_after) == ("RATE_LIMITED", 7)
 
 
-def test_what_another_agent_said_passes_if_it_is_conformant():
-    """A18: unchanged, or in our own words."""
-    said = extract(
+def test_a_received_error_passes_if_it_is_conformant():
+    """A18: it is unchanged; any other received error is translated."""
+    received = extract(
         {"code": "BUDGET_TOO_LOW", "message": "Below 500", "recovery": "correctable", "issues": [1]}
     )
-    assert fault_for(FaultError.from_fault(said)) == said
+    assert fault_for(FaultError.from_fault(received)) == received
     problem = Fault(code="NOT_FOUND", message="GET http://shop.internal", origin=Origin("problem", "body"))
-    told = fault_for(FaultError.from_fault(problem))
-    assert (told.code, told.origin) == ("SERVICE_UNAVAILABLE", None)
-    assert "internal" not in repr(told)
+    fault = fault_for(FaultError.from_fault(problem))
+    assert (fault.code, fault.origin) == ("SERVICE_UNAVAILABLE", None)
+    assert "internal" not in repr(fault)
 
 
 def test_a_group_with_one_failure_is_that_failure():
     """A TaskGroup wraps what its task raised."""
     inner = ValidationError("Which day?", field="/day")
     group = BaseExceptionGroup("all", [ExceptionGroup("tasks", [inner])])
-    assert ours(group) is inner
+    assert find_fault_error(group) is inner
     assert fault_for(group).field == "/day"
-    assert ours(ExceptionGroup("tasks", [inner, RateLimitedError()])) is None
+    assert find_fault_error(ExceptionGroup("tasks", [inner, RateLimitedError()])) is None
     assert fault_for(ExceptionGroup("tasks", [inner, OSError("x")])).code == "SERVICE_UNAVAILABLE"
 
 
-def test_groups_without_end_are_given_up_on():
-    """A group in a group in a group: nobody meant that."""
+def test_deeply_nested_groups_are_not_searched():
+    """Fifty levels: the search stops, and the exception counts as foreign."""
     group: BaseException = ValidationError("deep")
     for _ in range(50):
         group = BaseExceptionGroup("g", [group])
-    assert ours(group) is None
+    assert find_fault_error(group) is None
     assert fault_for(group).code
 
 
 @pytest.mark.parametrize("exc", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_anything_that_can_be_raised_has_words(exc):
-    """Also what no server should have to answer."""
+def test_exceptions_that_are_not_errors_have_a_fault_too(exc):
+    """Exceptions outside of `Exception` are SERVICE_UNAVAILABLE."""
     assert fault_for(exc).code == "SERVICE_UNAVAILABLE"
+
+
+def test_an_error_raised_on_purpose_is_expected():
+    """A FaultError is, also in a group; any other exception is not."""
+    error = NotFoundError("No such order")
+    assert classify(ExceptionGroup("tasks", [error])).expected
+    assert classify(error) == Failure(fault_for(error), error, expected=True)
+    assert not classify(ValueError("x")).expected
+
+
+def test_a_classifier_that_raises_is_service_unavailable(caplog):
+    """The exception is logged."""
+
+    def broken(exc):
+        raise RuntimeError("hunter2")
+
+    exc = ValueError("x")
+    failure = classify_safely(exc, log=logging.getLogger("amends.test"), classifier=broken)
+    assert (failure.fault.code, failure.cause, failure.expected) == ("SERVICE_UNAVAILABLE", exc, False)
+    assert "hunter2" not in repr(failure.fault)
+    assert [record.name for record in caplog.records] == ["amends.test"]
+
+
+def test_the_modules_an_exception_passed_through():
+    """The module that raised it is the last; an exception that was not raised has none."""
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        int("x")
+    assert modules_of(caught.value) == [__name__]
+    assert modules_of(ValueError()) == []

@@ -23,7 +23,7 @@ from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, 
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.negotiation import preferred_form
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
-from amends.http.tracing import trace_id
+from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
 

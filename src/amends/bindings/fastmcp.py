@@ -1,22 +1,23 @@
 """
-FastMCP, both sides.
+FastMCP servers and clients.
 
     from amends.bindings.fastmcp import guard
 
-    guard(server)                       # a FastMCP server: every failure leaves as S4 says
+    guard(server)                       # a FastMCP server: failures are answered with AdCP errors
 
     from amends.bindings.fastmcp import Client
 
-    async with Client(url) as client:   # in place of fastmcp.Client
+    async with Client(url) as client:   # in place of fastmcp.Client: typed errors, bounded recovery
         await client.call_tool("buy", {"id": 7})
 
-For a client class of your own, put `Recovering` in front of its bases.
+For a client class of your own, put `Recovering` before its other bases.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 try:
@@ -26,15 +27,15 @@ except ImportError as missing:
 
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.exceptions import ToolError
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp_types import CallToolResult as MCPResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
-from amends.bindings.mcp.client_errors import error_of, failed_result, not_connected, untouched
-from amends.bindings.mcp.guard import Guard, Missing
-from amends.bindings.mcp.handler_errors import Translate, is_missing, unknown
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
+from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected
+from amends.bindings.mcp.guard import FindMissing, Guard
+from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found
 from amends.bindings.mcp.http_recorder import HttpRecorder
-from amends.bindings.mcp.tools import Promises, every_tool, promises
+from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task
+from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
+from amends.bindings.mcp.transport import default_http_client
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import Policy
@@ -53,38 +54,38 @@ S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
 
 def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
     """
-    The same FastMCP server, guarded: one call, before or after its tools are registered.
+    Guard a FastMCP server and return it. Tools may be registered before or after.
 
     Args:
-        server: the server; what is mounted below it is guarded with it.
-        show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is for
+        server: the server; servers mounted on it are guarded too.
+        show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is sent to
             the caller.
-        translate: makes the fault of a foreign exception.
+        translate: returns the fault for any other exception.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
         raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
-    found = Guard(server._mcp_server, show=show, translate=translate)  # noqa: SLF001 - there is no public name for it
-    if found.install():
-        found.seam(server, "call_tool", missing=_missing("tool"), failed=ToolError)
-        found.seam(server, "read_resource")
-        found.seam(server, "render_prompt", missing=_missing("prompt"))
+    guarded = Guard(fastmcp_server(server), show=show, translate=translate)
+    if guarded.install():
+        guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
+        guarded.wrap(server, "read_resource")
+        guarded.wrap(server, "render_prompt", find_missing=_find_missing("prompt"))
     return server
 
 
-def _missing(what: str) -> Missing:
-    async def missing(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
-        return unknown(what) if is_missing(exc) else None
+def _find_missing(what: str) -> FindMissing:
+    async def find_missing(exc: BaseException, *_: Any, **__: Any) -> Fault | None:
+        return not_found(what) if is_not_found(exc) else None
 
-    return missing
+    return find_missing
 
 
 class Recovering:
     """
-    For classes derived from `fastmcp.Client`: calls recover, and raise typed errors.
+    A mixin for classes derived from `fastmcp.Client`: calls recover, and raise typed errors.
 
-    `call_tool_mcp` recovers and returns the result as it came; `call_tool` raises the typed error of one that failed, or
-    returns it with `raise_on_error=False`.
+    `call_tool_mcp` recovers and returns the last result as it was received. `call_tool` raises the typed error of a
+    failed result, or returns the result with `raise_on_error=False`.
     """
 
     def __init__(
@@ -99,33 +100,33 @@ class Recovering:
     ) -> None:
         """
         Args:
-            args: the client's own.
-            policy: how far recovery may go; its `deadline` bounds each call, whatever the server does.
-            upstream: what is shared with the other callers of the same server.
-            refresh: renews credentials after they were refused, as in `recover`.
-            verify: looks whether a call that may have happened did, as in `recover`; a result is an MCP one.
-            limit: seconds one attempt may take where the policy does not say less.
-            options: the client's own.
+            args: the client's own arguments.
+            policy: the bounds of recovery; its `deadline` limits each call, whatever the server does.
+            upstream: the state shared with other callers of the same server.
+            refresh: renews credentials that were refused, as in `recover`.
+            verify: finds out whether a call had its effect, as in `recover`; its result is an MCP CallToolResult.
+            limit: seconds that one attempt may take, if the policy's deadline is not shorter.
+            options: the client's own options.
 
         """
         super().__init__(*args, **options)
         self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)
         transport = getattr(self, "transport", None)
         if isinstance(transport, StreamableHttpTransport):
-            transport.httpx_client_factory = _witnessing(transport)
+            transport.httpx_client_factory = _recording_factory(transport)
 
     async def __aenter__(self) -> Any:
         """Connect, with recovery."""
         enter = super().__aenter__  # type: ignore[misc]
 
-        async def attempt(left: float | None) -> Any:
+        async def attempt() -> Any:
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(self._calls.seconds_left()):
                     return await enter()
             except Exception as exc:
                 raise not_connected(exc) from exc
 
-        return await self._calls.run(attempt, CONNECTING)
+        return await self._calls.run(attempt, operation=CONNECT)
 
     async def call_tool_mcp(
         self,
@@ -136,8 +137,8 @@ class Recovering:
         policy: Policy | None = None,
         **options: Any,
     ) -> Any:
-        """As the client's own, with recovery: the last result, also one that failed."""
-        return await self._called("return", name, arguments, args, options, operation, policy)
+        """As `fastmcp.Client.call_tool_mcp`, with recovery; returns the last result, also a failed one."""
+        return await self._call(name, arguments, args, options, operation, policy)
 
     async def call_tool(
         self,
@@ -145,7 +146,7 @@ class Recovering:
         arguments: dict[str, Any] | None = None,
         *,
         version: str | None = None,
-        timeout: Any = None,  # noqa: ASYNC109 - the client's own word
+        timeout: Any = None,  # noqa: ASYNC109 - the name in fastmcp.Client
         progress_handler: Any = None,
         raise_on_error: bool = True,
         meta: dict[str, Any] | None = None,
@@ -153,25 +154,23 @@ class Recovering:
         policy: Policy | None = None,
     ) -> CallToolResult:
         """
-        As the client's own, with recovery.
+        As `fastmcp.Client.call_tool`, with recovery.
 
         Raises:
             FaultError: the typed error.
 
         """
-        asked = dict(meta) if meta else {}
+        request_meta = dict(meta) if meta else {}
         if version is not None:
-            asked["fastmcp"] = {**asked.get("fastmcp", {}), "version": version}
-        options = {"timeout": timeout, "progress_handler": progress_handler, "meta": asked or None}
-        errors = "raise" if raise_on_error else "return"
-        found: CallToolResult = await self._called(
-            errors, name, arguments or {}, (), options, operation, policy, parsed=True
+            request_meta["fastmcp"] = {**request_meta.get("fastmcp", {}), "version": version}
+        options = {"timeout": timeout, "progress_handler": progress_handler, "meta": request_meta or None}
+        result: CallToolResult = await self._call(
+            name, arguments or {}, (), options, operation, policy, raises=raise_on_error, parsed=True
         )
-        return found
+        return result
 
-    async def _called(
+    async def _call(
         self,
-        errors: str,
         name: str,
         arguments: dict[str, Any],
         args: tuple[Any, ...],
@@ -179,91 +178,110 @@ class Recovering:
         operation: Operation | None,
         policy: Policy | None,
         *,
+        raises: bool = False,
         parsed: bool = False,
     ) -> Any:
-        """The result of a tool in the end: as it came, or as FastMCP hands it out."""
+        """
+        Call a tool with recovery.
+
+        Args:
+            name: the tool.
+            arguments: its arguments.
+            args: further positional arguments of `fastmcp.Client.call_tool_mcp`.
+            options: its keyword arguments.
+            operation: whether a repeat is safe.
+            policy: replaces the client's policy.
+            raises: raise the typed error of a failed result, instead of returning the result.
+            parsed: return the result as `fastmcp.Client.call_tool` does, not as it was received.
+
+        """
+        self._require_entered()
         if operation is None:
-            operation = self._calls.known(name, arguments) or await self._calls.promised(
-                name, arguments, self._attempt(_listed), policy
+            operation = self._calls.operation_of(name, arguments) or await self._calls.list_operation(
+                name, arguments, partial(self._attempt, _list_operations), policy
             )
 
-        async def use(client: Any) -> Any:
-            result = await _own(client, "call_tool_mcp")(name, arguments, *args, **options)
+        async def call(client: Any) -> Any:
+            result = await _plain(client, "call_tool_mcp")(name, arguments, *args, **options)
             if getattr(result, "is_error", False):
                 raise failed_result(result)
-            # It may ask for the tool's schema, so it belongs to the same session.
-            return await client._parse_call_tool_result(name, result) if parsed else result  # noqa: SLF001
+            # Parsing may list the tools, so it is done with the session of the call.
+            return await parse_result(client, name, result) if parsed else result
 
-        result = unpassed(await self._calls.run(self._attempt(use), operation, policy=policy, errors=errors))
-        if parsed and isinstance(result, MCPResult):
-            return await self._parse_call_tool_result(name, result)  # type: ignore[attr-defined]
-        return result
+        try:
+            result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
+        except FaultError as error:
+            failed = getattr(error, "result", None)
+            if raises or failed is None:
+                raise
+            return await parse_result(self, name, failed) if parsed else failed
+        return result_or_raise(result)
 
     async def read_resource_mcp(self, *args: Any, **options: Any) -> Any:
-        """As the client's own, with recovery."""
+        """As `fastmcp.Client.read_resource_mcp`, with recovery."""
         return await self._read("read_resource_mcp", *args, **options)
 
     async def get_prompt_mcp(self, *args: Any, **options: Any) -> Any:
-        """As the client's own, with recovery."""
+        """As `fastmcp.Client.get_prompt_mcp`, with recovery."""
         return await self._read("get_prompt_mcp", *args, **options)
 
     async def _read(self, method: str, *args: Any, **options: Any) -> Any:
-        use = self._attempt(lambda client: _own(client, method)(*args, **options))
-        return unpassed(await self._calls.run(use, READING))
+        def call(client: Any) -> Any:
+            return _plain(client, method)(*args, **options)
 
-    def _attempt(self, use: Callable[[Any], Awaitable[Any]]) -> Callable[[float | None], Awaitable[Any]]:
-        """An attempt on the client's session, or where that has died on a fresh one for this attempt alone."""
-        if self._session_state.session_task is None:  # type: ignore[attr-defined]
-            # Nobody has entered it: a mistake of the program's, which FastMCP has a word for.
+        self._require_entered()
+        return result_or_raise(await self._calls.run(self._attempt, call, operation=READ))
+
+    def _require_entered(self) -> None:
+        if session_task(self) is None:
+            # The property raises FastMCP's own RuntimeError.
             _ = self.session  # type: ignore[attr-defined]
 
-        async def anew() -> Any:
-            async with self.new() as fresh:  # type: ignore[attr-defined]
-                return await use(fresh)
+    async def _attempt(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
+        """
+        Make one attempt within its time, on the client's session; if it is lost, on a new one for this attempt alone.
 
-        return lambda left: _limited(anew() if self._died() else use(self), left)
+        Raises:
+            FaultError: the attempt failed.
 
-    def _died(self) -> bool:
-        """Whether the session ended by itself while the client is in use."""
-        state = self._session_state  # type: ignore[attr-defined]
-        task, dispatcher = state.session_task, getattr(state.session, "_dispatcher", None)
-        return task is not None and (task.done() or getattr(dispatcher, "_closed", False) is True)
+        """
+        try:
+            async with asyncio.timeout(self._calls.seconds_left()):
+                if not self._is_lost():
+                    return await call(self)
+                async with self.new() as client:  # type: ignore[attr-defined]
+                    return await call(client)
+        except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
+            if is_elicitation(exc):
+                return PassThrough(exc)
+            error, _ = error_of(exc)
+            raise error from error.__cause__
+
+    def _is_lost(self) -> bool:
+        """Whether the session has ended while the client is in use."""
+        task = session_task(self)
+        if task is None:
+            return False
+        return task.done() or (self.is_connected() and is_closed(self.session))  # type: ignore[attr-defined]
 
 
-def _own(client: Any, method: str) -> Any:
-    """The client's own method, below recovery."""
+def _plain(client: Any, method: str) -> Any:
+    """Return a method of the client's other bases, without recovery."""
     return getattr(super(Recovering, client), method)
 
 
-async def _listed(client: Any) -> Promises:
-    return promises(await every_tool(_own(client, "list_tools_mcp")))
+async def _list_operations(client: Any) -> ToolOperations:
+    return operations_of(await list_all_tools(_plain(client, "list_tools_mcp")))
 
 
-async def _limited(call: Awaitable[Any], left: float | None) -> Any:
-    """One attempt, within its time. Raises FaultError."""
-    try:
-        async with asyncio.timeout(left):
-            return await call
-    except FaultError:
-        raise
-    except Exception as exc:
-        if untouched(exc):
-            return Passed(exc)
-        raise error_of(exc)[0] from exc
-
-
-def _witnessing(transport: StreamableHttpTransport) -> Any:
-    """A factory of HTTP clients that are seen through: of those the transport would have had."""
+def _recording_factory(transport: StreamableHttpTransport) -> Any:
+    """Return a factory that wraps the HTTP clients of a transport in an HttpRecorder."""
     chosen = transport.httpx_client_factory
-    usual: Any = transport._make_verify_factory() or create_mcp_http_client  # noqa: SLF001
-
-    def witnessed(*, follow_redirects: bool = True, **options: Any) -> Any:
-        if chosen is None:
-            return HttpRecorder(usual(**options))
-        return HttpRecorder(chosen(follow_redirects=follow_redirects, **options))  # type: ignore[call-arg]
-
-    return witnessed
+    if chosen is None:
+        verify = {} if transport.verify is None else {"verify": transport.verify}
+        return lambda **options: HttpRecorder(default_http_client(**verify, **options))
+    return lambda **options: HttpRecorder(chosen(**options))
 
 
 class Client(Recovering, fastmcp.Client[Any]):
-    """In place of `fastmcp.Client`: the same arguments, and those of `Recovering`."""
+    """A client to use in place of `fastmcp.Client`: it takes the same arguments, and those of `Recovering`."""

@@ -9,7 +9,7 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream, from_upstreams
 from amends.foreign.rules import RULES, Rule
-from amends.serving.server_errors import fault_for, ours
+from amends.serving.server_errors import fault_for, find_fault_error
 
 __all__ = ["gather", "relay", "relaying"]
 
@@ -62,7 +62,7 @@ def relaying(
     table = tuple(rules)
 
     def fault_for_caller(exc: BaseException) -> Fault:
-        error = ours(exc)
+        error = find_fault_error(exc)
         if error is not None and error.fault.origin is None:
             return fault_for(error)
         return from_upstream(exc if error is None else error, caller_can_fix=caller_can_fix, rules=table)

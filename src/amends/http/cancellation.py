@@ -30,7 +30,7 @@ from amends.http.idempotency_store import storage_key
 from amends.http.intent import CURRENT, Intent
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.http.storage import Storage
-from amends.http.tracing import trace_id
+from amends.serving.tracing import trace_id
 from amends.stores import Store, StoreError, Table
 
 __all__ = ["Cancellable", "Outcome"]

@@ -23,9 +23,9 @@ from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
 from amends.dialects.problem import MEDIA_TYPE, document
-from amends.http import tracing
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, preferred_form
 from amends.http.pages import has_page, html_document, page, slug
+from amends.serving import tracing
 
 __all__ = ["LOG", "RawResponse", "RequestInfo", "Settings", "complete", "error_response", "quote_path"]
 

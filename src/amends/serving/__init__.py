@@ -1,6 +1,9 @@
 """
-What every binding for agents' servers decides the same way: which words an exception gets on the wire.
+Decisions that the bindings for agent servers (MCP, A2A) share.
 
-- `failures`: an exception in a server's own code as the Fault its caller hears, in AdCP's words.
-- `writing`: that Fault as an error object that always fits, and as one sentence.
+- `server_errors`: which Fault a caller gets for an exception raised in a server's code.
+- `adcp_error`: a Fault as an AdCP error object of limited size, and as one sentence.
+- `reporting`: logs a failure, sets the attributes of the current span, and adds the trace id.
+- `rejection`: runs a check that rejects requests before they are dispatched.
+- `tracing`: finds or makes trace ids; `amends.http` uses it too.
 """

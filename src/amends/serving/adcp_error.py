@@ -1,8 +1,8 @@
 """
-An AdCP error as it leaves a server: an object every reader takes (A7), and one terse sentence beside it.
+AdCP error objects as servers send them: an object that every reader accepts (A7), and one sentence for people.
 
-What cannot be JSON, or would make the error too large to be read, is left out: first the details, then all but what
-a caller needs to act.
+Values that are not JSON, or that would make the object too large, are left out: first `details`, then all members that
+a caller does not need in order to act.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -17,27 +18,35 @@ from amends.core.text import truncate
 from amends.core.wire import compact, deep
 from amends.dialects import adcp
 
-__all__ = ["error_object", "sentence"]
+__all__ = ["TRACE", "error_object", "sentence"]
+
+TRACE = "trace_id"
+"""The extra member that holds the trace id; AdCP defines none, and its readers keep members they do not know."""
 
 _NEEDED = ("code", "message", "recovery", "retry_after", "field", "suggestion")
 _LONGEST = {"message": 1024, "field": 256, "suggestion": 512}
-"""Bytes, where an error would be too large otherwise."""
+"""Bytes to which these members are cut if the error would be too large otherwise."""
 
 
 def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
     """
-    The error object: plain JSON values, at most 4096 bytes.
+    Return the AdCP error object of a fault: plain JSON values, at most 4096 bytes.
+
+    The fault's trace id becomes the member `trace_id`, except in an error received from an upstream, which is passed
+    on unchanged.
 
     Args:
-        fault: in the adcp vocabulary.
-        levels: how deep the carrier may be nested.
+        fault: a fault in the adcp vocabulary.
+        levels: how deeply values may be nested.
 
     """
+    if fault.trace_id is not None and fault.origin is None:
+        fault = replace(fault, extensions={TRACE: fault.trace_id, **fault.extensions})
     error = adcp.encode(fault)
     for names in (None, tuple(name for name in error if name != "details"), _NEEDED):
-        found = _plain(error if names is None else {name: error[name] for name in names if name in error})
-        if found is not None and adcp.valid(found) and _within(found, levels):
-            return found
+        plain = _plain(error if names is None else {name: error[name] for name in names if name in error})
+        if plain is not None and adcp.valid(plain) and _within(plain, levels):
+            return plain
     return {
         name: truncate(value, _LONGEST[name]) if name in _LONGEST and isinstance(value, str) else value
         for name in _NEEDED
@@ -46,12 +55,12 @@ def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
 
 
 def _plain(error: dict[str, Any]) -> dict[str, Any] | None:
-    """The same as every JSON reader sees it; None for what is no JSON, too large, or without end."""
+    """Return the object after a round trip through JSON, or None if it is not JSON, too large, or contains itself."""
     raw = None if deep(error) else compact(error)
     if raw is None or len(raw) > adcp.MAX_ERROR_BYTES:
         return None
     try:
-        # A lone surrogate has no bytes in UTF-8, and half of the carriers refuse it.
+        # A lone surrogate cannot be encoded as UTF-8, and half of the carriers refuse it.
         return msgspec.json.decode(raw.decode("utf-8", "replace"), type=dict[str, Any])
     except msgspec.DecodeError:
         return None
@@ -65,13 +74,13 @@ def _within(value: Any, levels: int) -> bool:
 
 def sentence(error: dict[str, Any]) -> str:
     """
-    An error object for people and models, terse: what happened, and what to do about it in a few words.
+    Return an error object as short text: the message, then the wait or the suggestion.
 
     >>> sentence({"code": "RATE_LIMITED", "message": "Too many requests.", "recovery": "transient", "retry_after": 5})
     'Too many requests. Retry in 5 s.'
     """
-    said = (error.get("message") or error["code"]).strip()
-    parts = [said if said.endswith((".", "!", "?")) else f"{said}."]
+    message = (error.get("message") or error["code"]).strip()
+    parts = [message if message.endswith((".", "!", "?")) else f"{message}."]
     if error.get("recovery") == Recovery.TRANSIENT and error.get("retry_after") is not None:
         parts.append(f"Retry in {error['retry_after']:g} s.")
     elif error.get("recovery") == Recovery.CORRECTABLE and isinstance(error.get("suggestion"), str):

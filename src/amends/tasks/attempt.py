@@ -24,7 +24,7 @@ from amends.errors import CancelledError
 from amends.errors.base import FaultError
 from amends.errors.task import TimeoutError as TaskTimeoutError
 from amends.foreign import from_exception
-from amends.serving.server_errors import ours
+from amends.serving.server_errors import find_fault_error
 from amends.tasks.agent import Agent
 from amends.tasks.capability import Capability, invoke
 from amends.tasks.context import Context, Question
@@ -93,7 +93,7 @@ def to_task_fault(exc: Exception, agent: str, capability: str) -> Fault:
 
     Exceptions that are no FaultError are logged here and nowhere else.
     """
-    raised = ours(exc)
+    raised = find_fault_error(exc)
     if raised is None:
         _log.error("%s/%s raised %s", agent, capability, type(exc).__name__, exc_info=exc)
         fault = _from_foreign(from_exception(exc))

@@ -1,16 +1,16 @@
-"""Agents behind the SDK's own server: guarded, on a line that can be cut, and as it comes."""
+"""Agents on the SDK's server: guarded and behind a Line that can fail, or without both."""
 
 import pytest
 from a2a.server.tasks import InMemoryPushNotificationConfigStore
 
 from amends.bindings.a2a import guard
 from tests.bindings.a2a_client.lines import Line
-from tests.bindings.agents import Agent, Desk, Store, application, works
+from tests.bindings.agents import Agent, AgentServer, Store, application, works
 from tests.http.serving import serve
 
 
 @pytest.fixture(scope="module")
-def served():
+def running():
     agent, store = Agent(works), Store()
     line = Line(
         application(
@@ -18,15 +18,15 @@ def served():
         )
     )
     with serve(line, timeout_graceful_shutdown=1) as base:
-        found = Desk(base, agent, store)
-        found.line = line
-        yield found
+        server = AgentServer(base, agent, store)
+        server.line = line
+        yield server
 
 
 @pytest.fixture
-def desk(served):
-    served.line.first = []
-    return served.does(works)
+def server(running):
+    running.line.first = []
+    return running.does(works)
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +34,4 @@ def bare():
     """The SDK's server without a guard."""
     agent, store = Agent(works), Store()
     with serve(application(agent, store=store), timeout_graceful_shutdown=1) as base:
-        yield Desk(base, agent, store)
+        yield AgentServer(base, agent, store)

@@ -1,13 +1,13 @@
-"""What can be between a client and an agent: a wire that loses answers, breaks off, or has somebody else answer."""
+"""ASGI middleware between client and agent that loses responses, breaks them off, or sends another one."""
 
 
 class Line:
-    """What is between the client and the server: by default a wire."""
+    """Middleware that handles the first requests in another way, and passes on the others."""
 
     def __init__(self, app):
         self.app = app
         self.first = None
-        """Done instead of the first requests to messages, one function each."""
+        """Functions that handle the first message requests, one each."""
 
     async def __call__(self, scope, receive, send):
         if self.first and ("message" in scope["path"] or scope["path"] in {"/rpc", "/card"}):
@@ -16,25 +16,30 @@ class Line:
             await self.app(scope, receive, send)
 
 
-async def lost(app, scope, receive, send):
-    """The request arrives, the answer does not."""
+async def passes(app, scope, receive, send):
+    """The server handles the request as usual."""
+    await app(scope, receive, send)
 
-    async def nowhere(message):
+
+async def lost(app, scope, receive, send):
+    """The server handles the request, and its response is lost."""
+
+    async def drop(message):
         pass
 
-    await app(scope, receive, nowhere)
+    await app(scope, receive, drop)
     await broken(app, scope, receive, send)
 
 
 async def broken(app, scope, receive, send):
-    """A promise of an answer, and then the line is down."""
+    """The response breaks off after its first byte; the server does not get the request."""
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
     await send({"type": "http.response.body", "body": b"{", "more_body": True})
     raise ConnectionResetError
 
 
 def cut(after):
-    """The answer breaks off after some of its pieces."""
+    """The response breaks off after some of its chunks."""
 
     async def line(app, scope, receive, send):
         left = after
@@ -53,7 +58,7 @@ def cut(after):
 
 
 def answers(status, body=b"", **headers):
-    """Somebody else answers."""
+    """This response is sent instead of the server's."""
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
 
     async def line(app, scope, receive, send):

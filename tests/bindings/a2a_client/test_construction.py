@@ -1,4 +1,4 @@
-"""Ways to have a client: by address, by card, around one that is there."""
+"""Making a client: from an address, from a card, from a client that the SDK made."""
 
 import json
 
@@ -10,11 +10,10 @@ from google.protobuf.json_format import MessageToDict
 
 from amends import Upstream
 from amends.bindings.a2a import Client
-from amends.bindings.a2a.http_recorder import http_client_of
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.recovery import NONE
 from amends.testing import FakeClock
-from tests.bindings.a2a_client.asking import ONCE
+from tests.bindings.a2a_client.clients import ONCE
 from tests.bindings.a2a_client.lines import answers
 from tests.bindings.agents import card, config, events_of, failing, http_client, works
 from tests.http.serving import serve
@@ -31,9 +30,9 @@ class Count(ClientCallInterceptor):
         pass
 
 
-async def test_by_address_with_the_card_fetched(desk):
-    """The card is fetched at the first call, with recovery too; nothing of it is kept open afterwards."""
-    document = json.dumps(MessageToDict(card(desk.base))).encode()
+async def test_from_an_address(server):
+    """The card is fetched at the first call, with recovery; the HTTP client is closed afterwards."""
+    document = json.dumps(MessageToDict(card(server.base))).encode()
     turns = [answers(503), answers(200, document, content_type="application/json")]
     fetched = []
 
@@ -42,7 +41,7 @@ async def test_by_address_with_the_card_fetched(desk):
             fetched.append(1)
             await turns.pop(0)(None, scope, receive, send)
         else:
-            await desk.line(scope, receive, send)
+            await server.line(scope, receive, send)
 
     count, more = Count(), Count()
     with serve(app) as base, FakeClock():
@@ -50,39 +49,58 @@ async def test_by_address_with_the_card_fetched(desk):
             assert await client.get_extended_agent_card(GetExtendedAgentCardRequest())
             await client.add_interceptor(more)
             assert await events_of(client)
-            inside = client._connection._http
-        assert inside.is_closed
+            http = client._connection._http
+        assert http.is_closed
     assert (len(fetched), count.calls, more.calls) == (2, 2, 1)
     async with Client(base, policy=NONE) as client:
         with pytest.raises(ServiceUnavailableError):
             await events_of(client)
 
 
-async def test_around_a_client_that_is_there(desk):
-    """The SDK's own, also with a tenant; what is lost by it is still heard."""
-    desk.does(failing(RateLimitedError("Slow down", retry_after=2)))
+REJECTED = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "error": {
+            "code": -32029,
+            "message": "x",
+            "data": {"adcp_error": {"code": "RATE_LIMITED", "retry_after": 9}},
+        },
+    }
+).encode()
+
+
+async def test_from_a_client_of_the_sdk(server):
+    """A failed task and a failed HTTP response are read from what the SDK yields and raises."""
+    server.does(failing(RateLimitedError("Slow down", retry_after=2)))
     async with http_client() as http:
-        factory = ClientFactory(config(ONCE, httpx_client=http))
-        described = card(desk.base)
-        inner = factory.create(described)
-        assert http_client_of(inner) is http
-        described.supported_interfaces[0].tenant = "t"
-        assert http_client_of(factory.create(described)) is http
+        inner = ClientFactory(config(ONCE, httpx_client=http)).create(card(server.base))
         client = Client(inner, policy=NONE, upstream=Upstream("agent"))
         with pytest.raises(RateLimitedError):
             await events_of(client)
-        desk.does(works).line.first = [answers(429, retry_after="9")]
+        server.does(works).line.first = [answers(429, retry_after="9")]
         with pytest.raises(RateLimitedError) as caught:
             await events_of(Client(inner, policy=NONE))
         assert caught.value.fault.retry_after == 9
         await client.close()
-    assert http_client_of(object()) is None
+        assert http.is_closed
 
 
-def test_mistakes_are_told():
-    """Options that would be ignored are refused."""
+async def test_from_a_client_of_the_sdk_with_its_config(server):
+    """With the HTTP client, the data of a JSON-RPC error is read too, which the SDK drops."""
+    async with http_client() as http:
+        settings = config(ONCE, httpx_client=http)
+        client = Client(ClientFactory(settings).create(card(server.base)), config=settings, policy=NONE)
+        server.line.first = [answers(200, REJECTED, content_type="application/json")]
+        with pytest.raises(RateLimitedError) as caught:
+            await events_of(client)
+    assert caught.value.fault.retry_after == 9
+
+
+def test_invalid_arguments_are_refused():
+    """An unknown choice, and interceptors that would be ignored."""
     with pytest.raises(ValueError, match="raise"):
         Client("http://x.invalid", errors="ignore")
     inner = ClientFactory().create(card())
-    with pytest.raises(TypeError):
-        Client(inner, config=ClientConfig())
+    with pytest.raises(TypeError, match="interceptors"):
+        Client(inner, interceptors=[Count()])

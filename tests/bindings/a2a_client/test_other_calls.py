@@ -1,4 +1,4 @@
-"""Looking at tasks, stopping and following them; lists, push settings and cards."""
+"""Reading, cancelling and following tasks; lists, notification settings and cards."""
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager
@@ -25,14 +25,14 @@ from amends.bindings.a2a import Client
 from amends.errors import ConflictError, NotFoundError, ValidationError
 from amends.errors.adcp import BudgetTooLowError
 from amends.testing import FakeClock
-from tests.bindings.a2a_client.asking import ONCE, STREAM, client_for, some_paths
+from tests.bindings.a2a_client.clients import ONCE, STREAM, client_for, some_paths
 from tests.bindings.a2a_client.lines import answers, broken, lost
 from tests.bindings.agents import PATHS, card, config, events_of, http_client, request
 
 
 @asynccontextmanager
-async def at_work(desk, path):
-    """A client, and the id of its task, which works until it is stopped."""
+async def at_work(server, path):
+    """A client, and the id of a task that works until it is cancelled."""
     ids = []
 
     async def work(context, updater):
@@ -50,8 +50,8 @@ async def at_work(desk, path):
             return False
         return task.status.state == TaskState.TASK_STATE_WORKING
 
-    desk.does(work, stop=stop)
-    async with client_for(desk.base, path) as client:
+    server.does(work, stop=stop)
+    async with client_for(server.base, path) as client:
         sending = asyncio.ensure_future(events_of(client))
         while not await working(client):
             await asyncio.sleep(0.01)
@@ -60,44 +60,44 @@ async def at_work(desk, path):
 
 
 @some_paths
-async def test_looking_and_stopping_recover(path, desk):
-    """Reading again, and cancelling again, do no harm."""
+async def test_get_task_and_cancel_task_are_repeated(path, server):
+    """Reading is read-only, and cancelling is idempotent."""
     flaky = [answers(503)] if path.binding == "JSONRPC" else []
-    async with at_work(desk, path) as (client, id):
+    async with at_work(server, path) as (client, id):
         with FakeClock():
-            desk.line.first = list(flaky)
+            server.line.first = list(flaky)
             task = await client.get_task(GetTaskRequest(id=id))
             assert task.status.state == TaskState.TASK_STATE_WORKING
             with pytest.raises(NotFoundError if path.version == "1.0" else FaultError):
                 await client.get_task(GetTaskRequest(id="nowhere"))
-            desk.line.first = list(flaky)
+            server.line.first = list(flaky)
             task = await client.cancel_task(CancelTaskRequest(id=id))
         assert task.status.state == TaskState.TASK_STATE_CANCELED
 
 
-async def test_a_lost_answer_to_stopping(desk):
-    """The agent has stopped, and refuses to stop again: that is what was asked for."""
-    async with at_work(desk, ONCE) as (client, id):
+async def test_a_lost_response_to_cancel_task(server):
+    """The repeat is refused because the task is canceled already: that task is returned."""
+    async with at_work(server, ONCE) as (client, id):
         with FakeClock():
-            desk.line.first = [lost]
+            server.line.first = [lost]
             task = await client.cancel_task(CancelTaskRequest(id=id))
             assert task.status.state == TaskState.TASK_STATE_CANCELED
             with pytest.raises(ConflictError):
                 await client.cancel_task(CancelTaskRequest(id=id))
 
 
-async def test_a_lost_answer_to_stopping_what_is_over(desk):
-    """What has ended otherwise was not stopped."""
-    async with client_for(desk.base, ONCE) as client:
+async def test_a_lost_response_to_cancelling_a_completed_task(server):
+    """The task was not canceled, so the error is raised."""
+    async with client_for(server.base, ONCE) as client:
         done = (await events_of(client))[0]["task"]["id"]
         with FakeClock():
-            desk.line.first = [broken]
+            server.line.first = [broken]
             with pytest.raises(ConflictError):
                 await client.cancel_task(CancelTaskRequest(id=done))
 
 
-async def test_following_a_task(desk):
-    """SubscribeToTask: its state, then what happens; over when it is, and a failure is raised."""
+async def test_following_a_task(server):
+    """SubscribeToTask: the present state, then events until the final state; a failure is raised."""
     go = asyncio.Event()
     loop = asyncio.get_running_loop()
     error = None
@@ -109,11 +109,11 @@ async def test_following_a_task(desk):
             raise error
         await updater.complete()
 
-    desk.does(work)
+    server.does(work)
     for error in (None, ValidationError("Which day?")):
         for errors in ("raise", "return"):
             go.clear()
-            async with client_for(desk.base, STREAM, errors=errors) as client:
+            async with client_for(server.base, STREAM, errors=errors) as client:
                 async with aclosing(client.send_message(request())) as stream:
                     task_id = (await anext(stream)).task.id
                 seen, raised = [], None
@@ -127,7 +127,7 @@ async def test_following_a_task(desk):
                 assert raised is None or raised.decision.action == "fix"
                 assert seen[0].HasField("task")
                 if raised is None:
-                    # As an event, or seen when looked at.
+                    # From an event, or from GetTask.
                     last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
                     wanted = "COMPLETED" if error is None else "FAILED"
                     assert last.status.state == TaskState.Value(f"TASK_STATE_{wanted}")
@@ -137,8 +137,8 @@ async def test_following_a_task(desk):
 
 @pytest.mark.parametrize("errors", ["raise", "return"])
 @pytest.mark.parametrize("state", ["failed", None])
-async def test_a_task_looked_at_between_its_error_and_its_state(bare, errors, state):
-    """Half of a failure is no end: it is followed to the state, or to where nothing more is to be seen."""
+async def test_a_task_read_between_its_error_and_its_state(bare, errors, state):
+    """It is followed until the failed state, or until nothing more comes."""
     error = {"code": "BUDGET_TOO_LOW", "message": "Below 500", "recovery": "correctable"}
     go = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -161,13 +161,13 @@ async def test_a_task_looked_at_between_its_error_and_its_state(bare, errors, st
                     break
         task_id = event.artifact_update.task_id
 
-        async def looked(response):
-            # The answer to GetTask has come, and says that it is at work: only now it goes on.
+        async def go_on(response):
+            # The response to GetTask has the state working: the agent continues only now.
             await response.aread()
             go.set()
-            http.event_hooks["response"].remove(looked)
+            http.event_hooks["response"].remove(go_on)
 
-        http.event_hooks["response"].append(looked)
+        http.event_hooks["response"].append(go_on)
         seen, raised = [], None
         async with Client(plain, errors=errors, timeout=1 if state is None else 60) as client:
             try:
@@ -184,9 +184,9 @@ async def test_a_task_looked_at_between_its_error_and_its_state(bare, errors, st
         assert not seen
 
 
-async def test_lists_pushes_and_cards(desk):
-    """Everything else the SDK's client can do goes through, with recovery; what the agent cannot do is an error."""
-    async with client_for(desk.base, ONCE) as client:
+async def test_lists_notification_settings_and_cards(server):
+    """The other methods of the SDK's client, with recovery; what the agent does not support is an error."""
+    async with client_for(server.base, ONCE) as client:
         (event,) = await events_of(client)
         task_id = event["task"]["id"]
         listed = await client.list_tasks(ListTasksRequest(context_id=event["task"]["contextId"]))
@@ -195,15 +195,15 @@ async def test_lists_pushes_and_cards(desk):
             wanted = TaskPushNotificationConfig(task_id=task_id, id=config_id, url="http://x.invalid/")
             with pytest.raises(FaultError):
                 await client.create_task_push_notification_config(wanted)
-        for call, asked in (
+        for call, kind in (
             (client.get_task_push_notification_config, GetTaskPushNotificationConfigRequest),
             (client.list_task_push_notification_configs, ListTaskPushNotificationConfigsRequest),
             (client.delete_task_push_notification_config, DeleteTaskPushNotificationConfigRequest),
         ):
             with pytest.raises(FaultError):
-                await call(asked(task_id=task_id))
+                await call(kind(task_id=task_id))
         assert (await client.get_extended_agent_card(GetExtendedAgentCardRequest())).name == "agent"
     old = next(path for path in PATHS if path.version == "0.3")
-    async with client_for(desk.base, old) as client:
+    async with client_for(server.base, old) as client:
         with pytest.raises(ValidationError):
             await client.list_tasks(ListTasksRequest())

@@ -1,4 +1,4 @@
-"""What may have happened, or was handed on, is not sent again unless that is known to be safe."""
+"""A message that may have had an effect, or whose content was yielded, is repeated only if that is safe."""
 
 import pytest
 from a2a.types.a2a_pb2 import Part
@@ -7,25 +7,25 @@ from amends import Operation, arecover
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.recovery import NONE
 from amends.testing import FakeClock
-from tests.bindings.a2a_client.asking import ONCE, STREAMS, client_for, some_paths
+from tests.bindings.a2a_client.clients import ONCE, STREAMS, client_for, some_paths
 from tests.bindings.agents import events_of, failing, request, works
 
 
 @some_paths
-async def test_what_may_have_happened_is_not_repeated(path, desk):
-    """A foreign exception on the other side: one call, and the advice to verify."""
-    desk.does(failing(OSError("x")))
-    async with client_for(desk.base, path) as client:
+async def test_a_message_that_may_have_had_an_effect_is_not_repeated(path, server):
+    """A foreign exception in the agent: one call, and the decision is verify."""
+    server.does(failing(OSError("x")))
+    async with client_for(server.base, path) as client:
         with pytest.raises(ServiceUnavailableError) as caught:
             await events_of(client)
     assert caught.value.decision.action == "verify"
     assert caught.value.fault.extensions["trace_id"]
-    assert desk.agent.calls == 1
+    assert server.agent.calls == 1
 
 
-@pytest.mark.parametrize("said", ["client", "function", "around"])
-async def test_unless_the_agent_is_known_to_take_it_for_one(said, desk):
-    """The same message id each time, so that an agent that looks can know it."""
+@pytest.mark.parametrize("declared", ["client", "function", "around"])
+async def test_a_repeatable_message_is_repeated(declared, server):
+    """Declared by the client, by a function, or by a `recover` around the call. The message id is the same each time."""
     ids = []
 
     async def work(context, updater):
@@ -34,13 +34,13 @@ async def test_unless_the_agent_is_known_to_take_it_for_one(said, desk):
             raise OSError
         await works(context, updater)
 
-    desk.does(work)
+    server.does(work)
     options = {"client": {"repeatable": True}, "function": {"repeatable": lambda sent: True}}
     sent = request()
     sent.message.message_id = ""
     with FakeClock():
-        async with client_for(desk.base, ONCE, **options.get(said, {})) as client:
-            if said == "around":
+        async with client_for(server.base, ONCE, **options.get(declared, {})) as client:
+            if declared == "around":
                 around = Operation(idempotent=True, key="k")
                 await arecover(events_of, client, sent, operation=around, policy=NONE)
             else:
@@ -52,25 +52,25 @@ async def test_unless_the_agent_is_known_to_take_it_for_one(said, desk):
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=str)
-async def test_what_was_handed_on_is_not_taken_back(path, desk):
-    """After a piece of content there is no second beginning."""
+async def test_a_message_is_not_repeated_after_content(path, server):
+    """The caller has got an artifact already."""
 
     async def work(context, updater):
         await updater.add_artifact([Part(text="once upon")], artifact_id="story")
         raise RateLimitedError("Slow down", retry_after=1)
 
-    desk.does(work)
-    async with client_for(desk.base, path) as client:
+    server.does(work)
+    async with client_for(server.base, path) as client:
         events = []
         with pytest.raises(RateLimitedError) as caught:
             async for event in client.send_message(request()):
                 events.append(event)
     assert [event.WhichOneof("payload") for event in events] == ["task", "artifact_update"]
-    assert (desk.agent.calls, caught.value.decision.reason) == (1, "attempts")
+    assert (server.agent.calls, caught.value.decision.reason) == (1, "attempts")
 
 
-async def test_a_message_for_a_task_that_failed_is_not_sent_again(desk):
-    """It takes no further one."""
+async def test_a_message_for_a_task_that_failed_is_not_sent_again(server):
+    """A failed task accepts no further message."""
 
     async def work(context, updater):
         if context.current_task is None:
@@ -78,10 +78,10 @@ async def test_a_message_for_a_task_that_failed_is_not_sent_again(desk):
         else:
             raise RateLimitedError("Slow down", retry_after=1)
 
-    desk.does(work)
-    async with client_for(desk.base, ONCE) as client:
+    server.does(work)
+    async with client_for(server.base, ONCE) as client:
         (event,) = await events_of(client)
         task = event["task"]
         with pytest.raises(RateLimitedError):
             await events_of(client, request(task_id=task["id"], context_id=task["contextId"]))
-    assert desk.agent.calls == 2
+    assert server.agent.calls == 2

@@ -1,10 +1,10 @@
 """
-`adcp`'s own MCP side, as a program: its server, and its client. Needs nothing but `adcp`, so that it can have an
-environment of its own.
+`adcp`'s MCP server and client as a program. It imports nothing but `adcp` and its dependencies, so that it can run in a
+separate environment.
 
-It says the address of its server in the first line of its standard output. Each line of its standard input,
-`{"url": …, "errors": [error, …]}`, is answered with one line: what its client found when it called `get_products` of the
-server there once for each error, which the request names in its `brief`.
+The first line of its standard output is the URL of the server. For each line of its standard input,
+`{"url": …, "errors": [error, …]}`, the client calls `get_products` of the server at that URL once for each error, with
+the error as the `brief`, and the program writes one line with what the client read.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from adcp.types.core import AgentConfig, Protocol
 
 
 class Handler(ADCPHandler):
-    """Raises what the request names."""
+    """Raises the error that the request describes."""
 
     advertised_tools = {"get_products"}
 
@@ -40,8 +40,8 @@ class Handler(ADCPHandler):
         )
 
 
-def served():
-    """The address of its server, which ends with the process."""
+def start_server():
+    """Start the server in a thread, and return its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = create_mcp_server(Handler()).streamable_http_app()
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", ws="none"))
@@ -52,8 +52,8 @@ def served():
     return f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 
 
-async def found(url, errors):
-    """What its client reads, error by error."""
+async def read_errors(url, errors):
+    """What the client reads, error by error."""
     adapter = MCPAdapter(AgentConfig(id="ours", agent_uri=url, protocol=Protocol.MCP, timeout=60))
     read = []
     try:
@@ -61,7 +61,7 @@ async def found(url, errors):
             try:
                 result = await adapter.get_products({"brief": json.dumps(error), "buying_mode": "brief"})
             except ADCPError as exc:
-                # Two codes are raised, typed, by its client itself.
+                # The client raises two codes as exceptions.
                 read.append({"raised": type(exc).__name__, **dict(getattr(exc, "errors", [{}])[0] or {})})
             else:
                 read.append(result.adcp_error or {"error": result.error})
@@ -74,10 +74,10 @@ def main():
     logging.disable(logging.CRITICAL)
     out = sys.stdout
     sys.stdout = sys.stderr
-    print(served(), file=out, flush=True)
+    print(start_server(), file=out, flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(asyncio.run(found(**asked)), default=str), file=out, flush=True)
+        request = json.loads(line)
+        print(json.dumps(asyncio.run(read_errors(**request)), default=str), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """
-Servers that do what servers must not: on a loopback port, and on standard streams.
+Servers that misbehave, on a loopback port or on standard streams.
 
-`async with faulty(behaviour) as server` gives the address; `server.open` counts connections that are still there.
-Run as a program it misbehaves on its standard streams: `python mcp_faulty.py BEHAVIOUR`.
+`async with faulty(behaviour) as server`: `server.url` is the address, `server.open` the number of open connections.
+As a program it misbehaves on its standard streams: `python mcp_faulty.py BEHAVIOUR`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ async def hang(reader, writer):
 
 
 async def drip(reader, writer):
-    """A stream that says that it is alive, and nothing else."""
+    """An event stream with comments only."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
     while True:
         writer.write(b": ping\r\n\r\n")
@@ -34,7 +34,7 @@ async def drip(reader, writer):
 
 
 async def half(reader, writer):
-    """The beginning of an answer, then the connection is closed."""
+    """Send the beginning of a response, then close the connection."""
     writer.write(response(b'{"jsonrpc": "2.0", "id"', length=4000))
 
 
@@ -43,7 +43,7 @@ async def half_stream(reader, writer):
 
 
 async def no_more(reader, writer):
-    """It takes the request and closes without a word."""
+    """Read the request and close the connection."""
 
 
 async def reset(reader, writer):
@@ -77,7 +77,7 @@ async def packed_wrong(reader, writer):
 
 
 async def accepted(reader, writer):
-    """202 where an answer was due."""
+    """202 instead of a response."""
     writer.write(response(b"", status=b"202 Accepted"))
 
 
@@ -95,7 +95,7 @@ BEHAVIOURS = {
 
 
 def answering(status, headers=b"", body=b"", kind=b"text/plain"):
-    """A behaviour: this status for everything."""
+    """A behaviour that sends this response to every request."""
 
     async def behave(reader, writer):
         writer.write(response(body, kind, status, more=headers))
@@ -104,7 +104,7 @@ def answering(status, headers=b"", body=b"", kind=b"text/plain"):
 
 
 class Faulty:
-    """A server that misbehaves, and how many connections it has."""
+    """A server that misbehaves, with the number of its open connections."""
 
     def __init__(self, behave):
         self.behave = behave
@@ -117,7 +117,7 @@ class Faulty:
             while head := await self._request(reader):
                 self.requests.append(head)
                 behave = asyncio.ensure_future(self.behave(reader, writer))
-                # A client that goes away ends what hangs.
+                # A client that disconnects ends a behaviour that hangs.
                 gone = asyncio.ensure_future(self._gone(reader))
                 await asyncio.wait({behave, gone}, return_when=asyncio.FIRST_COMPLETED)
                 for each in (behave, gone):
@@ -173,7 +173,7 @@ def main(behaviour):
     elif behaviour == "leaves":
         _line()
     elif behaviour == "closes":
-        # Nothing will come any more, and yet it lives.
+        # The output is closed, but the process goes on.
         _line()
         sys.stdout.close()
         sys.stdin.read()

@@ -1,13 +1,14 @@
 """
-One shop as a server of the official SDK (high and low level) and of FastMCP: the same tools, the same failures.
+The same shop as an MCPServer, as a low-level Server and as a FastMCP server, with the same tools and failures.
 
-Run as a program it serves its standard streams: `python -m tests.bindings.apps.mcp_shop KIND`.
+As a program it serves standard streams: `python -m tests.bindings.apps.mcp_shop KIND`.
 """
 
 import asyncio
 import logging
 import os
 import sys
+from contextlib import suppress
 
 import mcp_types as types
 from mcp import MCPError
@@ -35,7 +36,7 @@ class OutOfStock(FaultError):
 
 
 def poison(number):
-    """One of many exceptions with something in it that must not leave."""
+    """One of many exceptions with a text that must not be sent."""
     from tests.foreign.test_leaks import POISONS as TEXTS
     from tests.foreign.test_leaks import poisoned
 
@@ -55,7 +56,7 @@ FAILURES = {
 
 
 def fail(kind):
-    """Raise what a test asks for."""
+    """Raise the exception of that name."""
     if kind == "quoted":
         try:
             raise KeyError(SECRET)
@@ -66,7 +67,7 @@ def fail(kind):
             raise KeyError(SECRET)
         except KeyError as error:
             raise ToolError(f"could not: {error}")  # noqa: B904 - as people write it
-    if kind == "said":
+    if kind == "tool error":
         raise ToolError("There is no such order")
     if kind == "protocol":
         raise MCPError(-31999, "mine", {"why": "because"})
@@ -87,12 +88,12 @@ def fail(kind):
 
 
 class Shop:
-    """What the tools do, and how often."""
+    """What the tools have done: purchases, and the number of calls by tool."""
 
     def __init__(self):
         self.bought = []
-        self.refusals = 0
         self.calls = {}
+        self._slow = None
 
     def count(self, name):
         self.calls[name] = self.calls.get(name, 0) + 1
@@ -102,6 +103,19 @@ class Shop:
         if self.count(name) <= times:
             raise RateLimitedError("Wait", retry_after=1)
         return self.calls[name]
+
+    async def wait(self, seconds):
+        """Wait for some seconds, or until `finish` is called."""
+        self._slow = asyncio.get_running_loop(), asyncio.Event()
+        self.count("slow")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._slow[1].wait()
+
+    def finish(self):
+        """End the wait of the tool `slow`, from any thread."""
+        loop, event = self._slow
+        loop.call_soon_threadsafe(event.set)
 
 
 def official(shop, *, guarded=True, **options):
@@ -150,9 +164,8 @@ def official(shop, *, guarded=True, **options):
 
     @server.tool(annotations=READS)
     async def slow(seconds: float) -> str:
-        shop.count("slow")
         try:
-            await asyncio.sleep(seconds)
+            await shop.wait(seconds)
         except asyncio.CancelledError:
             shop.count("cancelled")
             raise
@@ -209,7 +222,7 @@ def official(shop, *, guarded=True, **options):
 
 
 def low_level(shop, *, guarded=True):
-    """The shop on the low-level Server: one tool that fails as it is told."""
+    """The shop on the low-level Server, with two tools that fail."""
 
     async def list_tools(ctx, params):
         schema = {"type": "object", "properties": {"kind": {"type": "string"}, "number": {"type": "integer"}}}
@@ -264,7 +277,7 @@ def fast(shop, *, guarded=True):
     async def fails(kind: str) -> str:
         if kind == "denied":
             raise AuthorizationError(SECRET)
-        if kind == "said":
+        if kind == "tool error":
             raise FastToolError("There is no such order")
         fail(kind)
 
@@ -303,7 +316,7 @@ def fast(shop, *, guarded=True):
 KINDS = {"official": official, "low_level": low_level, "fast": fast}
 
 if __name__ == "__main__":
-    # The SDK draws tracebacks in colour, which takes longer than everything that is tested.
+    # The SDK writes coloured tracebacks, which takes longer than the tests themselves.
     logging.disable(logging.CRITICAL)
     made = KINDS[sys.argv[1]](Shop())
     if sys.argv[1] == "low_level":

@@ -1,4 +1,4 @@
-"""A server on the transport of the oldest protocols: one stream of events for the answers, posts for the questions."""
+"""Servers on the SSE transport of the oldest protocols."""
 
 from contextlib import contextmanager
 
@@ -12,7 +12,7 @@ from tests.http.serving import serve
 
 @contextmanager
 def sse_served(server):
-    """The address of a server of any kind."""
+    """Serve a server of any kind, and yield its URL."""
     with serve(_app(server), lifespan="on", timeout_keep_alive=600) as url:
         yield f"{url}/sse"
 
@@ -26,7 +26,7 @@ def _app(server):
 
 
 def _low_level(server):
-    """As the SDK does it for its high level."""
+    """The same application as `MCPServer.sse_app()` makes."""
     transport = SseServerTransport("/messages/")
 
     class Events:

@@ -1,5 +1,5 @@
 """
-A2A, both sides, on `a2a-sdk` 1.x: protocol 1.0 and 0.3, JSON-RPC and REST, blocking and streaming.
+A2A servers and clients on `a2a-sdk` 1.x: protocol 1.0 and 0.3, JSON-RPC and REST, single responses and streams.
 
     from amends.bindings.a2a import Client, guard, reject
 
@@ -9,8 +9,8 @@ A2A, both sides, on `a2a-sdk` 1.x: protocol 1.0 and 0.3, JSON-RPC and REST, bloc
         async for event in client.send_message(request):
             ...
 
-`guard` makes every exception a failed task that says what its caller can do (S4); `reject` turns requests away before
-they reach the agent; `Client` raises typed errors and recovers by policy.
+`guard` turns every exception into a failed task with an AdCP error; `reject` rejects requests before they reach the
+agent; `Client` raises typed errors and recovers by policy.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "guard", "reject"]
 
-# Each half of the SDK takes a third of a second to import, and most programs need one.
-_HOMES = {"Client": "client", "guard": "server", "reject": "reject"}
+# Importing the SDK's client or its server takes 0.3 s each, and most programs need only one of them.
+_MODULES = {"Client": "client", "guard": "server", "reject": "reject"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

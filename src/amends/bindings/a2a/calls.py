@@ -1,4 +1,4 @@
-"""Calls that answer once: each within its time, with what was heard of its failure, recovered by policy."""
+"""Calls with a single response: each attempt has a time limit, and recovery follows the policy."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from a2a.client.client import ClientCallContext
 
 from amends.bindings.a2a.connection import Connection
-from amends.bindings.a2a.deadlines import Clock
+from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
-from amends.bindings.a2a.http_recorder import HEARD, Heard
+from amends.bindings.a2a.http_recorder import Recording, record
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.drivers import arecover
 from amends.recovery.upstream import Upstream
 
-__all__ = ["READ", "SAME", "UNSAFE", "Calls", "copy_of"]
+__all__ = ["IDEMPOTENT", "READ", "UNSAFE", "Calls", "copy_of"]
 
 READ = Operation(name="a2a", read_only=True)
-SAME = Operation(name="a2a", idempotent=True)
+IDEMPOTENT = Operation(name="a2a", idempotent=True)
 UNSAFE = Operation(name="a2a")
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """One agent, and how far calls of it may go."""
+    """The connection to one agent, and the settings of its calls."""
 
     connection: Connection
     policy: Policy
@@ -41,29 +41,35 @@ class Calls:
         request: Any,
         context: ClientCallContext | None,
         operation: Operation,
-        clock: Clock | None = None,
+        deadline: Deadline | None = None,
         **more: Any,
     ) -> Any:
         """
-        The answer to a method of the SDK's client.
+        Call a method of the SDK's client, and return its response.
+
+        Args:
+            name: the method.
+            request: its request.
+            context: the SDK's call context.
+            operation: whether a repeat is safe.
+            deadline: the deadline of the operation that the call belongs to; its own by default.
+            more: further arguments of the method.
 
         Raises:
-            FaultError: there is none, after everything the policy allows.
+            FaultError: the call failed, and recovery has ended.
 
         """
-        clock = clock or Clock(self.policy)
+        deadline = deadline or Deadline(self.policy)
 
         async def attempt() -> Any:
             sdk = await self.connection.sdk()
-            heard = Heard()
-            before = HEARD.set(heard)
+            recording = Recording()
             try:
-                async with asyncio.timeout(clock.left(self.timeout)):
-                    return await getattr(sdk, name)(copy_of(request), context=context, **more)
+                with record(recording):
+                    async with asyncio.timeout(deadline.seconds_left(self.timeout)):
+                        return await getattr(sdk, name)(copy_of(request), context=context, **more)
             except Exception as exc:
-                raise failure(exc, heard) from exc
-            finally:
-                HEARD.reset(before)
+                raise failure(exc, recording) from exc
 
         return await arecover(
             attempt,
@@ -75,7 +81,7 @@ class Calls:
 
 
 def copy_of(request: Any) -> Any:
-    """The SDK's client writes its own options into what it is given."""
-    found = type(request)()
-    found.CopyFrom(request)
-    return found
+    """Return a copy of a request; the SDK's client writes its own options into the request that it gets."""
+    copy = type(request)()
+    copy.CopyFrom(request)
+    return copy

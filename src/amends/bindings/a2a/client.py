@@ -1,14 +1,14 @@
 """
-`Client`: the SDK's client, whose calls raise typed errors and recover by policy.
+The client: the SDK's client with typed errors and recovery by policy.
 
-- A task that failed, a JSON-RPC error, a failed HTTP answer, a dead, silent or babbling server: each is a FaultError of its
-  code, with `.fault`, `.decision` and `.history`.
-- A message is sent again only where it surely had no effect, or where the agent is known to take the same message
-  twice for one (`repeatable`). The protocol lets agents do that by the message's id and asks none to, so nobody
-  is trusted with it unasked.
-- A stream that breaks is taken up where the agent is: by the task's id, with GetTask and SubscribeToTask. A response that
-  is lost is looked for by the task or the context that the message named.
-- What has been handed on is not taken back: once a piece of content has, the message is not sent again.
+- A failed task, a JSON-RPC error, a failed HTTP response and a server that is dead, hangs or sends garbage are each a
+  FaultError of their code, with `.fault`, `.decision` and `.history`.
+- A message is sent again only if it surely had no effect, or if the agent is known to treat a repeated message as one
+  (`repeatable`). The protocol allows agents to recognize a message by its id but does not require it, so the default
+  is False.
+- A stream that breaks off is continued by the task's id, with GetTask and SubscribeToTask. A lost response is searched by
+  the task or the context that the message names.
+- Once the caller has got content, the message is not sent again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from a2a.types.a2a_pb2 import (
     TaskState,
 )
 
-from amends.bindings.a2a.calls import READ, SAME, UNSAFE, Calls, copy_of
+from amends.bindings.a2a.calls import IDEMPOTENT, READ, UNSAFE, Calls, copy_of
 from amends.bindings.a2a.connection import Connection
-from amends.bindings.a2a.deadlines import Clock
+from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import Progress
 from amends.bindings.a2a.follow import Follower
 from amends.core.decision import decide
@@ -57,12 +57,12 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
 
-_SENT = Operation(name="a2a send_message")
-_REPEATED = Operation(name="a2a send_message", idempotent=True)
+_SEND = Operation(name="a2a send_message")
+_SEND_REPEATABLE = Operation(name="a2a send_message", idempotent=True)
 
 
 class Client(SdkClient):
-    """The SDK's client for one agent, with recovery. Use it with `async with`."""
+    """A client of one agent, with recovery. Use it with `async with`."""
 
     def __init__(
         self,
@@ -80,16 +80,17 @@ class Client(SdkClient):
         """
         Args:
             agent: its address, its card, or a client that the SDK made.
-            config: the SDK's own options; not for a client that is made already.
-            interceptors: the SDK's own, likewise.
-            policy: how far recovery may go.
-            upstream: what is shared with the other callers of the same agent.
-            timeout: seconds without a sign from the agent: its answer, or the next event of a stream. The policy's
-                deadline shortens it.
-            repeatable: whether the agent takes the same message twice for one, or only reads; or a function of the
-                request that says so.
-            errors: "raise" a task's failure as a typed error, or "return" the events that say it.
-            refresh: renews credentials after they were refused, as in `recover`.
+            config: the SDK's own options. For a client that the SDK made, the options it was made with: their
+                `httpx_client` is needed to read the data of JSON-RPC errors and to limit the size of responses.
+            interceptors: the SDK's own, for an address or a card.
+            policy: the bounds of recovery.
+            upstream: the state shared with other callers of the same agent.
+            timeout: seconds to wait for a response, or for the next event of a stream. The policy's deadline
+                shortens it.
+            repeatable: whether the agent treats a repeated message as one, or only reads; or a function that returns
+                this for a request.
+            errors: "raise" the failure of a task as a typed error, or "return" its events.
+            refresh: renews credentials that were refused, as in `recover`.
 
         """
         super().__init__()
@@ -106,36 +107,36 @@ class Client(SdkClient):
         self, request: SendMessageRequest, *, context: ClientCallContext | None = None
     ) -> AsyncGenerator[StreamResponse]:
         """
-        Send a message, and give what the agent answers: one event, or many where both sides stream.
+        Send a message and yield the agent's events: one, or several if both sides support streaming.
 
         Raises:
-            FaultError: when the task failed, or the agent could not be reached.
+            FaultError: the task failed, or the call did.
 
         """
         sent = request
         if not sent.message.message_id:
-            # The same in every attempt, so that an agent that looks can know it.
+            # The same id in every attempt, so that an agent can recognize a repeat.
             sent = copy_of(request)
             sent.message.message_id = str(uuid4())
-        again = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
+        repeatable = self._repeatable(sent) if callable(self._repeatable) else self._repeatable
         attempts: list[Progress] = []
         calls = self._calls
-        follower = Follower(calls, context, Clock(calls.policy))
+        follower = Follower(calls, context, Deadline(calls.policy))
 
         def bound() -> bool:
             last = attempts[-1]
-            # A task that failed takes no further message: one that was for it cannot be sent again.
+            # A failed task accepts no further message, so a message for this task cannot be repeated.
             return any(each.content for each in attempts) or (last.failed and bool(sent.message.task_id))
 
         def attempt() -> AsyncGenerator[StreamResponse]:
             attempts.append(Progress())
-            return follower.answer(sent, attempts[-1])
+            return follower.send(sent, attempts[-1])
 
         async def verify() -> AsyncGenerator[StreamResponse] | None:
-            # What a task says of its own failure is no lost answer.
-            return None if attempts[-1].failed else await follower.lost(sent)
+            # If the task failed, its response was not lost.
+            return None if attempts[-1].failed else await follower.find_lost(sent)
 
-        operation = _operation(again=again)
+        operation = _send_operation(repeatable=repeatable)
         try:
             events = arecover_stream(
                 attempt,
@@ -150,59 +151,59 @@ class Client(SdkClient):
                 async for event in events:
                     yield event
         except FaultError as error:
-            for event in self._said(error, operation):
+            for event in self._events_of(error, operation):
                 yield event
 
     async def subscribe(
         self, request: SubscribeToTaskRequest, *, context: ClientCallContext | None = None
     ) -> AsyncGenerator[StreamResponse]:
         """
-        The events of a task that is at work, its present state first.
+        Yield the present state of a task, then its further events.
 
         Raises:
-            FaultError: when the task fails, or cannot be followed.
+            FaultError: the task failed, or cannot be read.
 
         """
-        follower = Follower(self._calls, context, Clock(self._calls.policy))
+        follower = Follower(self._calls, context, Deadline(self._calls.policy))
         try:
-            async with aclosing(follower.task(Progress(request.id))) as events:
+            async with aclosing(follower.follow(Progress(request.id))) as events:
                 async for event in events:
                     yield event
         except FaultError as error:
-            for event in self._said(error, READ):
+            for event in self._events_of(error, READ):
                 yield event
 
-    def _said(self, error: FaultError, operation: Operation) -> tuple[StreamResponse, ...]:
-        """The events of a failure, for who would rather have those."""
-        said: tuple[StreamResponse, ...] = getattr(error, "events", ())
-        if self._errors == "return" and said:
-            return said
+    def _events_of(self, error: FaultError, operation: Operation) -> tuple[StreamResponse, ...]:
+        """Return the events of a failed task with `errors="return"`; raise the error otherwise."""
+        events: tuple[StreamResponse, ...] = getattr(error, "events", ())
+        if self._errors == "return" and events:
+            return events
         if error.decision is None:
-            # Of a task that was found again: nothing is repeated then, but what could be done is still a question.
+            # The error of a task that was followed was not part of recovery, so it has no decision yet.
             error.decision = decide(error.fault, policy=self._calls.policy, operation=operation)
         raise error
 
-    # Calls that answer once ------------------------------------------------------------------------------------
+    # Calls with a single response --------------------------------------------------------------------------------
 
     async def get_task(self, request: GetTaskRequest, *, context: ClientCallContext | None = None) -> Task:
-        """A task as it is now; one that failed too: `amends.extract` reads what it says."""
+        """Return the present state of a task, also of a failed one; `amends.extract` reads its error."""
         return await self._calls.call("get_task", request, context, READ)  # type: ignore[no-any-return]
 
     async def list_tasks(
         self, request: ListTasksRequest, *, context: ClientCallContext | None = None
     ) -> ListTasksResponse:
-        """The tasks that match."""
+        """Return the tasks that match."""
         return await self._calls.call("list_tasks", request, context, READ)  # type: ignore[no-any-return]
 
     async def cancel_task(
         self, request: CancelTaskRequest, *, context: ClientCallContext | None = None
     ) -> Task:
-        """Ask the agent to stop. Asking twice asks for the same, and one that has stopped by then has done so."""
+        """Cancel a task. It is idempotent: if a repeat finds the task canceled, that task is returned."""
         try:
-            return await self._calls.call("cancel_task", request, context, SAME)  # type: ignore[no-any-return]
+            return await self._calls.call("cancel_task", request, context, IDEMPOTENT)  # type: ignore[no-any-return]
         except ConflictError as error:
             if len(error.history) > 1:
-                # Refused because it was not the first: the answer to an earlier one was lost.
+                # An earlier attempt may have canceled the task, and its response was lost.
                 task: Task = await self.get_task(GetTaskRequest(id=request.id), context=context)
                 if task.status.state == TaskState.TASK_STATE_CANCELED:
                     return task
@@ -211,8 +212,8 @@ class Client(SdkClient):
     async def create_task_push_notification_config(
         self, request: TaskPushNotificationConfig, *, context: ClientCallContext | None = None
     ) -> TaskPushNotificationConfig:
-        """Set where to be notified. With an id of its own, setting it twice sets it once."""
-        operation = SAME if request.id else UNSAFE
+        """Set where notifications are sent. A request with an id is idempotent."""
+        operation = IDEMPOTENT if request.id else UNSAFE
         return await self._calls.call(  # type: ignore[no-any-return]
             "create_task_push_notification_config", request, context, operation
         )
@@ -220,7 +221,7 @@ class Client(SdkClient):
     async def get_task_push_notification_config(
         self, request: GetTaskPushNotificationConfigRequest, *, context: ClientCallContext | None = None
     ) -> TaskPushNotificationConfig:
-        """Where one is notified."""
+        """Return where notifications are sent."""
         return await self._calls.call(  # type: ignore[no-any-return]
             "get_task_push_notification_config", request, context, READ
         )
@@ -228,7 +229,7 @@ class Client(SdkClient):
     async def list_task_push_notification_configs(
         self, request: ListTaskPushNotificationConfigsRequest, *, context: ClientCallContext | None = None
     ) -> ListTaskPushNotificationConfigsResponse:
-        """Everything of a task's."""
+        """Return all notification settings of a task."""
         return await self._calls.call(  # type: ignore[no-any-return]
             "list_task_push_notification_configs", request, context, READ
         )
@@ -236,8 +237,8 @@ class Client(SdkClient):
     async def delete_task_push_notification_config(
         self, request: DeleteTaskPushNotificationConfigRequest, *, context: ClientCallContext | None = None
     ) -> None:
-        """No longer be notified."""
-        await self._calls.call("delete_task_push_notification_config", request, context, SAME)
+        """Delete a notification setting."""
+        await self._calls.call("delete_task_push_notification_config", request, context, IDEMPOTENT)
 
     async def get_extended_agent_card(
         self,
@@ -246,24 +247,24 @@ class Client(SdkClient):
         context: ClientCallContext | None = None,
         signature_verifier: Callable[[AgentCard], None] | None = None,
     ) -> AgentCard:
-        """The agent's card for those who have signed in."""
+        """Return the agent's card for authenticated clients."""
         return await self._calls.call(  # type: ignore[no-any-return]
             "get_extended_agent_card", request, context, READ, signature_verifier=signature_verifier
         )
 
     async def add_interceptor(self, interceptor: ClientCallInterceptor) -> None:
-        """One more interceptor of the SDK's kind."""
+        """Add an interceptor to the SDK's client."""
         sdk = await self._connection.sdk()
         await sdk.add_interceptor(interceptor)
 
     async def close(self) -> None:
-        """Close the connections that are this client's own, and a client that was given."""
+        """Close the HTTP client that was made here, or the SDK's client that was given."""
         await self._connection.close()
 
 
-def _operation(*, again: bool) -> Operation:
-    """What sending a message promises: whoever calls within an operation of their own knows better."""
+def _send_operation(*, repeatable: bool) -> Operation:
+    """Return the operation of a message; it is repeatable too inside a `recover` whose operation is."""
     around = current_operation()
     if around is not None and (around.read_only or around.idempotent):
-        again = True
-    return _REPEATED if again else _SENT
+        repeatable = True
+    return _SEND_REPEATABLE if repeatable else _SEND

@@ -1,8 +1,8 @@
 """
-An executor whose failures end its task the way S4 says.
+Guards an executor: an exception ends its task as failed, with an AdCP error.
 
-What it publishes itself passes untouched, input-required and auth-required included. Cancellation is no failure: it goes
-through, and a task whose executor did not say so is marked as canceled.
+Events that the executor publishes are not changed, input-required and auth-required included. A cancellation is not a
+failure: it passes, and a task whose executor does not publish the state is set to canceled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from a2a.server.events.event_queue import QueueShutDown  # type: ignore[attr-def
 from a2a.types.a2a_pb2 import Message, Task, TaskState, TaskStatus, TaskStatusUpdateEvent
 from a2a.utils.errors import TaskNotCancelableError
 
-from amends.bindings.a2a.responses import LOG, failed_events, protocol_error, refusal, said, trace_of
+from amends.bindings.a2a.responses import (
+    LOG,
+    error_for,
+    failed_events,
+    internal_error,
+    protocol_error,
+    traceparent_of,
+)
 
 __all__ = ["GuardedExecutor"]
 
@@ -32,44 +39,44 @@ _TERMINAL = frozenset(
 
 
 class GuardedExecutor(AgentExecutor):
-    """The same executor; what it raises ends the task."""
+    """An executor that ends the task as failed if the wrapped executor raises."""
 
     def __init__(self, executor: AgentExecutor, *, mime_type: bool = False) -> None:
         self._executor = executor
         self._mime_type = mime_type
 
     def __getattr__(self, name: str) -> Any:
-        # For whoever holds the executor to ask it for more than the SDK does.
+        # Applications may use further attributes of their executor.
         return getattr(self._executor, name)
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Run the agent."""
-        told = Told(event_queue)
+        queue = TrackedQueue(event_queue)
         try:
-            await self._executor.execute(context, told)
+            await self._executor.execute(context, queue)
         except QueueShutDown:
-            # The SDK's way to say that nobody listens any more.
+            # The SDK raises it if no client is connected any more.
             raise
         except asyncio.CancelledError as exc:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled this: something the agent waited for was, and the caller still waits.
-            await self._failed(context, told, exc)
-        except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
+            # This task was not cancelled, but something that the agent awaited; the caller still waits.
+            await self._fail(context, queue, exc)
+        except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
             error = protocol_error(exc)
             if error is not None:
-                LOG.info("task %s refused with %s", context.task_id, type(error).__name__)
+                LOG.info("task %s: refused with %s", context.task_id, type(error).__name__)
                 raise error from None
-            await self._failed(context, told, exc)
+            await self._fail(context, queue, exc)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Stop the agent."""
-        told = Told(event_queue)
+        """Cancel the agent."""
+        queue = TrackedQueue(event_queue)
         try:
-            await self._executor.cancel(context, told)
-            if not told.over and context.task_id:
-                await told.enqueue_event(_canceled(context))
+            await self._executor.cancel(context, queue)
+            if not queue.ended and context.task_id:
+                await queue.enqueue_event(_canceled(context))
         except QueueShutDown:
             raise
         except NotImplementedError:
@@ -78,69 +85,68 @@ class GuardedExecutor(AgentExecutor):
             error = protocol_error(exc)
             if error is not None:
                 raise error from None
-            trace = trace_of(context.call_context)
-            raise refusal(said(exc, trace, f"cancelling task {context.task_id}")) from None
+            what = f"cancelling task {context.task_id}"
+            raise internal_error(error_for(exc, what, traceparent_of(context.call_context))) from None
 
-    async def _failed(self, context: RequestContext, told: Told, exc: BaseException) -> None:
-        trace = trace_of(context.call_context)
-        error = said(exc, trace, f"task {context.task_id}")
-        if told.over:
-            # The caller has its answer already; only the log can still be told.
+    async def _fail(self, context: RequestContext, queue: TrackedQueue, exc: BaseException) -> None:
+        error = error_for(exc, f"task {context.task_id}", traceparent_of(context.call_context))
+        if queue.ended:
+            # The caller has a final event already, so the failure is only logged.
             return
         try:
-            for event in self._events(context, told, error):
-                await told.enqueue_event(event)
+            for event in self._events(context, queue, error):
+                await queue.enqueue_event(event)
         except QueueShutDown:
             raise
         except Exception:  # noqa: BLE001
-            LOG.exception("the failure of task %s could not be published trace_id=%s", context.task_id, trace)
-            raise refusal(error) from None
+            LOG.exception("the failure of task %s could not be published", context.task_id)
+            raise internal_error(error) from None
 
-    def _events(self, context: RequestContext, told: Told, error: dict[str, Any]) -> Iterator[Any]:
+    def _events(self, context: RequestContext, queue: TrackedQueue, error: dict[str, Any]) -> Iterator[Any]:
         task_id, context_id = context.task_id or "", context.context_id or ""
-        if context.current_task is None and not told.begun:
-            # A task's events may only come after the task.
-            task = Task(id=task_id, context_id=context_id, status=_now(TaskState.TASK_STATE_SUBMITTED))
+        if context.current_task is None and not queue.started:
+            # The task has to be published before events of the task.
+            task = Task(id=task_id, context_id=context_id, status=_status(TaskState.TASK_STATE_SUBMITTED))
             if context.message is not None:
                 task.history.append(context.message)
             yield task
         yield from failed_events(error, task_id=task_id, context_id=context_id, mime_type=self._mime_type)
 
 
-class Told(EventQueue):
-    """The queue an agent publishes to, and what was said through it."""
+class TrackedQueue(EventQueue):
+    """The queue that an agent publishes to; it tracks whether the task has started and ended."""
 
     def __init__(self, queue: EventQueue) -> None:
         self._queue = queue
-        self.begun = False
-        """Whether there is a task."""
-        self.over = False
-        """Whether the last word has been said: a final state, or a message instead of a task."""
+        self.started = False
+        """Whether an event of the task was published."""
+        self.ended = False
+        """Whether a final event was published: a terminal state, or a message instead of a task."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
 
     async def enqueue_event(self, event: Any) -> None:
-        """Pass an event on."""
+        """Publish an event."""
         await self._queue.enqueue_event(event)
         if isinstance(event, Message):
-            self.over = True
+            self.ended = True
         elif isinstance(event, Task | TaskStatusUpdateEvent):
-            self.begun = True
-            self.over = event.status.state in _TERMINAL
+            self.started = True
+            self.ended = event.status.state in _TERMINAL
         else:
-            self.begun = True
+            self.started = True
 
 
 def _canceled(context: RequestContext) -> TaskStatusUpdateEvent:
     return TaskStatusUpdateEvent(
         task_id=context.task_id or "",
         context_id=context.context_id or "",
-        status=_now(TaskState.TASK_STATE_CANCELED),
+        status=_status(TaskState.TASK_STATE_CANCELED),
     )
 
 
-def _now(state: Any) -> TaskStatus:
+def _status(state: Any) -> TaskStatus:
     status = TaskStatus(state=state)
     status.timestamp.GetCurrentTime()
     return status

@@ -1,4 +1,4 @@
-"""What failed in an A2A call: a task that says so, an error of the protocol, or an answer that is none."""
+"""The typed error of a failed A2A call: a failed task, a protocol error, a failed or an invalid response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a.client.errors import A2AClientError, A2AClientTimeoutError
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState, TaskStatus
 from a2a.utils.errors import A2AError
 
-from amends.bindings.a2a.http_recorder import Heard
+from amends.bindings.a2a.http_recorder import Recording
+from amends.carriers import jsonrpc
 from amends.carriers.extraction import extract
 from amends.carriers.layers import KEY
 from amends.core.enums import Executed, Recovery
@@ -26,106 +27,109 @@ FAILED = frozenset({TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_REJECTED})
 PENDING = frozenset(
     {TaskState.TASK_STATE_UNSPECIFIED, TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING}
 )
-"""The agent is at work; every other state is the end of its turn."""
+"""States in which the agent works; every other state ends the agent's turn."""
 
 _STATUS = Origin("a2a", "status_message")
 _LONGEST = 1024
 _MOST_HELD = 16
-"""Events that say an error before its state is said: an agent that has more to say has failed as it is."""
+"""Events with an error that are held back while the failed state is missing; after more the task counts as failed."""
 
 
-def failure(exc: Exception, heard: Heard) -> FaultError:
-    """The typed error of a call that raised."""
-    return exc if isinstance(exc, FaultError) else FaultError.from_fault(_fault(exc, heard))
+def failure(exc: Exception, recording: Recording) -> FaultError:
+    """Return the typed error of an exception that a call raised."""
+    return exc if isinstance(exc, FaultError) else FaultError.from_fault(_fault(exc, recording))
 
 
-def _fault(exc: Exception, heard: Heard) -> Fault:
-    said = heard.fault()
-    if said is not None:
-        return said
+def _fault(exc: Exception, recording: Recording) -> Fault:
+    if recording.response is None and isinstance(exc.__cause__, httpx.HTTPStatusError):
+        # The recorder is not installed in the HTTP client of a client that the SDK made.
+        recording.response = exc.__cause__.response
+    fault = recording.fault()
+    if fault is not None:
+        return fault
     if isinstance(exc, NotImplementedError):
-        # The SDK's word for what this agent, or its protocol version, cannot do.
+        # The SDK raises it for what the agent, or its protocol version, does not support.
         return fault_of(INVALID)
     if isinstance(exc, A2AError) and not isinstance(exc, A2AClientError):
-        return from_exception(exc)
-    number = (heard.error() or {}).get("code")
+        return jsonrpc.read({"jsonrpc": "2.0", "error": {"data": exc.data}}).fault or from_exception(exc)
+    number = (recording.error() or {}).get("code")
     if isinstance(number, int) and number in JSONRPC:
         return fault_of(JSONRPC[number], details={"jsonrpc": number})
     known = httpx.HTTPError | OSError | A2AClientTimeoutError
     if isinstance(exc, known) or isinstance(exc.__cause__, known):
         return from_exception(exc)
-    # Whatever else the SDK stumbles over is an answer that is none.
+    # Any other exception of the SDK means that the response is invalid.
     return fault_of(LOST)
 
 
 class Progress:
     """
-    What one message has led to so far: its task, and whether that failed.
+    The state of one message: its task, and whether the task failed.
 
-    An error may come in two events, first the artifact and then the state, so the artifact is held back; and so is a task that
-    was looked at in between.
+    Agents may send an error in two events, first an artifact and then the failed state. So an event with an error is held
+    back until the state is known, and so is a task that was read in between.
     """
 
     def __init__(self, task_id: str = "") -> None:
         self.task_id = task_id
         self.content = False
-        """Whether anything was handed on that a repeat would contradict."""
+        """Whether the caller got content, which a repeat of the message would contradict."""
         self.failed = False
-        """Whether a task has failed, so that it takes no further message."""
-        self._over = False
+        """Whether the task has failed; it accepts no further message then."""
+        self._ended = False
         self._held: list[StreamResponse] = []
         self._fault: Fault | None = None
 
-    def take(self, event: StreamResponse) -> bool:
+    def accept(self, event: StreamResponse) -> bool:
         """
-        Whether the event is to be handed on; False for one that is part of a failure still to come.
+        Process an event; return whether to yield it to the caller. An event that is part of a failure is held back.
 
         Raises:
-            FaultError: when the task failed, with the events that say so as its `events`.
+            FaultError: the task failed; its `events` are the events of the failure.
 
         """
         kind = event.WhichOneof("payload")
         if kind == "task":
-            return self._task(event)
+            return self._accept_task(event)
         if kind == "status_update":
             self.task_id = event.status_update.task_id or self.task_id
-            self._state(event, event.status_update.status)
+            self._accept_status(event, event.status_update.status)
         elif kind == "artifact_update":
             self.task_id = event.artifact_update.task_id or self.task_id
-            if _says_error(event.artifact_update.artifact.parts):
+            if _has_error(event.artifact_update.artifact.parts):
                 self._hold(event)
                 return False
             self.content = True
         elif kind == "message":
-            self._over = self.content = True
+            self._ended = self.content = True
         return True
 
-    def over(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether the agent's turn has ended."""
-        return self._over
+        return self._ended
 
-    def failing(self) -> bool:
-        """Whether an error was said, and the state that goes with it has still to come."""
+    def is_failing(self) -> bool:
+        """Whether an event with an error is held back, and the failed state has not come yet."""
         return bool(self._held)
 
-    def ended(self) -> None:
-        """There is nothing more to see: an error without a state is an error too."""
+    def finish(self) -> None:
+        """Process the end of the events: an error without a failed state is a failure too. Raises FaultError."""
         if self._held:
             self._fail(self._fault or _unstructured(TaskStatus()))
 
-    def _task(self, event: StreamResponse) -> bool:
+    def _accept_task(self, event: StreamResponse) -> bool:
         task: Task = event.task
         self.task_id = task.id or self.task_id
         if self._held:
-            # What the task was before is said by what it is now.
+            # A newer task replaces the one that is held back.
             self._held = [each for each in self._held if not each.HasField("task")]
-        self._state(event, task.status)
+        self._accept_status(event, task.status)
         content = False
         for artifact in task.artifacts:
-            if _says_error(artifact.parts):
+            if _has_error(artifact.parts):
                 self._hold(event)
-                if self._over:
-                    self.ended()
+                if self._ended:
+                    self.finish()
                 return False
             content = True
         self.content = self.content or content
@@ -135,11 +139,11 @@ class Progress:
         self._held.append(event)
         self._fault = extract(event, "a2a")
         if len(self._held) > _MOST_HELD:
-            self.ended()
+            self.finish()
 
-    def _state(self, event: StreamResponse, status: TaskStatus) -> None:
+    def _accept_status(self, event: StreamResponse, status: TaskStatus) -> None:
         state = status.state
-        self._over = state not in PENDING
+        self._ended = state not in PENDING
         if state in FAILED:
             self._held.append(event)
             self._fail(extract(event, "a2a") or self._fault or _unstructured(status))
@@ -153,19 +157,19 @@ class Progress:
         raise error
 
 
-def _says_error(parts: Any) -> bool:
+def _has_error(parts: Any) -> bool:
     return any(
         part.WhichOneof("content") == "data" and KEY in part.data.struct_value.fields for part in parts
     )
 
 
 def _unstructured(status: TaskStatus) -> Fault:
-    """A task that failed and says at most why in prose. One that was rejected was not begun."""
+    """Return the fault of a task that failed without an AdCP error. A rejected task was not started."""
     rejected = status.state == TaskState.TASK_STATE_REJECTED
-    said = " ".join(part.text for part in status.message.parts if part.text)
+    text = " ".join(part.text for part in status.message.parts if part.text)
     return Fault(
         code="INTERNAL_ERROR",
-        message=truncate(strip(said), _LONGEST),
+        message=truncate(strip(text), _LONGEST),
         recovery=Recovery.TERMINAL if rejected else Recovery.UNCERTAIN,
         executed=Executed.NO if rejected else Executed.MAYBE,
         origin=_STATUS,

@@ -1,8 +1,8 @@
 """
-What becomes of a message or a task: its events, and where they break off or cannot be had, what the task says when asked.
+Follows a message or a task to its end: by its events, and by GetTask if the events break off or cannot be subscribed.
 
-An error is told by what the task says and by its state, and those come one after the other. Whoever looks in between sees
-half of it, and so looks on: to the state, or to where there is nothing more to see.
+A failure has two parts, the error in the task and the task's state, and an agent may publish them one after the other. If
+only the error is there, the follower continues until the state comes, or until nothing more comes.
 """
 
 from __future__ import annotations
@@ -21,35 +21,40 @@ from a2a.types.a2a_pb2 import (
 )
 
 from amends.bindings.a2a.calls import READ, Calls, copy_of
-from amends.bindings.a2a.deadlines import Clock, Events
+from amends.bindings.a2a.deadlines import Deadline, EventReader
 from amends.bindings.a2a.faults import Progress, failure
-from amends.bindings.a2a.http_recorder import Heard
+from amends.bindings.a2a.http_recorder import Recording
 from amends.errors.base import FaultError
 from amends.recovery.clock import CLOCK
 
 __all__ = ["Follower"]
 
 _HISTORY = 100
-"""Messages of each task among which a lost one is looked for."""
-_FIRST_LOOK, _LAST_LOOK = 0.5, 5.0
-"""Seconds between two looks at a task that is still at work."""
+"""Messages of each task in which a lost message is searched."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+"""Seconds between two GetTask calls while the agent works."""
 
 
 class Follower:
-    """Follows messages and tasks of one agent, for one caller."""
+    """Follows messages and tasks of one agent, for one call of the client."""
 
-    def __init__(self, calls: Calls, context: ClientCallContext | None, clock: Clock) -> None:
+    def __init__(self, calls: Calls, context: ClientCallContext | None, deadline: Deadline) -> None:
         self._calls = calls
-        self._connection = calls.connection
         self._context = context
-        self._clock = clock
+        self._deadline = deadline
 
-    async def answer(self, sent: SendMessageRequest, progress: Progress) -> AsyncGenerator[StreamResponse]:
-        """One attempt: the events of the message, and if they break off, those of its task."""
-        sdk = self._connection.made or await self._connection.sdk()
+    async def send(self, sent: SendMessageRequest, progress: Progress) -> AsyncGenerator[StreamResponse]:
+        """
+        Make one attempt to send a message: yield its events, and those of its task if the stream breaks off.
+
+        Raises:
+            FaultError: the task failed, or the message could not be sent, or its response was lost.
+
+        """
+        sdk = await self._calls.connection.sdk()
         lost: FaultError | None = None
         source = sdk.send_message(copy_of(sent), context=self._context)
-        async with Events(source, self._clock, self._calls.timeout) as events:
+        async with EventReader(source, self._deadline, self._calls.timeout) as events:
             while True:
                 try:
                     event = await events.next()
@@ -58,74 +63,81 @@ class Follower:
                     break
                 if event is None:
                     break
-                if progress.take(event):
+                if progress.accept(event):
                     yield event
-        if not progress.task_id or (lost is None and (progress.over() or not self._connection.streams())):
-            progress.ended()
-            if progress.task_id or progress.over():
+        if not progress.task_id or (lost is None and (progress.is_ended() or not events.streamed)):
+            progress.finish()
+            if progress.task_id or progress.is_ended():
                 return
-            raise lost or failure(EOFError(), Heard())
-        # Broken off, or ended before the agent's turn did: the task knows how it goes on.
-        async with aclosing(self.task(progress, lost, once=lost is None)) as rest:
+            raise lost or failure(EOFError(), Recording())
+        # The stream broke off, or ended before the agent's turn did.
+        async with aclosing(self.follow(progress, lost, once=lost is None)) as rest:
             async for event in rest:
                 yield event
 
-    async def task(
+    async def follow(
         self, progress: Progress, lost: FaultError | None = None, *, once: bool = False
     ) -> AsyncGenerator[StreamResponse]:
         """
-        What becomes of a task whose id is known: its state, then its further events, or looks from time to time.
+        Yield the state of a task and its further events, until the agent's turn ends.
 
-        `once`: only its state. Its agent has said goodbye, and may be at work for long.
+        Args:
+            progress: has the task's id.
+            lost: the error that broke off the task's stream.
+            once: yield only the present state. The agent closed the stream itself, and may work for a long time.
+
+        Raises:
+            FaultError: the task failed, or cannot be read, or nothing came from it within the time limit.
+
         """
-        sdk = self._connection.made or await self._connection.sdk()
-        pause, seen = _FIRST_LOOK, CLOCK.now()
-        before: Task | None = None
+        sdk = await self._calls.connection.sdk()
+        pause, changed = _FIRST_PAUSE, CLOCK.now()
+        previous: Task | None = None
         while True:
-            # An error was said, and its state had time to follow.
-            waited = before is not None and progress.failing()
+            # The error was there the last time, and the state has had time to follow.
+            waited = previous is not None and progress.is_failing()
             try:
                 task = await self._calls.call(
-                    "get_task", GetTaskRequest(id=progress.task_id), self._context, READ, self._clock
+                    "get_task", GetTaskRequest(id=progress.task_id), self._context, READ, self._deadline
                 )
             except FaultError as error:
-                progress.ended()
+                progress.finish()
                 raise lost or error from error
             event = StreamResponse(task=task)
-            if task != before and progress.take(event):
-                seen = CLOCK.now()
+            if task != previous and progress.accept(event):
+                changed = CLOCK.now()
                 yield event
-            if progress.over() or waited or (once and not progress.failing()):
-                progress.ended()
+            if progress.is_ended() or waited or (once and not progress.is_failing()):
+                progress.finish()
                 return
-            before = task
+            previous = task
             try:
                 source = sdk.subscribe(SubscribeToTaskRequest(id=progress.task_id), context=self._context)
-                async with Events(source, self._clock, self._calls.timeout) as events:
+                async with EventReader(source, self._deadline, self._calls.timeout) as events:
                     while (further := await events.next()) is not None:
-                        # The first is the state that is known already, which is no sign of life.
-                        if further.task != task and progress.take(further):
-                            seen = CLOCK.now()
+                        # The first event repeats the present state, which does not count as a change.
+                        if further.task != task and progress.accept(further):
+                            changed = CLOCK.now()
                             yield further
             except FaultError as error:
                 if getattr(error, "events", None) is not None:
                     raise
-                # Nothing to subscribe to, or broken off again: look instead.
+                # The task cannot be subscribed, or the stream broke off again: continue with GetTask.
                 lost = error
-            if progress.over():
-                progress.ended()
+            if progress.is_ended():
+                progress.finish()
                 return
-            if CLOCK.now() - seen > self._calls.timeout or self._clock.over():
-                progress.ended()
-                raise lost or failure(TimeoutError(), Heard())
+            if CLOCK.now() - changed > self._calls.timeout or self._deadline.is_over():
+                progress.finish()
+                raise lost or failure(TimeoutError(), Recording())
             await CLOCK.asleep(pause)
-            pause = min(pause * 2, _LAST_LOOK)
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def lost(self, sent: SendMessageRequest) -> AsyncGenerator[StreamResponse] | None:
+    async def find_lost(self, sent: SendMessageRequest) -> AsyncGenerator[StreamResponse] | None:
         """
-        The rest of a message's story, where its task can be found; None where nobody can tell.
+        Search the task of a message whose response was lost; return the task's events, or None if it is not found.
 
-        That the message is not there proves nothing: it may still be on its way.
+        A message that is not found may still arrive, so None does not prove that it had no effect.
         """
         found: str | None = None
         try:
@@ -134,15 +146,15 @@ class Follower:
                     found = task.id
         except FaultError:
             return None
-        return None if found is None else self.task(Progress(found))
+        return None if found is None else self.follow(Progress(found))
 
     async def _candidates(self, sent: SendMessageRequest) -> list[Task]:
-        """The tasks a message may have led to, by what it names."""
+        """Return the task that a message names, or the tasks of the context that it names."""
         if sent.message.task_id:
-            looked = GetTaskRequest(id=sent.message.task_id)
-            return [await self._calls.call("get_task", looked, self._context, READ, self._clock)]
+            request = GetTaskRequest(id=sent.message.task_id)
+            return [await self._calls.call("get_task", request, self._context, READ, self._deadline)]
         if sent.message.context_id:
             query = ListTasksRequest(context_id=sent.message.context_id, history_length=_HISTORY)
-            listed = await self._calls.call("list_tasks", query, self._context, READ, self._clock)
+            listed = await self._calls.call("list_tasks", query, self._context, READ, self._deadline)
             return list(listed.tasks)
         return []

@@ -1,8 +1,8 @@
 """
-A request handler whose failures show nothing of what is inside.
+Guards a request handler: its failures leak nothing.
 
-The SDK answers an exception of a task store or a push sender with its text. Here it is a JSON-RPC error in our own words,
-with the AdCP error in its data, and the exception goes to the log.
+The SDK answers an exception of a task store or a push sender with its text. The guarded handler answers with a JSON-RPC
+error that has a standard message and an AdCP error in its data, and logs the exception.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from typing import Any
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.utils.errors import A2AError
 
-from amends.bindings.a2a.responses import protocol_error, refusal, said, trace_of
+from amends.bindings.a2a.responses import error_for, internal_error, protocol_error, traceparent_of
 from amends.carriers.layers import KEY
 
 __all__ = ["GuardedHandler"]
 
 
-def _failure(exc: Exception, context: Any, name: str) -> A2AError:
-    """What to answer instead of an exception."""
+def _answer(exc: Exception, context: Any, name: str) -> A2AError:
+    """Return the protocol error to answer an exception with."""
     if isinstance(exc, A2AError) and isinstance(exc.data, dict) and exc.data.keys() == {KEY}:
-        # A guarded executor's own.
+        # A guarded executor raised it.
         return exc
     error = protocol_error(exc)
     if error is not None:
         return error
-    return refusal(said(exc, trace_of(context), name))
+    return internal_error(error_for(exc, name, traceparent_of(context)))
 
 
 def _call(name: str) -> Any:
-    """A method that answers once."""
+    """Return a method with a single response."""
 
     async def method(self: GuardedHandler, params: Any, context: Any) -> Any:
         try:
             return await getattr(self._handler, name)(params, context)
-        except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
-            raise _failure(exc, context, name) from None
+        except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
+            raise _answer(exc, context, name) from None
 
     method.__name__ = name
     return method
 
 
 def _stream(name: str) -> Any:
-    """A method that answers with events."""
+    """Return a method that yields events."""
 
     async def method(self: GuardedHandler, params: Any, context: Any) -> AsyncGenerator[Any]:
         try:
@@ -53,14 +53,14 @@ def _stream(name: str) -> Any:
                 async for event in events:
                     yield event
         except Exception as exc:  # noqa: BLE001
-            raise _failure(exc, context, name) from None
+            raise _answer(exc, context, name) from None
 
     method.__name__ = name
     return method
 
 
 class GuardedHandler(RequestHandler):
-    """The same handler; what it raises is a protocol error."""
+    """A handler that raises protocol errors instead of the wrapped handler's exceptions."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler

@@ -1,14 +1,15 @@
 """
-What came over the wire, kept for the moment the SDK's client throws it away.
+Records the HTTP response of a call, because the SDK's client drops parts of it.
 
-The client turns failures into exceptions without the status, the headers, or the JSON-RPC error's data. A hook on its HTTP
-client remembers the response of the call that is being made, and of an event stream the last bytes.
+The SDK raises exceptions without the status, the headers or the data of a JSON-RPC error. A hook on its HTTP client
+keeps the response of the current call, and the last bytes of an event stream. It also limits the size of responses.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,53 +20,57 @@ from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.core.wire import Unreadable, read
 
-__all__ = ["HEARD", "Heard", "http_client_of", "listen"]
+__all__ = ["Recording", "install_recorder", "record"]
 
 LARGEST = 32 * 1024 * 1024
-"""Bytes of an answer, or of one event of a stream."""
+"""Bytes of a response, or of one event of a stream; a larger one fails the call."""
 _TAIL = 64 * 1024
 """Bytes of an event stream that are kept."""
 
-_EVENTS = "text/event-stream"
+_EVENT_STREAM = "text/event-stream"
 
 
-class Heard:
-    """What one call has heard."""
+class Recording:
+    """The HTTP response of one call."""
 
-    __slots__ = ("_kept", "_tail", "response")
+    __slots__ = ("_kept", "_tail", "response", "streamed")
 
     def __init__(self) -> None:
         self.response: httpx.Response | None = None
+        self.streamed = False
+        """Whether the response is an event stream."""
         self._tail: deque[bytes] = deque()
         self._kept = 0
 
     def keep(self, chunk: bytes) -> None:
-        """Remember the end of a stream."""
+        """Keep a chunk of an event stream, and drop chunks until 64 KB are left."""
         self._tail.append(chunk)
         self._kept += len(chunk)
         while self._kept > _TAIL and len(self._tail) > 1:
             self._kept -= len(self._tail.popleft())
 
     def fault(self) -> Fault | None:
-        """The fault of a failed HTTP answer, or the structured error in one that did not fail as such."""
+        """Return the fault of an error status, or of the AdCP error in a JSON-RPC error; None if there is neither."""
         response = self.response
         if response is None:
             return None
         if response.status_code >= 400:
-            answer = {
-                "status": response.status_code,
-                "headers": dict(response.headers),
-                "body": _body(response),
-            }
-            return extract(answer, "http")
+            return extract(
+                {
+                    "status": response.status_code,
+                    "headers": dict(response.headers),
+                    "body": _body(response),
+                },
+                "http",
+            )
         error = self.error()
         return None if error is None else jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault
 
     def error(self) -> dict[str, Any] | None:
-        """The error member of the answer, or of an event of its stream."""
+        """Return the JSON-RPC error in the response or in an event of its stream, if there is one."""
         if self.response is None:
             return None
-        documents = [_body(self.response)] if not self._tail else _events(b"".join(self._tail))
+        documents = [_body(self.response)] if not self._tail else _documents(b"".join(self._tail))
         for document in documents:
             value = _json(document)
             error = value.get("error") if isinstance(value, dict) else None
@@ -74,59 +79,57 @@ class Heard:
         return None
 
 
-HEARD: ContextVar[Heard | None] = ContextVar("amends_a2a_heard", default=None)
+_CURRENT: ContextVar[Recording | None] = ContextVar("amends_a2a_recording", default=None)
 
 
-def listen(client: httpx.AsyncClient) -> None:
-    """Have an HTTP client's responses remembered, where a call of ours is being made through it."""
+@contextmanager
+def record(recording: Recording) -> Iterator[None]:
+    """Record the HTTP responses of the block, if its HTTP client has the recorder installed."""
+    token = _CURRENT.set(recording)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def install_recorder(client: httpx.AsyncClient) -> None:
+    """Add the recorder to an HTTP client, once. It does nothing outside of `record`."""
     hooks = client.event_hooks["response"]
-    if _hear not in hooks:
-        hooks.append(_hear)
+    if _record_response not in hooks:
+        hooks.append(_record_response)
 
 
-def http_client_of(client: Any) -> httpx.AsyncClient | None:
-    """The HTTP client an SDK client sends through, where it sends through one."""
-    transport = getattr(client, "_transport", None)
-    for _ in range(4):
-        found = getattr(transport, "httpx_client", None)
-        if isinstance(found, httpx.AsyncClient):
-            return found
-        # A decorator around the transport, for tenants.
-        transport = getattr(transport, "_base", None)
-    return None
-
-
-async def _hear(response: httpx.Response) -> None:
-    heard = HEARD.get()
-    if heard is None:
+async def _record_response(response: httpx.Response) -> None:
+    recording = _CURRENT.get()
+    if recording is None:
         return
-    heard.response = response
+    recording.response = response
     headers, stream = response.headers, response.stream
-    events = headers.get("content-type", "").startswith(_EVENTS)
+    recording.streamed = headers.get("content-type", "").startswith(_EVENT_STREAM)
     length = headers.get("content-length", "")
-    # One that says itself that it is small is held to it by the HTTP client.
-    small = not events and length.isdecimal() and int(length[:12]) <= LARGEST
+    # httpx does not read more than the Content-Length.
+    small = not recording.streamed and length.isdecimal() and int(length[:12]) <= LARGEST
     if not small and isinstance(stream, httpx.AsyncByteStream):
-        response.stream = _Bounded(stream, heard if events else None)
+        response.stream = _LimitedStream(stream, recording if recording.streamed else None)
 
 
-class _Bounded(httpx.AsyncByteStream):
-    """A body that ends before it fills the memory; of an event stream the end is remembered."""
+class _LimitedStream(httpx.AsyncByteStream):
+    """A response body of limited size. The recording keeps the end of an event stream."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, heard: Heard | None) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, recording: Recording | None) -> None:
         self._stream = stream
-        self._heard = heard
+        self._recording = recording
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, heard = 0, self._heard
+        size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if heard is not None:
-                heard.keep(chunk)
+            if self._recording is not None:
+                self._recording.keep(chunk)
                 if b"\n" in chunk:
                     size = 0
             if size > LARGEST:
-                raise httpx.ReadError("the answer has no end")
+                raise httpx.ReadError("the response is too large")
             yield chunk
 
     async def aclose(self) -> None:
@@ -134,25 +137,23 @@ class _Bounded(httpx.AsyncByteStream):
 
 
 def _body(response: httpx.Response) -> bytes | None:
+    """Return the body, or None if it was not read to its end."""
     try:
         return response.content
-    except httpx.HTTPError:
-        return None
-    except httpx.StreamError:
-        # Not read, or not to its end.
+    except (httpx.HTTPError, httpx.StreamError):
         return None
 
 
-def _events(tail: bytes) -> list[bytes]:
-    """The documents in the end of an event stream; the first may be cut."""
-    found, lines = [], []
+def _documents(tail: bytes) -> list[bytes]:
+    """Return the data of the events at the end of a stream; the first may be incomplete."""
+    documents, lines = [], []
     for line in [*tail.splitlines(), b""]:
         if line.startswith(b"data:"):
             lines.append(line[5:].strip())
         elif not line and lines:
-            found.append(b"\n".join(lines))
+            documents.append(b"\n".join(lines))
             lines = []
-    return found
+    return documents
 
 
 def _json(document: bytes | None) -> Any:

@@ -1,11 +1,11 @@
 """
-`reject`: requests turned away before they reach the agent.
+Rejecting requests before they reach the agent (A3).
 
     app = reject(app, check)
 
-`check` looks at the ASGI scope and raises: RateLimitedError, UnauthenticatedError, ServiceUnavailableError. The caller
-gets S4's JSON-RPC error (-32029, -32028, -32027) with the error in `data`; over REST the HTTP status with the same in
-`details`, and Retry-After.
+`check` gets the ASGI scope, and returns or raises the reason: RateLimitedError, UnauthenticatedError,
+ServiceUnavailableError. The caller gets AdCP's JSON-RPC error (-32029, -32028, -32027) with the error in `data`; over
+REST the HTTP status with the error in `details`. Both have Retry-After.
 """
 
 from __future__ import annotations
@@ -15,50 +15,48 @@ from typing import Any
 
 import msgspec
 
-from amends.bindings.a2a.responses import said
-from amends.carriers.jsonrpc import COLLAPSED, RESERVED
+from amends.bindings.a2a.responses import LOG, error_of
 from amends.carriers.layers import KEY
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import Unreadable, read
 from amends.http.asgi import App, Receive, Scope, Send, header
-from amends.http.tracing import trace_id
 from amends.serving.adcp_error import sentence
+from amends.serving.rejection import Rejected, number_for, rejection_for
 
 __all__ = ["reject"]
 
 _LIMIT = 1024 * 1024
-"""Bytes of a request that are read for its id; a larger one gets its answer without."""
+"""Bytes of a request that are read to find its id. The answer to a larger one has no id."""
 
-# google.rpc's words, which the protocol's REST errors carry.
+# The status names of google.rpc, which the protocol's REST errors use.
 _STATUS = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 
-def reject(app: App, check: Callable[[Scope], Awaitable[None] | None], *, collapse: bool = False) -> App:
+def reject(
+    app: App, check: Callable[[Scope], Rejected | Awaitable[Rejected]], *, collapse: bool = False
+) -> App:
     """
-    `app` behind `check`, which raises for a request that is not to go further.
+    Return an ASGI application that rejects requests before `app` gets them.
 
     Args:
         app: the ASGI application with the SDK's routes.
-        check: plain or async; gets the ASGI scope of each HTTP request. What it raises that is no FaultError closes
-            the gate too, and shows nothing.
-        collapse: one JSON-RPC number for every rejection, for servers that would rather not be told apart.
+        check: called with the ASGI scope of each HTTP request; may be async. It returns or raises the reason to reject
+            the request, or returns None. An exception that is not a FaultError rejects the request too; its text is not
+            sent.
+        collapse: use one JSON-RPC number for all reasons, so that callers cannot distinguish them by number.
 
     """
 
-    async def gate(scope: Scope, receive: Receive, send: Send) -> None:
+    async def rejecting(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            try:
-                found = check(scope)
-                if found is not None:
-                    await found
-            except Exception as exc:  # noqa: BLE001 - whatever it raises, the request goes no further
-                trace = trace_id(header(scope["headers"], b"traceparent"))
-                error = said(exc, trace, "a request at the gate")
-                await _answer(scope, receive, send, error, collapse=collapse)
+            traceparent = header(scope["headers"], b"traceparent")
+            fault = await rejection_for(check, scope, log=LOG, traceparent=traceparent)
+            if fault is not None:
+                await _answer(scope, receive, send, error_of(fault), collapse=collapse)
                 return
         await app(scope, receive, send)
 
-    return gate
+    return rejecting
 
 
 async def _answer(
@@ -72,35 +70,37 @@ async def _answer(
         body = _rest_error(status, error)
     headers = [(b"content-type", b"application/json")]
     if error.get("retry_after") is not None:
-        # Also beside a JSON-RPC error: gateways and HTTP clients on the way know no other word.
+        # With a JSON-RPC error too, for gateways and HTTP clients that do not read the body.
         headers.append((b"retry-after", str(error["retry_after"]).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": msgspec.json.encode(body)})
 
 
 async def _request(receive: Receive) -> Any:
-    """The request's document, as far as it is worth reading."""
-    found = bytearray()
-    while len(found) <= _LIMIT:
+    """Return the parsed body of a request; None if it is too large or not JSON."""
+    body = bytearray()
+    while len(body) <= _LIMIT:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        found += message.get("body", b"")
+        body += message.get("body", b"")
         if not message.get("more_body", False):
             try:
-                return read(bytes(found))
+                return read(bytes(body))
             except Unreadable:
                 return None
     return None
 
 
 def _rpc_error(id: Any, error: dict[str, Any], *, collapse: bool) -> dict[str, Any]:
-    """S4's rejection before dispatch. Codes without a number of their own have the collapsed one."""
-    number = COLLAPSED if collapse else RESERVED.get(error["code"], COLLAPSED)
     return {
         "jsonrpc": "2.0",
         "id": id if isinstance(id, str | int) else None,
-        "error": {"code": number, "message": sentence(error), "data": {KEY: error}},
+        "error": {
+            "code": number_for(error["code"], collapse=collapse),
+            "message": sentence(error),
+            "data": {KEY: error},
+        },
     }
 
 
@@ -109,12 +109,18 @@ def _http_status(code: str) -> int:
 
 
 def _rest_error(status: int, error: dict[str, Any]) -> dict[str, Any]:
-    """The protocol's REST error: google.rpc.Status as JSON."""
+    """Return the protocol's REST error: google.rpc.Status as JSON."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": error["code"],
         "domain": "adcontextprotocol.org",
         "metadata": {KEY: error},
     }
-    said = {"code": status, "status": _STATUS.get(status, "UNKNOWN"), "message": sentence(error)}
-    return {"error": {**said, "details": [info]}}
+    return {
+        "error": {
+            "code": status,
+            "status": _STATUS.get(status, "UNKNOWN"),
+            "message": sentence(error),
+            "details": [info],
+        }
+    }

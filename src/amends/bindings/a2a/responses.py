@@ -1,8 +1,8 @@
 """
-What a failed task looks like in the SDK's types, and what the log says about it.
+Failures in the SDK's types.
 
-S4: an artifact with a text part and a data part that holds `adcp_error` and nothing else (A4). The status message says
-the same, because whoever reads a stream reads its events one by one.
+A failed task has an artifact with a text part and a data part that holds `adcp_error` and nothing else (A4). The status
+message has the same parts, because a client of a stream reads the events one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from a2a.types.a2a_pb2 import (
     Message,
     Part,
     Role,
-    Task,
     TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
@@ -29,110 +28,76 @@ from a2a.utils.errors import (
     InvalidAgentResponseError,
 )
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped,unused-ignore]
-from msgspec.structs import replace
 
 from amends.carriers.a2a import MIME_TYPE
 from amends.carriers.layers import KEY
-from amends.core.enums import Recovery
-from amends.core.fault import Fault, Origin
-from amends.core.vocabularies.adcp import VOCABULARY
-from amends.dialects.adcp import fault_of
-from amends.http.tracing import current_span, mark, trace_id
+from amends.core.fault import Fault
 from amends.serving.adcp_error import error_object, sentence
-from amends.serving.server_errors import fault_for, ours
+from amends.serving.reporting import report
+from amends.serving.server_errors import classify_safely, modules_of
 
 __all__ = [
     "LOG",
-    "UNAVAILABLE",
+    "error_for",
+    "error_of",
     "failed_events",
-    "failed_task",
+    "internal_error",
     "protocol_error",
-    "refusal",
-    "said",
-    "trace_of",
+    "traceparent_of",
 ]
 
 LOG = logging.getLogger("amends.a2a")
 
-UNAVAILABLE = Fault(
-    code="SERVICE_UNAVAILABLE",
-    message=VOCABULARY.rows["SERVICE_UNAVAILABLE"].message,
-    recovery=Recovery.TRANSIENT,
-    vocabulary=VOCABULARY.name,
-)
-
 ARTIFACT_ID = "error-result"
-TRACE = "trace_id"
-"""The member of an error object that the log line can be found by; AdCP has none of its own."""
 
-# Each level of a value takes three of the hundred levels that readers of protobuf's JSON allow.
+# Each level of a value takes three of the hundred levels that readers of protobuf's JSON accept.
 _LEVELS = 24
-_ORIGIN = Origin("adcp")
 
 
-def said(exc: BaseException, trace: str, where: str) -> dict[str, Any]:
+def error_for(exc: BaseException, what: str, traceparent: str | None) -> dict[str, Any]:
     """
-    The error object for an exception, after it was logged. Never raises.
+    Log an exception, and return the error object to answer it with.
 
-    What nobody expected carries the trace id, so that who hears of it can ask for it.
+    Args:
+        exc: the exception.
+        what: what failed, for the log line.
+        traceparent: the request's W3C trace context.
+
     """
-    expected = ours(exc) is not None
-    try:
-        fault = fault_for(exc)
-        if not expected and fault.origin is None:
-            fault = replace(fault, extensions={**fault.extensions, TRACE: trace})
-        error = error_object(fault, levels=_LEVELS)
-    except Exception:
-        LOG.exception("the failure of %s cannot be told trace_id=%s", where, trace)
-        error = {**error_object(UNAVAILABLE), TRACE: trace}
-    span = current_span()
-    if span is not None:
-        mark(span, fault_of(error, _ORIGIN), 500, VOCABULARY.row(error["code"]).message)
-    LOG.log(
-        logging.INFO if expected else logging.ERROR,
-        "%s failed with %s trace_id=%s",
-        where,
-        error["code"],
-        trace,
-        exc_info=None if expected else exc,
-    )
-    return error
+    return error_of(report(classify_safely(exc, log=LOG), log=LOG, what=what, traceparent=traceparent))
 
 
-def trace_of(context: Any) -> str:
-    """The id of what is going on, from the request's headers where they are known."""
+def error_of(fault: Fault) -> dict[str, Any]:
+    """Return the error object of a fault, nested no deeper than protobuf's JSON allows."""
+    return error_object(fault, levels=_LEVELS)
+
+
+def traceparent_of(context: Any) -> str | None:
+    """Return the `traceparent` header of a request, if its call context has it."""
     state = getattr(context, "state", None)
     headers = state.get("headers") if isinstance(state, dict) else None
-    parent = headers.get("traceparent") if isinstance(headers, dict) else None
-    return trace_id(parent if isinstance(parent, str) else None)
+    traceparent = headers.get("traceparent") if isinstance(headers, dict) else None
+    return traceparent if isinstance(traceparent, str) else None
 
 
 def failed_events(
     error: dict[str, Any], *, task_id: str, context_id: str, mime_type: bool
 ) -> tuple[TaskArtifactUpdateEvent, TaskStatusUpdateEvent]:
-    """The two events that end a task: the artifact, and the status with its message."""
-    task = failed_task(error, task_id=task_id, context_id=context_id, mime_type=mime_type)
-    return (
-        TaskArtifactUpdateEvent(
-            task_id=task_id, context_id=context_id, artifact=task.artifacts[0], last_chunk=True
-        ),
-        TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=task.status),
-    )
-
-
-def failed_task(error: dict[str, Any], *, task_id: str, context_id: str, mime_type: bool) -> Task:
-    """A failure as one task that has it all, for those who hear of no events."""
+    """Return the two events that end a task: the artifact, and the status with its message."""
     parts = [Part(text=sentence(error)), _data(error, mime_type=mime_type)]
     message = Message(
         role=Role.ROLE_AGENT, message_id=str(uuid4()), task_id=task_id, context_id=context_id, parts=parts
     )
     status = TaskStatus(state=TaskState.TASK_STATE_FAILED, message=message)
     status.timestamp.GetCurrentTime()
-    return Task(
-        id=task_id,
-        context_id=context_id,
-        status=status,
-        artifacts=[Artifact(artifact_id=ARTIFACT_ID, parts=parts)],
+    return (
+        TaskArtifactUpdateEvent(
+            task_id=task_id,
+            context_id=context_id,
+            artifact=Artifact(artifact_id=ARTIFACT_ID, parts=parts),
+            last_chunk=True,
+        ),
+        TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status),
     )
 
 
@@ -144,26 +109,25 @@ def _data(error: dict[str, Any], *, mime_type: bool) -> Part:
     return part
 
 
-def refusal(error: dict[str, Any]) -> InternalError:
-    """A failure where there is no task to say it: the protocol's own error, with the object in its data."""
+def internal_error(error: dict[str, Any]) -> InternalError:
+    """Return the protocol error for a failure without a task; the error object is in its data."""
     return InternalError(message=sentence(error), data={KEY: error})
 
 
-# Kinds that say something about the request. The others say that the agent broke, which our own words can say.
+# Errors about the request. The other two are about the agent, and are answered with an AdCP error instead.
 _ABOUT_THE_REQUEST = frozenset(JSON_RPC_ERROR_CODE_MAP) - {InternalError, InvalidAgentResponseError}
 
 
 def protocol_error(exc: BaseException) -> A2AError | None:
     """
-    The protocol's own error to answer with, where somebody raised one on purpose; None where it is a failure.
+    Return the protocol error to answer with, if one was raised on purpose; None if the exception is a failure.
 
-    The SDK's texts are about what the caller sent, and stay, but for what looks like an address, a path, a secret. Of one
-    that others raised only the kind is kept: its words may have come from inside. One that a client raised is about
-    another agent.
+    The SDK's own errors describe the request; their text is sent, redacted. Of an error that other code raised only the
+    class is kept, because its text may contain internals. An error that an A2A client raised is about another agent.
     """
     if not isinstance(exc, A2AError):
         return None
-    modules = _raised_in(exc)
+    modules = modules_of(exc)
     if any(module.startswith(("a2a.client.", "a2a.compat.")) for module in modules):
         return None
     kind = next((cls for cls in type(exc).__mro__ if cls in _ABOUT_THE_REQUEST), None)
@@ -174,12 +138,3 @@ def protocol_error(exc: BaseException) -> A2AError | None:
     from amends.core.redaction import redact, redact_value
 
     return kind(redact(exc.message), redact_value(exc.data))
-
-
-def _raised_in(exc: BaseException) -> list[str]:
-    """The modules an exception came through, the one that raised it last."""
-    found, trace = [], exc.__traceback__
-    while trace is not None:
-        found.append(str(trace.tb_frame.f_globals.get("__name__")))
-        trace = trace.tb_next
-    return found

@@ -1,10 +1,10 @@
 """
-`guard`: what an agent's code raises becomes what S4 says, and nothing else of it leaves.
+`guard`: exceptions in a server's code are answered with AdCP errors, and nothing else of them is sent.
 
-- An executor: a typed error ends the task as failed, with artifact and message; a foreign exception does the same as
-  SERVICE_UNAVAILABLE, in our own words, logged with the trace id that the task carries.
-- A request handler: what fails around the executor (the task store, a push sender, a lookup) is a JSON-RPC error with
-  the object in its data.
+- An executor: a typed error ends the task as failed, with an artifact and a status message. A foreign exception does so
+  as SERVICE_UNAVAILABLE with a standard message, and is logged with the trace id that the task has.
+- A request handler: a failure outside of the executor (the task store, a push sender, a lookup) is a JSON-RPC error with
+  the error object in its data.
 - A builder of call contexts: the same.
 """
 
@@ -33,14 +33,14 @@ def guard(part: T, *, mime_type: bool = False) -> T: ...
 
 def guard(part: Any, *, mime_type: bool = False) -> Any:
     """
-    The same part of a server, with failures an agent can act on.
+    Return a guarded part of a server: its failures are AdCP errors.
 
     Args:
-        part: an AgentExecutor, a RequestHandler, or a ServerCallContextBuilder. Guarding twice is guarding once.
-        mime_type: mark the error's data part with its MIME type (optional in S4, never required by a reader).
+        part: an AgentExecutor, a RequestHandler, or a ServerCallContextBuilder. A guarded one is returned as it is.
+        mime_type: set the MIME type of the error's data part (optional in AdCP; readers do not require it).
 
     Raises:
-        TypeError: for anything else.
+        TypeError: `part` is anything else.
 
     """
     if isinstance(part, GuardedExecutor | GuardedHandler):
@@ -50,7 +50,7 @@ def guard(part: Any, *, mime_type: bool = False) -> Any:
     if isinstance(part, RequestHandler):
         return GuardedHandler(part)
     if callable(getattr(part, "build", None)):
-        # Its base class is where Starlette is needed, which not every server has.
+        # The module of its base class imports Starlette, which not every server has installed.
         from amends.bindings.a2a.contexts import GuardedContexts
 
         return part if isinstance(part, GuardedContexts) else GuardedContexts(part)

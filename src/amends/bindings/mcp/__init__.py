@@ -1,16 +1,17 @@
 """
-MCP, both sides, on the official SDK.
+MCP servers and clients on the official SDK.
 
     from amends.bindings.mcp import guard
 
-    guard(server)                       # an MCPServer or a low-level Server: every failure leaves as S4 says
+    guard(server)                       # an MCPServer or a low-level Server: failures are answered with AdCP errors
 
     from amends.bindings.mcp import Client
 
-    async with Client(url) as client:   # in place of mcp.Client: typed errors, recovery within bounds
+    async with Client(url) as client:   # in place of mcp.Client: typed errors, bounded recovery
         await client.call_tool("buy", {"id": 7})
 
-`reject` answers requests before they are dispatched: a rate limit, missing credentials, a service that is down.
+`reject` answers requests before they are dispatched, for rate limits, missing credentials or a service that is down.
+`HttpRecorder` wraps an HTTP client for transports of your own, so that status and `Retry-After` reach the error.
 """
 
 from __future__ import annotations

@@ -1,145 +1,159 @@
 """
-The client: `mcp.Client`, with typed errors and recovery within bounds.
+The client: `mcp.Client` with typed errors and bounded recovery.
 
-What may be repeated is decided by the tool's annotations (read-only, idempotent) or an idempotency key; what may have
-happened and is neither is never repeated. A connection that died is made anew where that is possible: for a URL, a
-command, a server in this process, or a function that gives a fresh transport.
+A call is repeated if it surely had no effect, if the tool's annotations say that it is read-only or idempotent, or if it
+has an idempotency key. A lost connection is opened again if that is possible: for a URL, a command, a server in this
+process, or a function that returns a new transport.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import mcp
+from mcp import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
-from amends.bindings.mcp.calls import CONNECTING, READING, Calls, Passed, unpassed
-from amends.bindings.mcp.client_errors import error_of, failed_result, not_connected, untouched
-from amends.bindings.mcp.connection_task import Link
-from amends.bindings.mcp.deadlines import Watch
-from amends.bindings.mcp.tools import Promises, every_tool, promises
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
+from amends.bindings.mcp.client_errors import (
+    error_of,
+    failed_result,
+    is_elicitation,
+    not_connected,
+)
+from amends.bindings.mcp.connection_task import ConnectionTask
+from amends.bindings.mcp.deadlines import Deadlines
+from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
 from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
-from amends.recovery.clock import CLOCK
 from amends.recovery.policies import ADCP
-from amends.recovery.scope import SCOPE
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
+
+_ERRORS = ("raise", "return")
 
 
 @dataclass
 class Client(mcp.Client):
     """
-    In place of `mcp.Client`: the same arguments, and those below.
+    A client to use in place of `mcp.Client`: it takes the same arguments, and those below.
 
-    Every call raises the typed error of its failure, with `.fault`, `.decision`, `.history`, and for a tool that failed
-    the `.result` as it came; `errors="return"` gives that back instead, as `mcp.Client` does.
+    Every failed call raises the typed error of its fault, with `.fault`, `.decision` and `.history`; the error of a
+    failed tool has the `.result` that was received. With `errors="return"` the result is returned instead, as
+    `mcp.Client` does.
     """
 
     policy: Policy = field(default=ADCP, kw_only=True)
-    """How far recovery may go; its `deadline` bounds each call, whatever the server does."""
+    """The bounds of recovery; its `deadline` limits each call, whatever the server does."""
     upstream: Upstream | None = field(default=None, kw_only=True)
-    """What is shared with the other callers of the same server."""
+    """The state shared with other callers of the same server."""
     errors: str = field(default="raise", kw_only=True)
-    """"raise" typed errors, or "return" results that failed."""
+    """"raise" typed errors, or "return" failed results."""
     refresh: Callable[..., Any] | None = field(default=None, kw_only=True)
-    """Renews credentials after they were refused, as in `recover`."""
+    """Renews credentials that were refused, as in `recover`."""
     verify: Callable[..., Any] | None = field(default=None, kw_only=True)
-    """Looks whether a call that may have happened did, as in `recover`; a result is a CallToolResult."""
+    """Finds out whether a call had its effect, as in `recover`; its result is a CallToolResult."""
     limit: float | None = field(default=300.0, kw_only=True)
-    """Seconds one attempt may take where neither the policy nor `read_timeout_seconds` says less."""
+    """Seconds that one attempt may take, if neither the policy nor `read_timeout_seconds` is shorter."""
     connecting: float = field(default=30.0, kw_only=True)
-    """Seconds a connection may take to stand."""
+    """Seconds that opening a connection may take."""
     closing: float = field(default=5.0, kw_only=True)
-    """Seconds to close a connection politely."""
+    """Seconds that closing a connection may take before it is cancelled."""
     http_client: Any = field(default=None, kw_only=True)
-    """For a URL: the `httpx2.AsyncClient` to use. It stays open."""
+    """For a URL: the `httpx2.AsyncClient` to use. It is not closed."""
 
-    _link: Link | None = field(init=False, default=None, repr=False, compare=False)
+    _connection: ConnectionTask | None = field(init=False, default=None, repr=False, compare=False)
     _calls: Calls = field(init=False, repr=False, compare=False)
     _target: Target = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.errors not in _ERRORS:
+            raise ValueError(f"errors is one of {', '.join(_ERRORS)}, not {self.errors!r}")
         self._calls = Calls(
             policy=self.policy,
             upstream=self.upstream,
-            errors=self.errors,
             refresh=self.refresh,
             verify=self.verify,
             limit=self.limit,
         )
-        given = self.server
-        self._target = Target.of(given, self.http_client)
-        self.cache = cache_for(given, self.cache)
-        self.server = self._target.transport
-        try:
-            super().__post_init__()
-        finally:
-            self.server = given
+        self._target = Target.of(self.server, self.http_client)
+        self.cache = cache_for(self.server, self.cache)
         self._lock = asyncio.Lock()
-        self._watch = Watch()
+        self._deadlines = Deadlines()
+        self._used = False
+        super().__post_init__()
 
     # ---------------------------------------------------------------------------------------------- connections
+    #
+    # Each connection has a plain `mcp.Client` of its own, because that one can be entered once. The methods that are not
+    # overridden here use `session`, which is the session of the current connection.
 
     async def __aenter__(self) -> Self:
         """Connect, with recovery."""
-        if self._entered:
+        if self._used:
             raise RuntimeError("Client is already entered; cannot reenter")
-
-        async def attempt(left: float | None) -> None:
-            await self._connected(left)
-
-        await self._calls.run(attempt, CONNECTING)
+        await self._calls.run(self._connect_again, operation=CONNECT)
+        self._used = True
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Disconnect, within bounds."""
-        link, self._link = self._link, None
-        if link is not None:
-            await link.close()
-        self._watch.stop()
-        self._session = None
+        """Disconnect, within a bounded time."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+        self._deadlines.close()
 
-    async def _connected(self, within: float | None) -> Link:
-        """The connection, made anew where it died."""
-        link = self._link
-        if link is not None and link.alive:
-            return link
+    @property
+    def session(self) -> ClientSession:
+        """The session of the current connection. Raises RuntimeError outside of `async with`."""
+        return self._current().client.session
+
+    def listen(self, *args: Any, **options: Any) -> Any:
+        """As `mcp.Client.listen`, on the current connection."""
+        return self._current().client.listen(*args, **options)
+
+    def _current(self) -> ConnectionTask:
+        if self._connection is None:
+            raise RuntimeError("Client must be used within an async context manager")
+        return self._connection
+
+    async def _connect_again(self) -> ConnectionTask:
+        """Open a connection in place of a lost one; one call at a time does so, and the others wait for it."""
         async with self._lock:
-            link = self._link
-            if link is not None and link.alive:
-                return link
-            if link is not None:
+            connection = self._connection
+            if connection is not None:
+                if connection.alive:
+                    return connection
                 if not self._target.renewable:
                     raise not_connected(ConnectionResetError())
-                self._link = None
-                await link.close()
-            return await self._connect_anew(within)
+                await connection.close()
+            self._connection = await self._open_connection()
+            return self._connection
 
-    async def _connect_anew(self, within: float | None) -> Link:
-        limit = self.connecting if within is None else min(self.connecting, within)
-        self._entered, self._session, self._exit_stack = False, None, None
-        # The new session knows no tools; listing them before a call is what keeps it from doing so after one.
+    async def _open_connection(self) -> ConnectionTask:
+        # A new session has no listing; if it is made before a call, the SDK does not make it after the call.
         self._calls.forget()
-        link = Link(super().__aenter__, super().__aexit__, self.closing)
+        options = {
+            each.name: getattr(self, each.name)
+            for each in fields(mcp.Client)
+            if each.init and each.name != "server"
+        }
+        connection = ConnectionTask(mcp.Client(self._target.transport, **options), self.closing)
+        left = self._calls.seconds_left()
         try:
-            await link.opened(limit)
+            await connection.wait_open(self.connecting if left is None else min(self.connecting, left))
         except Exception as exc:
-            self._entered = False
             raise not_connected(exc) from exc
-        link.dispatcher = getattr(self._session, "_dispatcher", None)
-        self._link = link
-        return link
+        return connection
 
-    # -------------------------------------------------------------------------------------------------- calling
+    # ---------------------------------------------------------------------------------------------------- calls
 
     async def call_tool(
         self,
@@ -160,157 +174,96 @@ class Client(mcp.Client):
             name: the tool.
             arguments: its arguments.
             read_timeout_seconds: for each round of an attempt.
-            progress_callback: hears of progress, in each attempt.
-            operation: whether a repeat is safe, where you know better than the tool's annotations.
-            policy: another one for this call.
-            errors: another choice for this call.
+            progress_callback: called with progress, in each attempt.
+            operation: whether a repeat is safe; replaces what the tool's annotations say.
+            policy: replaces the client's policy.
+            errors: replaces the client's setting.
             options: the SDK's other arguments: `meta`, `input_responses`, `request_state`.
 
         Raises:
             FaultError: the typed error.
 
         """
-        calls, link = self._calls, self._link
-        call, failed, sent = super().call_tool, None, 0.0
-        if (
-            operation is None
-            and name in calls.at_once
-            and policy is None
-            and link is not None
-            and SCOPE.get() is None
-            and link.alive
-        ):
-            # The usual call, without anything built around it: what follows is for those that fail.
-            sent, watch, limit = CLOCK.now(), self._watch, self.limit
-            task = None if limit is None else watch.begin(limit)
-            try:
-                result = await call(name, arguments, read_timeout_seconds, progress_callback, **options)
-            except BaseException as exc:  # noqa: BLE001 - what is no failure is raised again there
-                failed = self._ended(exc, task, link)
-            else:
-                if task is not None:
-                    watch.end(task, cancelled=False)
-                if not result.is_error:
-                    return result
-                failed = failed_result(result)
-        if link is None:
-            _ = self.session
+        self._current()
         if operation is None:
-            operation = calls.known(name, arguments) or await calls.promised(
-                name, arguments, self._listed, policy
+            operation = self._calls.operation_of(name, arguments) or await self._calls.list_operation(
+                name, arguments, self._list_operations, policy
             )
-        send = partial(call, name, arguments, read_timeout_seconds, progress_callback, **options)
-        first = None if failed is None else (sent, failed)
-        found: CallToolResult = unpassed(
-            await calls.run(self._tool(send), operation, policy=policy, errors=errors, first=first)
-        )
-        return found
 
-    def _tool(self, send: Callable[[], Awaitable[Any]]) -> Callable[[float | None], Awaitable[Any]]:
-        """An attempt at a tool call, which fails where its result says so."""
+        def call(client: mcp.Client) -> Awaitable[CallToolResult]:
+            return client.call_tool(name, arguments, read_timeout_seconds, progress_callback, **options)
 
-        async def attempt(left: float | None) -> Any:
-            result = await self._sent(send, left)
-            if result.__class__ is CallToolResult and result.is_error:
-                raise failed_result(result)
-            return result
+        try:
+            result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
+        except FaultError as error:
+            if (errors or self.errors) == "return" and hasattr(error, "result"):
+                return error.result  # type: ignore[no-any-return]
+            raise
+        return result_or_raise(result)  # type: ignore[no-any-return]
 
-        return attempt
+    async def _list_operations(self) -> Any:
+        async def list_operations(client: mcp.Client) -> ToolOperations:
+            return operations_of(await list_all_tools(client.list_tools))
 
-    async def _listed(self, left: float | None) -> Any:
-        """What the tools promise, in one attempt."""
-        listing = super().list_tools
-
-        async def tools() -> Promises:
-            return promises(await every_tool(listing))
-
-        return await self._sent(tools, left)
+        return await self._attempt(list_operations)
 
     async def list_tools(self, **options: Any) -> Any:
         """As `mcp.Client.list_tools`, with recovery."""
-        result = await self._read(super().list_tools, **options)
-        self._calls.add(promises(result.tools))
+        result = await self._read(lambda client: client.list_tools(**options))
+        self._calls.add(operations_of(result.tools))
         return result
 
     async def list_resources(self, **options: Any) -> Any:
         """As `mcp.Client.list_resources`, with recovery."""
-        return await self._read(super().list_resources, **options)
+        return await self._read(lambda client: client.list_resources(**options))
 
     async def list_resource_templates(self, **options: Any) -> Any:
         """As `mcp.Client.list_resource_templates`, with recovery."""
-        return await self._read(super().list_resource_templates, **options)
+        return await self._read(lambda client: client.list_resource_templates(**options))
 
     async def list_prompts(self, **options: Any) -> Any:
         """As `mcp.Client.list_prompts`, with recovery."""
-        return await self._read(super().list_prompts, **options)
+        return await self._read(lambda client: client.list_prompts(**options))
 
     async def read_resource(self, uri: str, **options: Any) -> Any:
         """As `mcp.Client.read_resource`, with recovery."""
-        return await self._read(super().read_resource, uri, **options)
+        return await self._read(lambda client: client.read_resource(uri, **options))
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:
         """As `mcp.Client.get_prompt`, with recovery."""
-        return await self._read(super().get_prompt, name, arguments, **options)
+        return await self._read(lambda client: client.get_prompt(name, arguments, **options))
 
     async def complete(self, *args: Any, **options: Any) -> Any:
         """As `mcp.Client.complete`, with recovery."""
-        return await self._read(super().complete, *args, **options)
+        return await self._read(lambda client: client.complete(*args, **options))
 
-    async def _read(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
-        _ = self.session
+    async def _read(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
+        self._current()
+        return result_or_raise(await self._calls.run(self._attempt, call, operation=READ))
 
-        async def attempt(left: float | None) -> Any:
-            return await self._sent(lambda: call(*args, **options), left)
-
-        return unpassed(await self._calls.run(attempt, READING))
-
-    async def _sent(self, call: Callable[[], Awaitable[Any]], left: float | None) -> Any:
-        """One attempt, on a connection that stands."""
-        link = await self._connected(left)
-        try:
-            return await self._limited(call(), left, link)
-        except MCPError as exc:
-            return Passed(exc)
-
-    async def _limited(self, call: Awaitable[Any], left: float | None, link: Link) -> Any:
+    async def _attempt(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
         """
-        One attempt, within its time.
+        Make one attempt, on an open connection and within its time.
 
         Raises:
-            FaultError: what it failed with.
-            MCPError: what is the application's business.
+            FaultError: the attempt failed.
 
         """
-        task = None if left is None else self._watch.begin(left)
+        connection = self._current()
+        if not connection.alive:
+            connection = await self._connect_again()
         try:
-            result = await call
-        except BaseException as exc:  # noqa: BLE001 - what is no failure is raised again there
-            failed = self._ended(exc, task, link)
-        else:
-            if task is not None:
-                self._watch.end(task, cancelled=False)
-            return result
-        raise failed
-
-    def _ended(self, exc: BaseException, task: asyncio.Task[Any] | None, link: Link) -> FaultError:
-        """
-        The typed error of an attempt that ended with `exc`.
-
-        Raises:
-            BaseException: `exc` itself, where that is no failure of the call.
-
-        """
-        cancelled = isinstance(exc, asyncio.CancelledError)
-        over = task is not None and self._watch.end(task, cancelled=cancelled)
-        if cancelled and over:
-            return self._failed(TimeoutError(), link)
-        if not isinstance(exc, Exception) or untouched(exc):
-            raise exc
-        return self._failed(exc, link)
-
-    def _failed(self, exc: Exception, link: Link) -> FaultError:
-        """The typed error of a call, after the connection was given up where it is dead."""
-        error, again = error_of(exc)
-        if again or (not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED):
-            link.lost = True
-        return error
+            with self._deadlines.limit(self._calls.seconds_left()):
+                result = await call(connection.client)
+        except Exception as exc:  # noqa: BLE001 - every failure gets a typed error
+            if is_elicitation(exc):
+                return PassThrough(exc)
+            error, expired = error_of(exc)
+            if expired or (
+                not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
+            ):
+                connection.broken = True
+            raise error from error.__cause__
+        if isinstance(result, CallToolResult) and result.is_error:
+            raise failed_result(result)
+        return result

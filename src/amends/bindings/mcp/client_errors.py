@@ -1,8 +1,9 @@
 """
-What a client got, as the typed error of it.
+The typed error of a failed call.
 
-In this order: an AdCP error in the result or in the JSON-RPC error's `data` (A6); what was witnessed on the HTTP below;
-what the SDK's numbers mean. Faults read here have an `origin`, so that passing one on translates what is not conformant.
+Its fault is read, in this order, from an AdCP error in the result or in the JSON-RPC error's `data` (A6), from what an
+HttpRecorder recorded, or from the SDK's error number. The fault has an `origin`, so that `relay` translates an error
+that is not conformant before it is passed on.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, URL_ELICITATION_REQUIRED, Te
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from amends.bindings.mcp.http_recorder import failure_in, transport_fault
-from amends.bindings.mcp.responses import TRACE
+from amends.bindings.mcp.http_recorder import recorded_failure, transport_fault
 from amends.carriers.jsonrpc import read as read_rpc
 from amends.carriers.layers import KEY
 from amends.carriers.mcp import read as read_result
@@ -25,77 +25,78 @@ from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import adcp
 from amends.errors.base import FaultError
+from amends.serving.adcp_error import TRACE
 
-__all__ = ["error_of", "failed_result", "leaf", "not_connected", "untouched"]
+__all__ = ["error_of", "failed_result", "first_error", "is_elicitation", "not_connected"]
 
-_TEXT = 4096
-_PARTS = 100
+_LONGEST_TEXT = 4096
+_MAX_PARTS = 100
 _DEPTH = 16
 _PLAIN = Origin("mcp", "content")
 
-# Said by the SDK's client itself of an answer it could not read, so the call may have run; a server that means them
-# says that nothing did, and then the decision is only more careful than it has to be.
+# The SDK's client also uses these numbers for a response that it could not read, so the call may have run. If a server
+# sent them, nothing ran, and the decision is only more careful than necessary.
 _UNREADABLE = frozenset({PARSE_ERROR, INVALID_REQUEST})
 
 
-def untouched(exc: BaseException) -> bool:
-    """What is no failure of the call: a person has to open a page first, and the application handles that."""
+def is_elicitation(exc: BaseException) -> bool:
+    """Whether the server asks the application to open a page for its user first; this is not a failure."""
     return isinstance(exc, MCPError) and exc.code == URL_ELICITATION_REQUIRED
 
 
 def failed_result(result: Any) -> FaultError:
-    """The typed error of a CallToolResult that failed, with the result as `.result`."""
+    """Return the typed error of a failed CallToolResult, with the result as `.result`."""
     content = [
         {"type": "text", "text": item.text} for item in result.content if isinstance(item, TextContent)
     ]
     structured = result.structured_content
-    seen = read_result({"isError": True, "structuredContent": structured, "content": content}).fault
-    if seen is None:
-        text = content[0]["text"][:_TEXT] if content else ""
-        seen = Fault(code="INTERNAL_ERROR", message=text, origin=_PLAIN)
+    fault = read_result({"isError": True, "structuredContent": structured, "content": content}).fault
+    if fault is None:
+        text = content[0]["text"][:_LONGEST_TEXT] if content else ""
+        fault = Fault(code="INTERNAL_ERROR", message=text, origin=_PLAIN)
     else:
-        seen = _traced(_with_parts(seen, structured))
-    error = FaultError.from_fault(seen)
+        fault = _with_trace(_with_parts(fault, structured))
+    error = FaultError.from_fault(fault)
     error.result = result  # type: ignore[attr-defined]
     return error
 
 
 def _with_parts(fault: Fault, structured: Any) -> Fault:
-    """The failures of several upstreams, where the payload layer tells them (A18)."""
+    """Add the failures of several upstreams, if the payload layer lists them (A18)."""
     errors = structured.get("errors") if isinstance(structured, dict) else None
     if not isinstance(errors, list) or not errors or errors == [structured.get(KEY)]:
         return fault
-    parts = tuple(part for each in errors[:_PARTS] if (part := adcp.decode(each)) is not None)
+    parts = tuple(part for each in errors[:_MAX_PARTS] if (part := adcp.decode(each)) is not None)
     return replace(fault, errors=parts) if len(parts) > 1 else fault
 
 
-def _traced(fault: Fault) -> Fault:
+def _with_trace(fault: Fault) -> Fault:
     trace = fault.extensions.get(TRACE)
     return replace(fault, trace_id=trace) if isinstance(trace, str) and len(trace) <= 128 else fault
 
 
 def error_of(exc: BaseException) -> tuple[FaultError, bool]:
     """
-    The typed error of an exception that a call ended with, and whether the connection has to be made anew.
+    Return the typed error of an exception that a call raised, and whether the session expired.
 
-    A FaultError is itself.
+    A FaultError is returned as it is.
     """
-    exc = leaf(exc)
+    exc = first_error(exc)
     if isinstance(exc, FaultError):
         return exc, False
-    fault, again = _fault(exc)
-    if _ran(exc):
+    fault, expired = _fault(exc)
+    if _tool_has_run(exc):
         fault = replace(fault, recovery=Recovery.TERMINAL, executed=Executed.YES)
-    error = FaultError.from_fault(_traced(fault))
+    error = FaultError.from_fault(_with_trace(fault))
     error.__cause__ = exc
-    return error, again
+    return error, expired
 
 
-def _ran(exc: BaseException) -> bool:
+def _tool_has_run(exc: BaseException) -> bool:
     """
-    Whether the tool has run, and the client failed while it looked at the result.
+    Whether the exception was raised in `ClientSession.validate_tool_result`, after the tool had run.
 
-    The SDK may ask for the listing then, and whatever that fails with is not the call's own failure.
+    The SDK may list the tools there, and a failure of that listing is not the call's own failure.
     """
     trace = exc.__traceback__
     while trace is not None:
@@ -105,13 +106,13 @@ def _ran(exc: BaseException) -> bool:
     return False
 
 
-def leaf(exc: BaseException) -> BaseException:
-    """What the task groups of a transport failed with: the answer among it, or the first."""
+def first_error(exc: BaseException) -> BaseException:
+    """Return the first MCPError or FaultError in nested exception groups, else the first exception."""
     if not isinstance(exc, BaseExceptionGroup):
         return exc
-    found = list(_leaves(exc, _DEPTH))[:_PARTS]
-    answers = [each for each in found if isinstance(each, MCPError | FaultError)]
-    return (answers or found)[0]
+    found = list(_leaves(exc, _DEPTH))[:_MAX_PARTS]
+    errors = [each for each in found if isinstance(each, MCPError | FaultError)]
+    return (errors or found)[0]
 
 
 def _leaves(exc: BaseException, depth: int) -> Iterator[BaseException]:
@@ -124,21 +125,21 @@ def _leaves(exc: BaseException, depth: int) -> Iterator[BaseException]:
 
 def _fault(exc: BaseException) -> tuple[Fault, bool]:
     if isinstance(exc, MCPError):
-        witnessed = failure_in(exc.error.data)
-        if witnessed is not None:
-            return witnessed
-        said = read_rpc({"jsonrpc": "2.0", "error": {"code": exc.code, "data": exc.error.data}}).fault
-        if said is not None:
-            return said, False
+        recorded = recorded_failure(exc.error.data)
+        if recorded is not None:
+            return recorded
+        fault = read_rpc({"jsonrpc": "2.0", "error": {"code": exc.code, "data": exc.error.data}}).fault
+        if fault is not None:
+            return fault, False
         if exc.code in _UNREADABLE:
             return _lost(), False
     elif isinstance(exc, ValidationError):
-        # An answer that is no MCP.
+        # The response is not valid MCP.
         return _lost(), False
     elif isinstance(exc, RuntimeError):
-        # FastMCP's word for a session that ended, or never began.
+        # FastMCP raises it for a session that ended or was never opened.
         cause = exc.__cause__
-        return _fault(leaf(cause)) if isinstance(cause, Exception) else (_lost(), False)
+        return _fault(first_error(cause)) if isinstance(cause, Exception) else (_lost(), False)
     return transport_fault(exc), False
 
 
@@ -147,12 +148,16 @@ def _lost() -> Fault:
 
 
 def not_connected(exc: Exception) -> FaultError:
-    """A connection that never stood: whatever happened, the call did not; and what was missing was no tool."""
+    """
+    Return the typed error of a connection that could not be opened; no call was made.
+
+    Codes that describe a call, such as NOT_FOUND for a missing command, become SERVICE_UNAVAILABLE.
+    """
     error, _ = error_of(exc)
     fault = replace(error.fault, executed=Executed.NO)
-    if fault.vocabulary == EVERYDAY and fault.code not in _CONNECTING:
-        # A command that is not there, or may not be run, is not there the next time either.
-        lasting = isinstance(leaf(exc), FileNotFoundError | PermissionError)
+    if fault.vocabulary == EVERYDAY and fault.code not in _CONNECTION_CODES:
+        # A command that does not exist or may not be run will fail the next time too.
+        lasting = isinstance(first_error(exc), FileNotFoundError | PermissionError)
         fault = replace(
             fault,
             code="SERVICE_UNAVAILABLE",
@@ -165,5 +170,5 @@ def not_connected(exc: Exception) -> FaultError:
     return found
 
 
-_CONNECTING = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "UNAUTHENTICATED"})
-"""What a connection may fail with; anything else is a way of not being there."""
+_CONNECTION_CODES = frozenset({"SERVICE_UNAVAILABLE", "TIMEOUT", "RATE_LIMITED", "UNAUTHENTICATED"})
+"""Everyday codes that also describe a failed connection."""

@@ -1,60 +1,68 @@
 """
-One connection in a task of its own.
+One connection, held open by a task of its own.
 
-The SDK's client and its transports keep task groups open for as long as they are connected, and a transport that
-breaks cancels the task that entered it. Here that task is ours: a connection can be given up when it takes too long,
-dies without taking its user along, and is closed within bounds, whatever the other side does.
+The SDK's client and its transports keep task groups open while they are connected, and a transport that breaks cancels
+the task that entered it. With a task per connection, that task is not the caller's: a connection can be abandoned when
+it takes too long, it can break without cancelling its user, and closing it takes a bounded time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import mcp
 
 from amends.bindings.mcp.responses import LOG
+from amends.bindings.mcp.sdk_internals import is_closed
 
-__all__ = ["Link"]
+__all__ = ["ConnectionTask"]
 
 _CANCELLED = 15.0
-"""Seconds for a connection that was given up to end: the SDK shields last messages, and stops a program step by step."""
+"""
+Seconds that a cancelled connection may take to end: the SDK shields its last messages from cancellation, and stops a
+child process in several steps.
+"""
 
 
-class Link:
-    """A connection: `enter` and `leave` run in one task, and between them it stands."""
+class ConnectionTask:
+    """Enters and leaves a client of the SDK in one task. Create it inside a running event loop."""
 
-    def __init__(
-        self, enter: Callable[[], Awaitable[Any]], leave: Callable[..., Awaitable[Any]], closing: float
-    ) -> None:
-        self._enter, self._leave, self._closing = enter, leave, closing
+    def __init__(self, client: mcp.Client, closing: float) -> None:
+        """
+        Args:
+            client: a client that was not entered yet.
+            closing: seconds for a normal close, before the task is cancelled.
+
+        """
+        self.client = client
+        self.broken = False
+        """Set when the task has ended, or when a call found that the connection is lost."""
+        self._closing = closing
         self._close = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._scope = anyio.CancelScope()
-        self._task = asyncio.create_task(self._live(), name="amends.mcp connection")
-        self.dispatcher: Any = None
-        """The SDK's, which knows when nobody listens any more: a call then would fail without having been sent."""
-        self.lost = False
-        """Set when it has ended, or a call found out that nobody is there any more."""
+        self._session: Any = None
+        self._task = asyncio.create_task(self._run(), name="amends.mcp connection")
 
     @property
     def alive(self) -> bool:
-        """Whether calls can be made on it, as far as anybody knows."""
-        return not (self.lost or getattr(self.dispatcher, "_closed", False))
+        """Whether the connection is usable, as far as is known before a call."""
+        return not (self.broken or is_closed(self._session))
 
-    async def opened(self, within: float | None) -> None:
+    async def wait_open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - a connection that is late is ended
         """
-        Wait until the connection stands.
+        Wait until the connection is open.
 
         Raises:
-            TimeoutError: when it does not in time; it has been given up then.
-            Exception: what kept it from standing.
+            TimeoutError: it was not open in time, and has been ended.
+            Exception: what the SDK raised while connecting.
 
         """
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(timeout):
                 await asyncio.shield(self._ready)
         except BaseException:
             if not self._ready.done() or self._ready.cancelled() or self._ready.exception() is None:
@@ -62,49 +70,50 @@ class Link:
             raise
 
     async def close(self) -> None:
-        """Take the connection down, politely at first."""
+        """Close the connection; cancel its task if it takes too long."""
         self._close.set()
         await asyncio.wait({self._task}, timeout=self._closing)
         await self._end()
 
     async def _end(self) -> None:
         if not self._task.done():
-            # Not the task's own cancel, which breaks the shields that keep a program from being left behind.
+            # Not `Task.cancel`, which would break the shields with which the SDK stops a child process.
             self._scope.cancel()
             await asyncio.wait({self._task}, timeout=_CANCELLED)
         self._task.cancel()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             with self._scope:
-                await self._stand()
+                await self._hold_open()
         finally:
-            self.lost = True
+            self.broken = True
         if not self._ready.done():
             self._ready.set_exception(ConnectionError())
             self._ready.exception()
 
-    async def _stand(self) -> None:
+    async def _hold_open(self) -> None:
         try:
-            await self._enter()
-        except Exception as exc:  # noqa: BLE001 - it belongs to whoever waits for the connection
+            await self.client.__aenter__()
+        except Exception as exc:  # noqa: BLE001 - `wait_open` raises it
             if not self._ready.done():
                 self._ready.set_exception(exc)
-                # Somebody who has stopped waiting does not ask for it.
+                # Retrieved here, because nothing is waiting any more if `wait_open` was cancelled.
                 self._ready.exception()
             return
+        self._session = self.client.session
         if not self._ready.done():
             self._ready.set_result(None)
         try:
             await self._close.wait()
         except BaseException:
-            # The transport broke, or we are being ended.
-            await self._left(*sys.exc_info())
+            # The transport broke, or `_end` cancelled the scope.
+            await self._leave(*sys.exc_info())
             raise
-        await self._left(None, None, None)
+        await self._leave(None, None, None)
 
-    async def _left(self, *exc: Any) -> None:
+    async def _leave(self, *exc: Any) -> None:
         try:
-            await self._leave(*exc)
-        except Exception as error:  # noqa: BLE001 - nobody is left who could act on it
-            LOG.debug("a connection ended with %s", type(error).__name__)
+            await self.client.__aexit__(*exc)
+        except Exception as error:  # noqa: BLE001 - the connection is over, and no caller waits for it
+            LOG.debug("closing a connection raised %s", type(error).__name__)

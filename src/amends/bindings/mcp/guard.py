@@ -1,19 +1,19 @@
 """
-Guarding a server: every failure of it leaves as S4 says, and nothing of a foreign exception's text leaves at all.
+Guarding a server: every failure is answered with an AdCP error, and no text of a foreign exception is sent.
 
-Two places are needed. The low-level server hands each request to a handler: there every answer can be replaced, and
-the negotiated protocol version is known. But the frameworks above turn exceptions into text before that; so their
-public methods (`call_tool`, `read_resource`, …) are wrapped too, and only while they serve a request from the wire:
-called by other code they raise what they always raised. Around everything stands a middleware for what other
-middleware raises. Progress, cancellation, elicitation and sampling are not touched.
+The guard has to be in two places. The low-level server passes each request to a handler: wrapping the handler lets the
+guard replace every answer, and the negotiated protocol version is known there. But the frameworks turn exceptions into
+text before that, so the guard also wraps their public methods (`call_tool`, `read_resource`, …), and acts only while
+they serve a request: other code that calls them gets the exceptions it always got. An outermost middleware answers
+what other middleware raises. Progress, cancellation, elicitation and sampling are not changed.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from mcp.server import Server
@@ -26,52 +26,54 @@ from mcp_types import CallToolResult
 from pydantic import ValidationError
 
 from amends.bindings.mcp.handler_errors import (
-    Told,
     Translate,
-    from_peer,
-    left_out_arguments,
-    told,
-    unknown,
-    unwrapped,
+    classify,
+    missing_arguments,
+    not_found,
+    raised_by_client,
+    unwrap,
 )
-from amends.bindings.mcp.responses import LOG, marked, rpc_error, tool_result
+from amends.bindings.mcp.responses import LOG, report, rpc_error, tool_result
+from amends.bindings.mcp.sdk_internals import lowlevel_server
 from amends.core.fault import Fault
-from amends.core.vocabularies.adcp import VOCABULARY
-from amends.serving.server_errors import fault_for
+from amends.serving.server_errors import Failure, classify_safely, fault_for
 
-__all__ = ["TOOL", "Guard", "Missing", "guard"]
+__all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
 S = TypeVar("S")
 
-Missing = Callable[..., Awaitable[Fault | None]]
-"""Whether a failure means that what was named is not there: (exception, *arguments of the method)."""
+FindMissing = Callable[..., Awaitable[Fault | None]]
+"""
+Called with an exception and the arguments of the method that raised it. Returns the fault if the request names
+something unknown, else None.
+"""
 
 TOOL = "tools/call"
 _MARK = "_amends_guard"
-_UNTOUCHED = frozenset({"ping", "server/discover", "subscriptions/listen"})
-"""The protocol's own business."""
+_UNGUARDED = frozenset({"ping", "server/discover", "subscriptions/listen"})
+"""Methods that the protocol itself answers."""
 
 
 def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
     """
-    The same server, guarded: one call, before or after its tools are registered.
+    Guard a server and return it. Tools may be registered before or after.
 
     Args:
-        server: an `MCPServer` or a low-level `Server` of the official SDK. For FastMCP there is
+        server: an `MCPServer` or a low-level `Server` of the official SDK. For FastMCP use
             `amends.bindings.fastmcp.guard`.
-        show: whether the text of a ToolError or ResourceError that an author raised on purpose is for the caller.
-        translate: makes the fault of a foreign exception; `amends.chain.relaying(…)` takes rules of your own.
+        show: whether the text of a ToolError or ResourceError that an author raised on purpose is sent to the caller.
+        translate: returns the fault for any other exception; `amends.chain.relaying(…)` builds one from rules.
 
     Raises:
-        TypeError: for anything else.
+        TypeError: `server` is neither.
 
     """
     if isinstance(server, MCPServer):
-        found = Guard(server._lowlevel_server, show=show, translate=translate)  # noqa: SLF001 - the SDK's own client does the same
-        if found.install():
-            found.seam(server, "call_tool", missing=_no_tool(server))
-            found.seam(server, "read_resource")
-            found.seam(server, "get_prompt", missing=_no_prompt(server))
+        guarded = Guard(lowlevel_server(server), show=show, translate=translate)
+        if guarded.install():
+            guarded.wrap(server, "call_tool", find_missing=_find_missing_tool(server))
+            guarded.wrap(server, "read_resource")
+            guarded.wrap(server, "get_prompt", find_missing=_find_missing_prompt(server))
     elif isinstance(server, Server):
         Guard(server, show=show, translate=translate).install()
     else:
@@ -80,49 +82,51 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
 
 
 class _Call:
-    """One request from the wire, on its way through a framework."""
+    """One request that the guarded server is handling."""
 
-    # Defaults of the class: most calls need neither, and nothing is cheaper to make than an object without __init__.
-    failure: Told | None = None
-    taken = False
-    """A framework's method is at work for it: calls inside that are the author's own."""
+    __slots__ = ("failure", "wrapped")
+
+    def __init__(self) -> None:
+        self.failure: Failure | None = None
+        """What `call_tool` of the framework raised: the framework makes a result of it, which the guard replaces."""
+        self.wrapped = False
+        """Whether a wrapped method of the framework is running. The author's code may call it again inside."""
 
 
-# The request being served.
 _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)
 
 
 class Guard:
-    """What stands around one low-level server."""
+    """The guard of one low-level server."""
 
     def __init__(self, server: Server[Any], *, show: bool, translate: Translate) -> None:
         self._server = server
         self._show, self._translate = show, translate
-        self._find: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
+        self._get_handler: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
         self._entries: dict[str, tuple[HandlerEntry[Any], HandlerEntry[Any]]] = {}
 
     def install(self) -> bool:
-        """Stand around the server; False when somebody does already."""
+        """Guard the server; return False if it is guarded already."""
         if getattr(self._server, _MARK, None) is not None:
             return False
         setattr(self._server, _MARK, self)
-        # The one place where the runner asks for a handler, also for those registered later.
-        self._server.get_request_handler = self._entry  # type: ignore[method-assign]
+        # The SDK looks up every handler with this method, also handlers that are registered later.
+        self._server.get_request_handler = self._get_guarded  # type: ignore[method-assign]
         self._server.middleware.insert(0, self._outermost)
         return True
 
-    # --------------------------------------------------------------------------------------------- the handlers
+    # ------------------------------------------------------------------------------------------------- handlers
 
-    def _entry(self, method: str) -> HandlerEntry[Any] | None:
-        found = self._find(method)
-        kept = self._entries.get(method)
-        if kept is not None and kept[0] is found:
-            return kept[1]
-        if found is None or method in _UNTOUCHED:
-            return found
-        entry = replace(found, handler=self._guarded(method, found.handler))
-        self._entries[method] = found, entry
-        return entry
+    def _get_guarded(self, method: str) -> HandlerEntry[Any] | None:
+        entry = self._get_handler(method)
+        cached = self._entries.get(method)
+        if cached is not None and cached[0] is entry:
+            return cached[1]
+        if entry is None or method in _UNGUARDED:
+            return entry
+        guarded = replace(entry, handler=self._guarded(method, entry.handler))
+        self._entries[method] = entry, guarded
+        return guarded
 
     def _guarded(
         self, method: str, handler: Callable[[Any, Any], Awaitable[Any]]
@@ -132,14 +136,14 @@ class Guard:
             token = _CALL.set(call)
             try:
                 result = await handler(ctx, params)
-            except _Seen as seen:
-                return self._answer(seen.said, method, ctx, params)
-            except Exception as exc:  # noqa: BLE001 - failures of any kind are what this is for
-                first = unwrapped(exc)
-                if isinstance(first, MCPError) and not from_peer(first):
-                    # What the author, or the protocol, wants said as it is.
+            except _Classified as classified:
+                return self._answer(classified.failure, method, ctx, params)
+            except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
+                first = unwrap(exc)
+                if isinstance(first, MCPError) and not raised_by_client(first):
+                    # The author, or the protocol, chose this answer.
                     raise first from None
-                return self._answer(self._told(exc), method, ctx, params)
+                return self._answer(self._classify(exc), method, ctx, params)
             finally:
                 _CALL.reset(token)
             if call.failure is not None and getattr(result, "is_error", False):
@@ -148,67 +152,65 @@ class Guard:
 
         return guarded
 
-    def _answer(self, said: Told, method: str, ctx: ServerRequestContext[Any, Any], params: Any) -> Any:
-        fault = marked(said, method, params, ctx.meta)
+    def _answer(self, failure: Failure, method: str, ctx: ServerRequestContext[Any, Any], params: Any) -> Any:
+        fault = report(failure, method, params, ctx.meta)
         if method == TOOL:
             return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version))
         number, message, data = rpc_error(fault)
         raise MCPError(number, message, data) from None
 
-    def _told(self, exc: BaseException) -> Told:
-        try:
-            return told(exc, show=self._show, translate=self._translate)
-        except Exception:  # a hostile exception, or a `translate` that raises  # noqa: BLE001
-            LOG.exception("an exception could not be told")
-            return Told(_unavailable(), exc, expected=False)
+    def _classify(self, exc: BaseException) -> Failure:
+        return classify_safely(
+            exc, log=LOG, classifier=partial(classify, show=self._show, translate=self._translate)
+        )
 
-    # ------------------------------------------------------------------------------------------- the frameworks
+    # ------------------------------------------------------------------------------------- methods of frameworks
 
-    def seam(
+    def wrap(
         self,
         framework: Any,
         name: str,
         *,
-        missing: Missing | None = None,
-        failed: type[Exception] = ToolError,
+        find_missing: FindMissing | None = None,
+        error: type[Exception] = ToolError,
     ) -> None:
         """
-        Let exceptions of a framework's public method be seen while it serves a request from the wire.
+        Wrap a public method of a framework, so that the guard sees what it raises while it serves a request.
 
         Args:
-            framework: whose method it is.
-            name: the method. For `call_tool` the framework makes a result of what is raised; the others' exceptions
-                reach the handler.
-            missing: looks at the exception and the method's arguments for a name that is not there.
-            failed: what the framework takes for a failure its author expected.
+            framework: the server object.
+            name: the method. The framework turns what `call_tool` raises into a result; the exceptions of the other
+                methods reach the handler.
+            find_missing: looks for an unknown name in the request.
+            error: the exception class that the framework uses for expected failures.
 
         """
         inner = getattr(framework, name)
 
-        @functools.wraps(inner)
-        async def outermost(*args: Any, **kwargs: Any) -> Any:
+        @wraps(inner)
+        async def method(*args: Any, **kwargs: Any) -> Any:
             call = _CALL.get()
-            if call is None or call.taken:
+            if call is None or call.wrapped:
                 return await inner(*args, **kwargs)
-            call.taken = True
+            call.wrapped = True
             try:
                 return await inner(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001
-                first = unwrapped(exc)
+                first = unwrap(exc)
                 if isinstance(first, MCPError):
-                    # Whose it is, the handler finds out.
+                    # The handler decides whether it is the author's or an upstream's.
                     raise first from None
-                fault = None if missing is None else await missing(exc, *args, **kwargs)
-                said = self._told(exc) if fault is None else Told(fault, exc, expected=True)
+                fault = None if find_missing is None else await find_missing(exc, *args, **kwargs)
+                failure = self._classify(exc) if fault is None else Failure(fault, exc, expected=True)
                 if name != "call_tool":
-                    raise _Seen(said) from None
-                call.failure = said
-                # Its text is ours, should anybody look at it on the way.
-                raise failed(said.fault.message) from None
+                    raise _Classified(failure) from None
+                call.failure = failure
+                # Other middleware may read the text, so it is the fault's, not the exception's.
+                raise error(failure.fault.message) from None
             finally:
-                call.taken = False
+                call.wrapped = False
 
-        setattr(framework, name, outermost)
+        setattr(framework, name, method)
 
     # ------------------------------------------------------------------------------------------ other middleware
 
@@ -216,44 +218,39 @@ class Guard:
         try:
             return await call_next(ctx)
         except (MCPError, ValidationError):
-            # The SDK writes the first as it is, and of the second nothing but that the params are wrong.
+            # The SDK sends an MCPError unchanged, and for a ValidationError only that the params are invalid.
             raise
         except Exception as exc:  # noqa: BLE001
-            number, message, data = rpc_error(marked(self._told(exc), ctx.method, None, ctx.meta))
+            number, message, data = rpc_error(report(self._classify(exc), ctx.method, None, ctx.meta))
             raise MCPError(number, message, data) from None
 
 
-class _Seen(Exception):
-    """A failure on its way from a framework's method to the handler around it."""
+class _Classified(Exception):
+    """Carries a failure from a wrapped method to the handler around it."""
 
-    def __init__(self, said: Told) -> None:
-        super().__init__(said.fault.message)
-        self.said = said
-
-
-def _unavailable() -> Fault:
-    row = VOCABULARY.rows["SERVICE_UNAVAILABLE"]
-    return Fault(code=row.code, message=row.message, vocabulary=VOCABULARY.name)
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.fault.message)
+        self.failure = failure
 
 
-def _no_tool(server: MCPServer[Any]) -> Missing:
-    async def missing(exc: BaseException, name: str, *_: Any, **__: Any) -> Fault | None:
+def _find_missing_tool(server: MCPServer[Any]) -> FindMissing:
+    async def find_missing(exc: BaseException, name: str, *_: Any, **__: Any) -> Fault | None:
         if exc.__cause__ is not None or any(tool.name == name for tool in await server.list_tools()):
             return None
-        return unknown("tool")
+        return not_found("tool")
 
-    return missing
+    return find_missing
 
 
-def _no_prompt(server: MCPServer[Any]) -> Missing:
-    async def missing(
+def _find_missing_prompt(server: MCPServer[Any]) -> FindMissing:
+    async def find_missing(
         exc: BaseException, name: str, arguments: Any = None, *_: Any, **__: Any
     ) -> Fault | None:
         for prompt in await server.list_prompts():
             if prompt.name == name:
-                needed = [each.name for each in prompt.arguments or () if each.required]
-                left_out = [each for each in needed if each not in (arguments or {})]
-                return left_out_arguments(left_out) if left_out else None
-        return unknown("prompt")
+                required = [argument.name for argument in prompt.arguments or () if argument.required]
+                missing = [each for each in required if each not in (arguments or {})]
+                return missing_arguments(missing) if missing else None
+        return not_found("prompt")
 
-    return missing
+    return find_missing

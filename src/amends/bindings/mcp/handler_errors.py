@@ -1,13 +1,13 @@
 """
-What an exception inside an MCP server says to its caller.
+The failure that an MCP server answers for an exception of a tool, resource or prompt.
 
-The frameworks wrap what a tool raised; here the wrapping is taken off, by class name, so that nothing is imported:
+The frameworks wrap what a tool raised. This module unwraps it, by class name, so that it imports no framework:
 
-- arguments that do not fit are VALIDATION_ERROR, with the field and what to do about it;
-- a ToolError or ResourceError that its author raised on purpose, with nothing else behind it, is shown: its text
-  was written for the caller. One that was raised while another exception was handled may quote that one, and is not;
-- a tool, resource or prompt that does not exist is REFERENCE_NOT_FOUND;
-- everything else is told as `amends.serving` tells it.
+- arguments that do not match the schema are VALIDATION_ERROR, with the field and a suggestion;
+- a ToolError or ResourceError without a cause or context is INVALID_REQUEST with its text: the author wrote it for the
+  caller. One that was raised while another exception was handled may quote that exception, so its text is not sent;
+- an unknown tool, resource or prompt is REFERENCE_NOT_FOUND;
+- everything else is translated by `amends.serving.server_errors`.
 """
 
 from __future__ import annotations
@@ -21,107 +21,92 @@ from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
 from amends.foreign.classes import names
 from amends.foreign.safe_attr import attribute
-from amends.serving.server_errors import fault_for, ours
+from amends.serving.server_errors import Failure, fault_for, find_fault_error, modules_of
 
 __all__ = [
-    "Told",
     "Translate",
-    "_raised_in",
-    "from_peer",
-    "is_missing",
-    "left_out_arguments",
-    "told",
-    "unknown",
-    "unwrapped",
+    "classify",
+    "is_not_found",
+    "missing_arguments",
+    "not_found",
+    "raised_by_client",
+    "unwrap",
 ]
 
 Translate = Callable[[BaseException], Fault]
-"""An exception nobody wrote for the caller as the caller hears it, in AdCP's words."""
+"""Returns the fault for an exception that was not raised for the caller, in the adcp vocabulary."""
 
 _SDK, _FAST = "mcp.server.mcpserver.exceptions.", "fastmcp.exceptions."
 _WRAPPERS = frozenset(
     {f"{_SDK}{name}" for name in ("ToolError", "ResourceError")}
     | {f"{_FAST}{name}" for name in ("ToolError", "ResourceError", "PromptError")}
 )
-"""Raised by authors on purpose, and by the frameworks around everything else."""
+"""Raised by authors on purpose, and by the frameworks around other exceptions."""
 _MISSING = frozenset({f"{_SDK}ResourceNotFoundError", f"{_FAST}NotFoundError", f"{_FAST}DisabledError"})
 _DENIED = frozenset({f"{_FAST}AuthorizationError"})
 _ARGUMENTS = frozenset({f"{_FAST}ValidationError"})
 _CRASHED = frozenset({f"{_SDK}UnexpectedToolError", f"{_SDK}UnexpectedResourceError"})
 _INVALID = frozenset({"pydantic_core._pydantic_core.ValidationError"})
 _LONGEST = 500
-"""Characters; a longer text was not written for this."""
+"""Characters of an author's text that are sent."""
 _DEPTH = 16
+"""Levels of wrapping that are removed."""
 _MOST = 10
-"""Mistakes named at once: an error has to stay small."""
+"""Validation issues in one error, which has to stay below 4096 bytes."""
 
 
-class Told:
-    """What to answer, and whether anybody expected it: what nobody did is logged with its trace."""
-
-    __slots__ = ("cause", "expected", "fault")
-
-    def __init__(self, fault: Fault, cause: BaseException, *, expected: bool) -> None:
-        self.fault, self.cause, self.expected = fault, cause, expected
-
-
-def unwrapped(exc: BaseException) -> BaseException:
-    """What was raised first, below the frameworks' wrapping."""
+def unwrap(exc: BaseException) -> BaseException:
+    """Return the exception that was raised first, without the frameworks' wrappers."""
     for _ in range(_DEPTH):
         if isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-            # A client's task groups wrap what is raised inside their block.
+            # The task groups of a client wrap what is raised inside their block.
             exc = exc.exceptions[0]
             continue
         cause = attribute(exc, "__cause__")
-        if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _quotes(exc)):
+        if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _is_prompt_wrapper(exc)):
             break
         exc = cause
     return exc
 
 
-def _quotes(exc: BaseException) -> bool:
-    """The SDK wraps what a prompt raises in a ValueError, twice."""
-    return type(exc) is ValueError and _raised_in(exc).startswith("mcp.server.mcpserver.")
+def _is_prompt_wrapper(exc: BaseException) -> bool:
+    """Whether the SDK raised this ValueError around what a prompt raised; it does so twice."""
+    return isinstance(exc, ValueError) and _raised_in(exc).startswith("mcp.server.mcpserver.")
 
 
 def _raised_in(exc: BaseException) -> str:
-    """The module that raised it."""
-    trace = attribute(exc, "__traceback__")
-    name = ""
-    while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__", "")
-        trace = trace.tb_next
-    return name
+    modules = modules_of(exc)
+    return modules[-1] if modules else ""
 
 
-def told(exc: BaseException, *, show: bool = True, translate: Translate = fault_for) -> Told:
+def classify(exc: BaseException, *, show: bool = True, translate: Translate = fault_for) -> Failure:
     """
-    What to answer for an exception that came out of a tool, resource or prompt.
+    Return the failure to answer for an exception of a tool, resource or prompt.
 
     Args:
-        exc: as the framework raised it.
-        show: whether the text of a deliberate ToolError is for the caller.
-        translate: makes the fault of a foreign exception.
+        exc: the exception as the framework raised it.
+        show: whether the text of a ToolError raised on purpose is sent to the caller.
+        translate: returns the fault for every other exception.
 
     """
     refused = _refused_arguments(exc)
     if refused is not None:
-        return Told(refused, exc, expected=True)
-    inner = unwrapped(exc)
-    if ours(inner) is not None:
-        return Told(translate(inner), inner, expected=True)
+        return Failure(refused, exc, expected=True)
+    inner = unwrap(exc)
+    if find_fault_error(inner) is not None:
+        return Failure(translate(inner), inner, expected=True)
     if _is(inner, _MISSING):
-        return Told(_standard("REFERENCE_NOT_FOUND"), inner, expected=True)
+        return Failure(_standard("REFERENCE_NOT_FOUND"), inner, expected=True)
     if _is(inner, _DENIED):
-        return Told(_standard("PERMISSION_DENIED"), inner, expected=True)
-    if show and _is(inner, _WRAPPERS) and _written_for_the_caller(inner):
-        said = truncate(strip(str(inner)), _LONGEST)
-        return Told(_standard("INVALID_REQUEST", message=said, suggestions=()), inner, expected=True)
-    return Told(translate(inner), inner, expected=False)
+        return Failure(_standard("PERMISSION_DENIED"), inner, expected=True)
+    if show and _is(inner, _WRAPPERS) and _is_for_the_caller(inner):
+        message = truncate(strip(str(inner)), _LONGEST)
+        return Failure(_standard("INVALID_REQUEST", message=message, suggestions=()), inner, expected=True)
+    return Failure(translate(inner), inner, expected=False)
 
 
-def unknown(what: str) -> Fault:
-    """Something the request names that is not there."""
+def not_found(what: str) -> Fault:
+    """Return the fault for a request that names an unknown tool or prompt."""
     return _standard(
         "REFERENCE_NOT_FOUND",
         message=f"There is no {what} of that name",
@@ -129,23 +114,17 @@ def unknown(what: str) -> Fault:
     )
 
 
-def from_peer(exc: BaseException) -> bool:
+def raised_by_client(exc: BaseException) -> bool:
     """
-    Whether a protocol error is an upstream's answer to a call of ours, and not what the author says to the caller.
+    Whether an MCPError is the answer of an upstream, raised by a client that the handler used.
 
-    It was raised in a client's code, which its traceback shows: as a class they are the same.
+    The author of a handler raises the same class, so the traceback decides.
     """
-    trace = attribute(exc, "__traceback__")
-    while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
-        if module.startswith(("mcp.client.", "fastmcp.client.")):
-            return True
-        trace = trace.tb_next
-    return False
+    return any(module.startswith(("mcp.client.", "fastmcp.client.")) for module in modules_of(exc))
 
 
-def is_missing(exc: BaseException) -> bool:
-    """Whether a framework says that what was named is not there."""
+def is_not_found(exc: BaseException) -> bool:
+    """Whether a framework raised this exception because the request names something unknown."""
     return _is(exc, _MISSING)
 
 
@@ -153,14 +132,14 @@ def _is(exc: BaseException, known: frozenset[str]) -> bool:
     return any(name in known for name in names(type(exc)))
 
 
-def _written_for_the_caller(exc: BaseException) -> bool:
-    """Nothing else was going wrong when it was raised, so its text quotes nothing, and there is one."""
-    behind = attribute(exc, "__cause__") or attribute(exc, "__context__")
-    return behind is None and not _is(exc, _CRASHED) and bool(str(exc).strip())
+def _is_for_the_caller(exc: BaseException) -> bool:
+    """Whether the exception has a text, and no other exception that the text could quote."""
+    other = attribute(exc, "__cause__") or attribute(exc, "__context__")
+    return other is None and not _is(exc, _CRASHED) and bool(str(exc).strip())
 
 
 def _refused_arguments(exc: BaseException) -> Fault | None:
-    """The fault of arguments that do not fit, where that is what the framework says."""
+    """Return the fault if the framework refused the arguments, else None."""
     cause = attribute(exc, "__cause__")
     invalid = isinstance(cause, BaseException) and _is(cause, _INVALID)
     if _is(exc, _ARGUMENTS):
@@ -168,42 +147,42 @@ def _refused_arguments(exc: BaseException) -> Fault | None:
             return _standard("VALIDATION_ERROR")
     elif not invalid or not _is(exc, _WRAPPERS) or _is(exc, _CRASHED):
         return None
-    return _invalid((each["loc"], each["type"]) for each in _mistakes(cause))
+    return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
 
 
-def _mistakes(exc: Any) -> list[Any]:
-    found: list[Any] = exc.errors(include_url=False, include_context=False, include_input=False)
-    return found[:_MOST]
+def _issues(exc: Any) -> list[Any]:
+    issues: list[Any] = exc.errors(include_url=False, include_context=False, include_input=False)
+    return issues[:_MOST]
 
 
-def left_out_arguments(names: list[str]) -> Fault:
-    """Arguments a prompt needs and did not get."""
+def missing_arguments(names: list[str]) -> Fault:
+    """Return the fault for required arguments of a prompt that the request does not have."""
     return _invalid(((name,), "missing") for name in names[:_MOST])
 
 
-def _invalid(mistakes: Iterable[tuple[tuple[Any, ...], str]]) -> Fault:
-    """The fields at fault: the first as AdCP's `field`, all of them as its `issues`, each with what to do about it."""
-    issues = [
+def _invalid(issues: Iterable[tuple[tuple[Any, ...], str]]) -> Fault:
+    """Return VALIDATION_ERROR for pydantic's issues: the first as AdCP's `field`, all of them as its `issues`."""
+    written = [
         {
             "pointer": validation.pointer(path) or "",
             "message": validation.suggestion(kind),
             "keyword": _keyword(kind),
         }
-        for path, kind in mistakes
+        for path, kind in issues
     ]
-    field = _path(issues[0]["pointer"]) if issues else ""
+    field = _path(written[0]["pointer"]) if written else ""
     if not field:
         return _standard("VALIDATION_ERROR")
     return _standard(
         "VALIDATION_ERROR",
         message=f"{VOCABULARY.rows['VALIDATION_ERROR'].message}: {field}",
         field=field,
-        suggestions=(issues[0]["message"],),
-        extensions={"issues": issues},
+        suggestions=(written[0]["message"],),
+        extensions={"issues": written},
     )
 
 
-# pydantic's words for mistakes and JSON Schema's, which AdCP's `issues` are in; the longest beginning counts.
+# From pydantic's error types to the JSON Schema keywords that AdCP's `issues` use. The longest matching prefix counts.
 _KEYWORDS = {
     "missing": "required",
     "extra_forbidden": "additionalProperties",
@@ -226,11 +205,11 @@ _BY_LENGTH = sorted(_KEYWORDS, key=len, reverse=True)
 
 
 def _keyword(kind: str) -> str:
-    return next((_KEYWORDS[word] for word in _BY_LENGTH if kind.startswith(word)), "type")
+    return next((_KEYWORDS[prefix] for prefix in _BY_LENGTH if kind.startswith(prefix)), "type")
 
 
 def _path(pointer: str) -> str:
-    """AdCP's `field` is a path like packages[0].budget; its `issues` have JSON Pointers."""
+    """Return a JSON Pointer as a path like `packages[0].budget`, the form of AdCP's `field`."""
     path = ""
     for token in pointer[1:].split("/"):
         step = token.replace("~1", "/").replace("~0", "~")

@@ -1,5 +1,5 @@
 """
-Rejections before dispatch: the call never reaches its handler (A3).
+Rejecting requests before they are dispatched: the handler does not run (A3).
 
     from amends.bindings.mcp import reject
 
@@ -8,10 +8,10 @@ Rejections before dispatch: the call never reaches its handler (A3).
             return AuthMissingError()
 
     rejection = reject(check)
-    server = MCPServer("shop", middleware=[rejection])     # a JSON-RPC error, which every client keeps whole
-    app = rejection.http(server.streamable_http_app())     # or HTTP 401, 429, 503, before anything is parsed
+    server = MCPServer("shop", middleware=[rejection])     # a JSON-RPC error, which every client keeps
+    app = rejection.http(server.streamable_http_app())     # or HTTP 401, 429, 503, before the body is parsed
 
-The numbers of the JSON-RPC errors are those of the negotiated protocol version (design section 8).
+The numbers of the JSON-RPC errors depend on the negotiated protocol version (design section 8).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from amends.bindings.mcp.guard import TOOL
 from amends.bindings.mcp.responses import LOG, tool_result
 from amends.carriers import jsonrpc
+from amends.carriers.layers import KEY
 from amends.core.crosswalk import transfer
-from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
-from amends.errors.base import FaultError
 from amends.http.asgi import App, Receive, Scope, Send, request_info, send_response
 from amends.http.responses import RawResponse, Settings, error_response
 from amends.serving.adcp_error import error_object
+from amends.serving.rejection import Rejected, number_for, rejection_for
 
 __all__ = ["Check", "Incoming", "Rejection", "reject"]
 
@@ -43,19 +43,19 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     """A request that has not been dispatched yet."""
 
     headers: Mapping[str, str]
-    """Lower-case names; empty where there is no HTTP."""
+    """With names in lower case; empty if the transport is not HTTP."""
     method: str | None = None
-    """tools/call, say; None where HTTP does not tell before the body is read (up to 2025-11-25)."""
+    """For example tools/call; None if HTTP headers do not have it (protocols up to 2025-11-25)."""
     name: str | None = None
-    """The tool, prompt or resource; None where it is not known, or there is none."""
+    """The tool, prompt or resource; None if it is not known, or the method has none."""
     protocol: str | None = None
-    """The protocol version, where it is known."""
+    """The protocol version, if it is known."""
     context: Any = None
-    """The SDK's own request context, or the ASGI scope."""
+    """The SDK's request context, or the ASGI scope."""
 
 
-Check = Callable[[Incoming], Fault | FaultError | Awaitable[Fault | FaultError | None] | None]
-"""Says why a request is rejected, or None; it may also raise, and may be async."""
+Check = Callable[[Incoming], Rejected | Awaitable[Rejected]]
+"""Returns or raises the reason to reject a request, or returns None; may be async."""
 
 
 def reject(
@@ -66,21 +66,21 @@ def reject(
     settings: Settings | None = None,
 ) -> Rejection:
     """
-    A middleware that rejects what `check` says.
+    Return a middleware that rejects requests.
 
     Args:
-        check: looks at each request.
-        collapse: one JSON-RPC number for all reasons, for servers that would rather not be told apart.
-        methods: only requests of these methods; all of them without it. Over HTTP, what does not say its method yet
-            is looked at in any case.
-        settings: those of problem documents, for `.http(app)`.
+        check: called with each request.
+        collapse: use one JSON-RPC number for all reasons, so that callers cannot distinguish them by number.
+        methods: check only requests of these methods; the default is all. Over HTTP, requests whose headers do not name
+            the method are always checked.
+        settings: the settings of problem documents, for `.http(app)`.
 
     """
     return Rejection(check, collapse, None if methods is None else frozenset(methods), settings or Settings())
 
 
 class Rejection:
-    """A middleware of the SDK's, and with `.http(app)` one of ASGI's."""
+    """A middleware for the SDK's servers; `.http(app)` makes an ASGI application of it."""
 
     def __init__(
         self, check: Check, collapse: bool, methods: frozenset[str] | None, settings: Settings
@@ -91,23 +91,26 @@ class Rejection:
         self._settings = settings
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
-        """One message. Notifications cannot be answered, so they pass."""
+        """Check a message. Notifications have no response, so they are not checked."""
         if ctx.request_id is None or (self._methods is not None and ctx.method not in self._methods):
             return await call_next(ctx)
         params = ctx.params or {}
-        fault = await self._reason(
+        fault = await rejection_for(
+            self._check,
             Incoming(
                 headers=_headers(getattr(ctx.request, "headers", None)),
                 method=ctx.method,
                 name=_text(params.get("name", params.get("uri"))),
                 protocol=ctx.protocol_version,
                 context=ctx,
-            )
+            ),
+            log=LOG,
+            traceparent=_text((ctx.meta or {}).get("traceparent")),
         )
         if fault is None:
             return await call_next(ctx)
         if fault.code not in jsonrpc.RESERVED and ctx.method == TOOL:
-            # A3: every other code uses the tool's own answer.
+            # A3: every other code is sent in the tool's result.
             result = tool_result(fault, ctx.protocol_version)
             return {**result, "resultType": "complete"} if _modern(ctx.protocol_version) else result
         error = self._error(fault, ctx.protocol_version)
@@ -115,10 +118,10 @@ class Rejection:
 
     def http(self, app: App, *, body: str = "problem") -> App:
         """
-        An ASGI application that answers rejections with HTTP 401, 429 or 503 and `Retry-After`.
+        Return an ASGI application that answers rejected requests with HTTP 401, 429 or 503 and `Retry-After`.
 
         Args:
-            app: what `streamable_http_app()` gave.
+            app: the result of `streamable_http_app()`.
             body: "problem": problem details, which official clients drop together with the status. "jsonrpc": a
                 JSON-RPC error with `data`, which they keep.
 
@@ -134,67 +137,48 @@ class Rejection:
                 str(name, "latin-1").lower(): str(value, "latin-1") for name, value in scope["headers"]
             }
             method = headers.get("mcp-method")
+            protocol = headers.get("mcp-protocol-version")
             fault = None
             if method is None or self._methods is None or method in self._methods:
-                fault = await self._reason(
-                    Incoming(
-                        headers=headers,
-                        method=method,
-                        name=headers.get("mcp-name"),
-                        protocol=headers.get("mcp-protocol-version"),
-                        context=scope,
-                    )
+                incoming = Incoming(
+                    headers=headers,
+                    method=method,
+                    name=headers.get("mcp-name"),
+                    protocol=protocol,
+                    context=scope,
+                )
+                fault = await rejection_for(
+                    self._check, incoming, log=LOG, traceparent=headers.get("traceparent")
                 )
             if fault is None:
                 await app(scope, receive, send)
                 return
-            found = error_response(transfer(fault, "http"), request_info(scope), self._settings)
+            response = error_response(transfer(fault, "http"), request_info(scope), self._settings)
             if body == "jsonrpc":
-                found = self._with_rpc_body(found, fault, headers.get("mcp-protocol-version"))
-            await send_response(scope, send, found)
+                response = self._with_rpc_body(response, fault, protocol)
+            await send_response(scope, send, response)
 
         return rejecting
 
-    def _with_rpc_body(self, found: RawResponse, fault: Fault, protocol: str | None) -> RawResponse:
-        # The id is not known: nothing was parsed. Official clients fill in that of their request.
-        written = {"jsonrpc": "2.0", "id": None, "error": self._error(fault, protocol)}
-        raw = msgspec.json.encode(written)
-        kept = [each for each in found.headers if each[0] not in {"content-type", "content-length", "vary"}]
-        kept += [("content-type", "application/json"), ("content-length", str(len(raw)))]
-        return RawResponse(found.status, kept, raw)
+    def _with_rpc_body(self, response: RawResponse, fault: Fault, protocol: str | None) -> RawResponse:
+        # The id is not known, because the body was not parsed. Official clients use the id of their request.
+        message = {"jsonrpc": "2.0", "id": None, "error": self._error(fault, protocol)}
+        raw = msgspec.json.encode(message)
+        headers = [
+            each for each in response.headers if each[0] not in {"content-type", "content-length", "vary"}
+        ]
+        headers += [("content-type", "application/json"), ("content-length", str(len(raw)))]
+        return RawResponse(response.status, headers, raw)
 
     def _error(self, fault: Fault, protocol: str | None) -> dict[str, Any]:
-        if fault.code in jsonrpc.RESERVED:
-            number = jsonrpc.number(fault.code, protocol=protocol, collapse=self._collapse)
-        else:
-            number = jsonrpc.COLLAPSED
-        message = VOCABULARY.row(fault.code).message
-        return {"code": number, "message": message, "data": {"adcp_error": error_object(fault)}}
-
-    async def _reason(self, request: Incoming) -> Fault | None:
-        """Why it is rejected, in AdCP's words. A check that breaks rejects: what it guards is not to be had then."""
-        try:
-            found = self._check(request)
-            if isinstance(found, Awaitable):
-                found = await found
-        except FaultError as error:
-            found = error
-        except Exception:  # noqa: BLE001 - whatever it is, the request may not pass
-            LOG.exception("the check of a rejection failed")
-            found = _DOWN
-        if found is None:
-            return None
-        fault = found.fault if isinstance(found, FaultError) else found
-        return transfer(fault, VOCABULARY.name)
+        return {
+            "code": number_for(fault.code, protocol=protocol, collapse=self._collapse),
+            "message": VOCABULARY.row(fault.code).message,
+            "data": {KEY: error_object(fault)},
+        }
 
 
 _BODIES = ("problem", "jsonrpc")
-_DOWN = Fault(
-    code="SERVICE_UNAVAILABLE",
-    message=VOCABULARY.rows["SERVICE_UNAVAILABLE"].message,
-    vocabulary=VOCABULARY.name,
-    executed=Executed.NO,
-)
 
 
 def _headers(given: Any) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a tool's annotations promise, read from a server's listing."""
+"""Whether tool calls are safe to repeat, read from the annotations in a server's listing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mcp_types import METHOD_NOT_FOUND
 
 from amends.core.operation import Operation
 
-__all__ = ["KEY", "Promises", "every_tool", "promises"]
+__all__ = ["KEY", "ToolOperations", "list_all_tools", "operations_of"]
 
-Promises = dict[str, tuple[Operation, bool]]
-"""By tool name: what its annotations promise, and whether it takes an idempotency key."""
+ToolOperations = dict[str, tuple[Operation, bool]]
+"""By tool name: the operation that the tool's annotations describe, and whether the tool takes an idempotency key."""
 
 KEY = "idempotency_key"
-"""The argument AdCP's tools take their idempotency key in."""
+"""The argument in which AdCP's tools take an idempotency key."""
 
-_PAGES = 20
-"""Pages of a listing that are read: one that never ends cannot hold a call up."""
+_MAX_PAGES = 20
+"""Pages that are read of a listing, so that an endless one cannot delay a call forever."""
 
-# The SDK's words and the protocol's. FastMCP warns of whoever asks for the second.
+# From the SDK's attribute names to the protocol's. FastMCP warns if the protocol's names are read.
 _HINTS = {
     "read_only_hint": "readOnlyHint",
     "idempotent_hint": "idempotentHint",
@@ -29,23 +29,23 @@ _HINTS = {
 }
 
 
-def promises(tools: Any) -> Promises:
-    """What these tools promise."""
-    found = {}
+def operations_of(tools: Any) -> ToolOperations:
+    """Return the operations that the annotations of these tools describe."""
+    operations = {}
     for tool in tools:
         schema = getattr(tool, "input_schema", None)
         properties = schema.get("properties") if isinstance(schema, dict) else None
-        keyed = isinstance(properties, dict) and KEY in properties
-        hints = {name: getattr(tool.annotations, word, None) for word, name in _HINTS.items()}
-        found[tool.name] = Operation.of_tool(hints, name=f"tools/call {tool.name}"), keyed
-    return found
+        takes_key = isinstance(properties, dict) and KEY in properties
+        hints = {name: getattr(tool.annotations, attribute, None) for attribute, name in _HINTS.items()}
+        operations[tool.name] = Operation.of_tool(hints, name=f"tools/call {tool.name}"), takes_key
+    return operations
 
 
-async def every_tool(list_tools: Callable[..., Awaitable[Any]]) -> list[Any]:
-    """A server's tools, page by page; none where it has no listing."""
+async def list_all_tools(list_tools: Callable[..., Awaitable[Any]]) -> list[Any]:
+    """Return a server's tools, read page by page; an empty list if the server has no listing."""
     tools: list[Any] = []
     cursor = None
-    for _ in range(_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             page = await list_tools(cursor=cursor)
         except MCPError as exc:

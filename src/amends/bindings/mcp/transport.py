@@ -1,4 +1,4 @@
-"""What a client is for: the transport the SDK gets, whether it can be made anew, and whether it speaks HTTP."""
+"""The transport that a client gives to the SDK: whether it can be opened again, and whether it uses HTTP."""
 
 from __future__ import annotations
 
@@ -7,66 +7,81 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
-from mcp.shared._httpx_utils import create_mcp_http_client
 
 from amends.bindings.mcp.http_recorder import HttpRecorder
 
-__all__ = ["Target", "cache_for"]
+__all__ = ["Target", "cache_for", "default_http_client"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What was given for a server, as the SDK is to have it."""
+    """The server that a client connects to."""
 
     transport: Any
+    """What the SDK's client takes as its server."""
     renewable: bool = True
-    """Whether a connection that died can be made anew."""
+    """Whether a lost connection can be opened again."""
     http: bool = False
 
     @classmethod
-    def of(cls, given: Any, http_client: Any) -> Target:
-        """A transport that can be entered again, and is witnessed where it speaks HTTP; or what was given, as it is."""
-        if isinstance(given, str):
-            return cls(_Fresh(lambda: _witnessed(given, http_client)), http=True)
-        if isinstance(given, StdioServerParameters):
-            return cls(_Fresh(lambda: stdio_client(given)))
-        if callable(given) and not hasattr(given, "__aenter__"):
-            return cls(_Fresh(given))
-        return cls(given, renewable=isinstance(given, Server | MCPServer))
+    def of(cls, server: Any, http_client: Any) -> Target:
+        """
+        Return the target for the `server` argument of a client.
+
+        A URL, a command, a function that returns a transport, and a server in this process are renewable; a transport
+        object can be entered once.
+        """
+        if isinstance(server, str):
+            return cls(_Reopened(lambda: _recorded_http(server, http_client)), http=True)
+        if isinstance(server, StdioServerParameters):
+            return cls(_Reopened(lambda: stdio_client(server)))
+        if callable(server) and not hasattr(server, "__aenter__"):
+            return cls(_Reopened(server))
+        return cls(server, renewable=isinstance(server, Server | MCPServer))
 
 
-def cache_for(given: Any, cache: Any) -> Any:
-    """The cache's settings. The SDK would name its entries by the URL; credentials in it must not get into a store."""
-    if not isinstance(given, str) or cache is None or cache.target_id is not None or cache.store is None:
+def cache_for(server: Any, cache: Any) -> Any:
+    """
+    Return the cache settings with a `target_id`, which the SDK requires for a shared store.
+
+    It is the URL without credentials, which must not get into a store.
+    """
+    if not isinstance(server, str) or cache is None or cache.target_id is not None or cache.store is None:
         return cache
-    import httpx2
-
-    return replace(cache, target_id=str(httpx2.URL(given).copy_with(userinfo=b"")))
+    return replace(cache, target_id=str(httpx2.URL(server).copy_with(userinfo=b"")))
 
 
-class _Fresh:
-    """A transport that can be entered again: each time a new one is made."""
+def default_http_client(**options: Any) -> httpx2.AsyncClient:
+    """Return an HTTP client with the time-outs that the MCP SDK uses: 30 s, and 300 s for reading from a stream."""
+    if options.get("timeout") is None:
+        options["timeout"] = httpx2.Timeout(30.0, read=300.0)
+    return httpx2.AsyncClient(**options)
+
+
+class _Reopened:
+    """A transport that can be entered more than once: it makes a new one each time."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._open: Any = None
+        self._current: Any = None
 
     async def __aenter__(self) -> Any:
-        self._open = self._make()
-        return await self._open.__aenter__()
+        self._current = self._make()
+        return await self._current.__aenter__()
 
     async def __aexit__(self, *exc: object) -> Any:
-        return await self._open.__aexit__(*exc)
+        return await self._current.__aexit__(*exc)
 
 
 @asynccontextmanager
-async def _witnessed(url: str, client: Any) -> AsyncIterator[Any]:
-    """The SDK's streamable HTTP, seen through a HttpRecorder."""
+async def _recorded_http(url: str, client: Any) -> AsyncIterator[Any]:
+    """The SDK's streamable HTTP transport over an HttpRecorder."""
     async with AsyncExitStack() as stack:
         if client is None:
-            client = await stack.enter_async_context(create_mcp_http_client())
+            client = await stack.enter_async_context(default_http_client())
         yield await stack.enter_async_context(streamable_http_client(url, http_client=HttpRecorder(client)))  # type: ignore[arg-type]

@@ -42,9 +42,9 @@ class McpAgent(Agent):
 
     async def _list_tools(self, wanted: str) -> None:
         connection = await self.connections.connect(self.name, wanted)
-        from amends.bindings.mcp.tools import KEY, every_tool, promises
+        from amends.bindings.mcp.tools import KEY, list_all_tools, operations_of
 
-        for name, (promised, keyed) in promises(await every_tool(connection.list_tools)).items():
+        for name, (promised, keyed) in operations_of(await list_all_tools(connection.list_tools)).items():
             self.capabilities[name] = self._capability(name, promised, KEY if keyed else None)
 
     def _capability(self, name: str, promised: Operation, key: str | None) -> Capability:

@@ -1,4 +1,4 @@
-"""Clients for every path there is to an agent, and what came back."""
+"""Clients for every binding, version and mode of the protocol, and helpers for their events."""
 
 from contextlib import asynccontextmanager
 
@@ -15,9 +15,9 @@ STREAMS = [path for path in PATHS if path.streaming]
 
 
 @asynccontextmanager
-async def client_for(base, path, *, patience=100, **options):
+async def client_for(base, path, *, http_timeout=100, **options):
     async with (
-        http_client(timeout=patience) as http,
+        http_client(timeout=http_timeout) as http,
         Client(card(base, path), config=config(path, httpx_client=http), **options) as it,
     ):
         yield it
@@ -28,7 +28,7 @@ def states(events):
 
 
 def failing_until(number, error):
-    """Work that succeeds the nth time."""
+    """Work that succeeds at the nth call."""
     count = 0
 
     async def work(context, updater):

@@ -1,8 +1,8 @@
 """
-One trace id for a failure, in the response, the log line and the span (P5).
+One trace id per failure: in the response, in the log line and on the span (P5).
 
-The id is that of the current OpenTelemetry trace if there is one, else that of the incoming `traceparent`, else a new
-one. OpenTelemetry is not imported: an application that uses it has loaded it already.
+It is the id of the current OpenTelemetry trace if there is one, else the id in the incoming `traceparent`, else a new
+random id. OpenTelemetry is not imported here: an application that uses it has imported it already.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )
 
-_NOT_GIVEN: Any = object()
+
+_LOOK_UP: Any = object()
 
 
-def trace_id(traceparent: str | None = None, span: Any = _NOT_GIVEN) -> str:
+def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
     """
-    Return the trace id of the current request as 32 hexadecimal digits.
+    Return the trace id to use now: 32 hexadecimal digits.
 
     Args:
-        traceparent: the request's `traceparent` header.
-        span: the current span, or None if there is none; looked up if it is not given.
+        traceparent: the request's header, if it has one.
+        span: the current span or None, if the caller has looked it up already.
 
     """
-    if span is _NOT_GIVEN:
+    if span is _LOOK_UP:
         span = current_span()
     if span is not None:
         return f"{span.get_span_context().trace_id:032x}"
@@ -44,7 +45,7 @@ def trace_id(traceparent: str | None = None, span: Any = _NOT_GIVEN) -> str:
 
 
 def current_span() -> Any:
-    """Return the current OpenTelemetry span, or None if there is no valid one."""
+    """Return the current OpenTelemetry span, or None if there is none."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -53,7 +54,16 @@ def current_span() -> Any:
 
 
 def mark(span: Any, fault: Fault, status: int, message: str) -> None:
-    """Set the error attributes of a span (T10). `message` is the code's own; a fault's message may contain more."""
+    """
+    Set the error attributes of a span (T10).
+
+    Args:
+        span: the span of the failed request.
+        fault: the failure; its code and recovery class are written.
+        status: the HTTP status of the response.
+        message: the standard message of the code. The fault's own message is not written: it may quote an exception.
+
+    """
     if not span.is_recording():
         return
     code = outgoing(fault, "telemetry").code
@@ -67,5 +77,5 @@ def mark(span: Any, fault: Fault, status: int, message: str) -> None:
         }
     )
     if status >= 500:
-        # OpenTelemetry's HTTP conventions: only a server's own failures are errors of its span.
+        # OpenTelemetry's HTTP conventions: only a server's own failures set the status of its span.
         span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)

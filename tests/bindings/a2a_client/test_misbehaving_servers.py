@@ -1,4 +1,4 @@
-"""Servers that are none: the client ends in time with a typed error, and leaves nothing behind."""
+"""Servers that misbehave: the client raises a typed error in time, and releases everything."""
 
 import asyncio
 import gc
@@ -9,7 +9,7 @@ import pytest
 from amends import FaultError, Policy
 from amends.errors import ServiceUnavailableError
 from amends.recovery import NONE
-from tests.bindings.a2a_client.asking import ONCE, STREAM, STREAMS, client_for
+from tests.bindings.a2a_client.clients import ONCE, STREAM, STREAMS, client_for
 from tests.bindings.agents import PATHS, events_of, request
 
 HTTP = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\n%s\r\n"
@@ -28,8 +28,8 @@ async def _half(reader, writer):
     await asyncio.Event().wait()
 
 
-def _says(raw, *, then=None):
-    async def talk(reader, writer):
+def _sends(raw, *, then=None):
+    async def behave(reader, writer):
         writer.write(raw)
         await writer.drain()
         while then is not None:
@@ -37,7 +37,7 @@ def _says(raw, *, then=None):
             await writer.drain()
             await asyncio.sleep(0)
 
-    return talk
+    return behave
 
 
 async def _drip(reader, writer):
@@ -57,27 +57,27 @@ EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t","contextId":"
 HOSTILE = {
     "hanging": _hang,
     "half-closing": _half,
-    "closing": _says(b""),
-    "garbage": _says(b"\x00\xff\x13\x37" * 50),
-    "a page": _says(_document(b"<html>welcome</html>")),
-    "a list": _says(_document(b"[1]")),
-    "a number": _says(_document(b"5")),
-    "an empty object": _says(_document(b"{}")),
-    "a wrong result": _says(_document(b'{"jsonrpc":"2.0","id":1,"result":{"task":{"id":5,"status":"x"}}}')),
-    "an error that is none": _says(_document(b'{"jsonrpc":"2.0","id":1,"error":"x"}')),
-    "half a body": _says(HTTP % (b"application/json", b"content-length: 99\r\n") + b"{"),
+    "closing": _sends(b""),
+    "garbage": _sends(b"\x00\xff\x13\x37" * 50),
+    "a page": _sends(_document(b"<html>welcome</html>")),
+    "a list": _sends(_document(b"[1]")),
+    "a number": _sends(_document(b"5")),
+    "an empty object": _sends(_document(b"{}")),
+    "a wrong result": _sends(_document(b'{"jsonrpc":"2.0","id":1,"result":{"task":{"id":5,"status":"x"}}}')),
+    "an error that is none": _sends(_document(b'{"jsonrpc":"2.0","id":1,"error":"x"}')),
+    "half a body": _sends(HTTP % (b"application/json", b"content-length: 99\r\n") + b"{"),
     "dripping": _drip,
     "a silent stream": _silent_stream,
-    "an empty stream": _says(HTTP % (b"text/event-stream", b"connection: close\r\n")),
-    "a stream of nonsense": _says(HTTP % (b"text/event-stream", b"connection: close\r\n") + b"data: x\n\n"),
-    "a stream of nothing": _says(HTTP % (b"text/event-stream", b""), then=b": ping\n\n"),
-    "half a stream": _says(HTTP % (b"text/event-stream", b"connection: close\r\n") + EVENT),
+    "an empty stream": _sends(HTTP % (b"text/event-stream", b"connection: close\r\n")),
+    "a stream of nonsense": _sends(HTTP % (b"text/event-stream", b"connection: close\r\n") + b"data: x\n\n"),
+    "a stream of nothing": _sends(HTTP % (b"text/event-stream", b""), then=b": ping\n\n"),
+    "half a stream": _sends(HTTP % (b"text/event-stream", b"connection: close\r\n") + EVENT),
 }
 
 
 @asynccontextmanager
-async def rude(talk):
-    """A server that speaks as it likes; yields its address and those who are connected."""
+async def misbehaving(behave):
+    """A server that misbehaves; yields its address and the tasks of its open connections."""
     connected: set = set()
 
     async def handle(reader, writer):
@@ -85,10 +85,10 @@ async def rude(talk):
         connected.add(task)
         try:
             await reader.readuntil(b"\r\n\r\n")
-            answering = asyncio.ensure_future(talk(reader, writer))
+            answering = asyncio.ensure_future(behave(reader, writer))
             try:
-                # Until it has spoken, or the other side has gone.
-                while not answering.done() and await _still_there(reader):
+                # Until it is done, or the client has disconnected.
+                while not answering.done() and await _is_connected(reader):
                     await asyncio.sleep(0)
             finally:
                 answering.cancel()
@@ -107,7 +107,7 @@ async def rude(talk):
         await server.wait_closed()
 
 
-async def _still_there(reader):
+async def _is_connected(reader):
     try:
         async with asyncio.timeout(0.05):
             return bool(await reader.read(65536))
@@ -116,18 +116,18 @@ async def _still_there(reader):
 
 
 @pytest.mark.parametrize("kind", [*HOSTILE, "dead"])
-async def test_a_server_that_is_none_ends_within_the_deadline(kind):
-    """Typed, in time, on every path at once; no task and no connection stays."""
+async def test_misbehaving_servers_fail_within_the_deadline(kind):
+    """With a typed error, on every path at once; no task and no connection is left."""
     gc.collect()
     await asyncio.sleep(0)
     before = asyncio.all_tasks()
-    async with rude(HOSTILE.get(kind, _hang)) as (base, connected):
+    async with misbehaving(HOSTILE.get(kind, _hang)) as (base, connected):
         if kind == "dead":
             base = "http://127.0.0.1:9"
 
         async def send(path):
-            # Nothing but the deadline would end it.
-            bounds = {"policy": Policy(deadline=0.5), "timeout": 3600, "patience": None}
+            # Only the deadline ends the call.
+            bounds = {"policy": Policy(deadline=0.5), "timeout": 3600, "http_timeout": None}
             async with client_for(base, path, **bounds) as client:
                 with pytest.raises(FaultError) as caught:
                     await events_of(client)
@@ -144,32 +144,32 @@ async def test_a_server_that_is_none_ends_within_the_deadline(kind):
 
 
 @pytest.mark.parametrize("path", [ONCE, STREAM], ids=str)
-async def test_an_answer_without_end_is_not_kept(path, monkeypatch):
-    """The memory is ours."""
+async def test_an_endless_response_fails(path, monkeypatch):
+    """It is not kept in memory."""
     monkeypatch.setattr("amends.bindings.a2a.http_recorder.LARGEST", 1024 * 1024)
     kind = b"text/event-stream" if path.streaming else b"application/json"
-    endless = _says(HTTP % (kind, b""), then=b"x" * 65536)
-    async with rude(endless) as (base, _), client_for(base, path, policy=NONE) as client:
+    endless = _sends(HTTP % (kind, b""), then=b"x" * 65536)
+    async with misbehaving(endless) as (base, _), client_for(base, path, policy=NONE) as client:
         with pytest.raises(ServiceUnavailableError):
             await events_of(client)
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=str)
-async def test_who_stops_listening_leaves_nothing_behind(path, desk):
-    """A consumer that breaks off, and one that is cancelled."""
+async def test_a_caller_that_stops_reading_leaves_nothing_open(path, server):
+    """One that leaves the loop, and one that is cancelled."""
 
     async def work(context, updater):
         await updater.start_work()
         await asyncio.Event().wait()
 
-    desk.does(work)
+    server.does(work)
     gc.collect()
     before = asyncio.all_tasks()
-    async with client_for(desk.base, path) as client:
+    async with client_for(server.base, path) as client:
         async with aclosing(client.send_message(request())) as events:
             await anext(events)
         waiting = asyncio.ensure_future(events_of(client))
-        while desk.agent.calls < 2:
+        while server.agent.calls < 2:
             await asyncio.sleep(0.01)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

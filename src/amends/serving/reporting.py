@@ -1,0 +1,46 @@
+"""One log line, one span and one trace id for each failure that a server answers."""
+
+from __future__ import annotations
+
+import logging
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.vocabularies.adcp import VOCABULARY
+from amends.serving.server_errors import Failure
+from amends.serving.tracing import current_span, mark, trace_id
+
+__all__ = ["report"]
+
+
+def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str | None = None) -> Fault:
+    """
+    Log a failure, set the error attributes of the current span, and return the fault to send.
+
+    An expected failure is logged at INFO. Any other failure is logged at ERROR with its traceback, and the returned
+    fault has the trace id of that log line, except if it was received from an upstream: that one is passed on unchanged.
+
+    Args:
+        failure: the failure to answer.
+        log: the logger of the binding.
+        what: what failed, for the log line.
+        traceparent: the request's W3C trace context.
+
+    """
+    fault = failure.fault
+    span = current_span()
+    trace = trace_id(traceparent, span)
+    if span is not None:
+        mark(span, fault, 500, VOCABULARY.row(fault.code).message)
+    log.log(
+        logging.INFO if failure.expected else logging.ERROR,
+        "%s: %s [trace_id=%s]",
+        what,
+        fault.code,
+        trace,
+        exc_info=None if failure.expected else failure.cause,
+    )
+    if failure.expected or fault.origin is not None:
+        return fault
+    return replace(fault, trace_id=trace)
