@@ -40,7 +40,7 @@ def test_the_front_door_is_the_designs_list():
 def test_every_name_is_there_and_is_the_same_everywhere(name):
     """A top-level name is the object of its own module, has a docstring, and is loaded once."""
     found = getattr(amends, name)
-    assert found is getattr(importlib.import_module(f"amends.{amends._HOMES[name]}"), name)
+    assert found is getattr(importlib.import_module(f"amends.{amends._MODULES[name]}"), name)
     assert found is amends.__dict__[name]
     assert found.__doc__
 

@@ -94,7 +94,7 @@ def test_every_vector_in_s4s_form_holds(vector):
     via, reading = examine(vector.response, vector.transport)
     got = report(via, reading)
     assert got.error == vector.expected_error
-    assert vectors.S4_ACTIONS[got.decision.action] == vector.expected_action
+    assert vectors.ADCP_ACTIONS[got.decision.action] == vector.expected_action
     if vector.expected_error is not None:
         assert got.path == vector.path
 
@@ -131,7 +131,7 @@ def test_every_action_that_a_single_failure_can_have_occurs():
     """All but `fallback`, which needs a policy that declares one."""
     seen = {vector.expected[name]["action"] for vector in ALL for name in ("decision", "decision_unsafe")}
     assert seen == {action.value for action in Action} - {"fallback"}
-    assert {vector.expected_action for vector in TRANSPORT} == set(vectors.S4_ACTIONS.values())
+    assert {vector.expected_action for vector in TRANSPORT} == set(vectors.ADCP_ACTIONS.values())
 
 
 def test_every_via_occurs():

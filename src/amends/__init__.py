@@ -1,8 +1,8 @@
 """
-Failures as something an agent can act on.
+Errors that agents can act on.
 
-A producer raises one typed error; it comes out right in every dialect. A consumer gets any of them back as one
-`Fault`, knows what to do next, and can have it done within hard bounds.
+A producer raises a typed error, and amends encodes it for HTTP, command lines, tasks, AdCP and ARCP. A consumer reads any
+of these formats into a `Fault`, decides what to do next (`decide`), and can let `recover` do it within hard limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 
 from amends._version import __version__
 
-# Type checkers take this name for true; importing it from typing would cost more than everything else here.
+# Type checkers treat this name as true. Importing it from typing would take longer than the rest of this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -52,9 +52,9 @@ __all__ = [
     "translate",
 ]
 
-# Each name is loaded when it is first asked for: importing the front door costs nothing, and a program that only
-# decides never loads what decodes.
-_HOMES = {
+# The module of each public name. A name is imported at its first use, so `import amends` is cheap and a program that
+# only calls `decide` does not load the decoders.
+_MODULES = {
     "Decision": "core.decision",
     "Fault": "core.fault",
     "FaultError": "errors.base",
@@ -78,13 +78,13 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        # With the name and the module in it, Python says what was probably meant.
+    module = _MODULES.get(name)
+    if module is None:
+        # With `name` and `obj` set, Python's traceback suggests the nearest name.
         raise AttributeError(
             f"module 'amends' has no attribute {name!r}", name=name, obj=import_module(__name__)
         )
-    value = getattr(import_module(f"amends.{home}"), name)
+    value = getattr(import_module(f"amends.{module}"), name)
     globals()[name] = value
     return value
 

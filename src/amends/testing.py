@@ -1,16 +1,18 @@
 """
-For tests of code that recovers: time that passes at once, failures by script, and what recovery did; and S4's check for
-the code an agent answers with.
+Helpers for tests of code that uses recovery.
+
+`FakeClock` replaces recovery's clock, so that tests do not sleep; `Script` is a function with scripted failures and results;
+`recorded_events` collects recovery's events; `assert_error_code` is AdCP's storyboard check.
 
     from amends.testing import FakeClock, Script
 
-    def test_it_waits_as_told():
+    def test_it_waits_for_retry_after():
         fetch = Script(RateLimitedError("slow down", retry_after=1.5), "page")
         with FakeClock() as clock:
             assert recover(fetch) == "page"
         assert clock.waits == [1.5]
 
-With pytest the fixtures `amends_clock`, `amends_events` and `amends_script` are there without an import.
+In pytest, the fixtures `amends_clock`, `amends_events` and `amends_script` need no import.
 """
 
 from __future__ import annotations
@@ -33,22 +35,23 @@ from amends.storyboard import assert_error_code
 
 __all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
 
-# Turns of the event loop that other tasks get before time passes, so that they can act at this moment.
-_TURNS = 10
-# The same for other threads: they need real time, but not much.
-_MOMENT = 0.002
+# Iterations of the event loop before the clock advances, so that other tasks can run first.
+_LOOP_ITERATIONS = 10
+# Seconds of real time before the clock advances, so that other threads can run first.
+_THREAD_GRACE = 0.002
 
 
 class FakeClock:
     """
-    Recovery's clock while the block lasts, for the whole process: nobody sleeps, and time passes when all wait.
+    A context manager that replaces recovery's clock in the whole process: waits take no real time.
 
-    There is no jitter, so waits are exactly what was asked for, or 1, 2, 4 … seconds; `draw` brings it back.
+    The clock advances when all tasks wait. There is no jitter unless `draw` is given: a wait is exactly the server's
+    `retry_after`, or 1, 2, 4 … seconds.
     """
 
     def __init__(self, *, draw: Callable[[], float] | float = 0.0) -> None:
         self.waits: list[float] = []
-        """Seconds of every wait in the order they began, also those in the line of an upstream."""
+        """The seconds of every wait in the order of their start, including waits for a turn at an upstream."""
         self._now = 1000.0
         self._draw = draw if callable(draw) else lambda: draw
         self._targets: list[float] = []
@@ -57,15 +60,15 @@ class FakeClock:
 
     @property
     def waited(self) -> float:
-        """Seconds waited in all."""
+        """The sum of `waits`."""
         return sum(self.waits)
 
     def now(self) -> float:
-        """The time on this clock; it begins anywhere."""
+        """Return the time of this clock in seconds; its start value is arbitrary."""
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass without anybody waiting: a call that takes long."""
+        """Advance the clock without a wait, for example to simulate a slow call."""
         with self._lock:
             self._now += seconds
 
@@ -87,59 +90,59 @@ class FakeClock:
         assert self._installed is not None
         self._installed.__exit__(kind, error, trace)
 
-    def _begin(self, seconds: float) -> float:
+    def _start_wait(self, seconds: float) -> float:
         with self._lock:
             self.waits.append(seconds)
             return self._now + seconds
 
-    def _reach(self, target: float) -> None:
+    def _advance_to(self, target: float) -> None:
         with self._lock:
             self._now = max(self._now, target)
 
     def _sleep(self, seconds: float) -> None:
-        self._reach(self._begin(seconds))
+        self._advance_to(self._start_wait(seconds))
 
     def _park(self, waiter: ThreadWaiter, seconds: float) -> None:
-        target = self._begin(seconds)
-        if not waiter.event.wait(_MOMENT):
-            self._reach(target)
+        target = self._start_wait(seconds)
+        if not waiter.event.wait(_THREAD_GRACE):
+            self._advance_to(target)
 
     async def _asleep(self, seconds: float) -> None:
-        await self._pass(self._begin(seconds), lambda: False)
+        await self._wait_until(self._start_wait(seconds), lambda: False)
 
     async def _apark(self, waiter: TaskWaiter, seconds: float) -> None:
-        await self._pass(self._begin(seconds), waiter.event.is_set)
+        await self._wait_until(self._start_wait(seconds), waiter.event.is_set)
 
-    async def _pass(self, target: float, woken: Callable[[], bool]) -> None:
-        """Let the other tasks act; then, if nobody waits for an earlier moment, it is that moment."""
+    async def _wait_until(self, target: float, woken: Callable[[], bool]) -> None:
+        """Let the other tasks run, then advance the clock to `target` unless a task waits for an earlier time."""
         self._targets.append(target)
         try:
             while self._now < target:
-                for _ in range(_TURNS):
+                for _ in range(_LOOP_ITERATIONS):
                     await asyncio.sleep(0)
                     if woken():
                         return
                 if target <= min(self._targets):
-                    self._reach(target)
+                    self._advance_to(target)
         finally:
             self._targets.remove(target)
 
 
 class ScriptEndedError(BaseException):
-    """A scripted call was made more often than the script says. No Exception: recovery must not catch it."""
+    """A Script was called more often than it has outcomes. It is a BaseException so that recovery does not catch it."""
 
 
 class Script:
     """
-    A function that does what it is told, call by call: exceptions and faults are raised, the rest is returned.
+    A function with one scripted outcome per call: it raises exceptions and faults, and returns all other values.
 
         fetch = Script(Fault(code="RATE_LIMITED", retry_after=2), ConnectionError(), "page")
 
-    `await`ing code uses `fetch.acall`. `calls` holds the arguments of every call.
+    `fetch.acall` is the async form. `calls` has the arguments of every call.
     """
 
     def __init__(self, *outcomes: Any, repeat: bool = False) -> None:
-        """`repeat`: the last outcome goes on for ever."""
+        """`repeat`: repeat the last outcome for all further calls."""
         self._outcomes = outcomes
         self._repeat = repeat
         self._lock = Lock()
@@ -147,17 +150,19 @@ class Script:
 
     @property
     def count(self) -> int:
-        """Calls so far."""
+        """The number of calls so far."""
         return len(self.calls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The next outcome."""
+        """Raise or return the next outcome."""
         with self._lock:
             number = len(self.calls)
             self.calls.append((args, kwargs))
         if number >= len(self._outcomes):
             if not self._repeat:
-                raise ScriptEndedError(f"call {number + 1} of a script of {len(self._outcomes)}")
+                raise ScriptEndedError(
+                    f"call {number + 1}, but the script has {len(self._outcomes)} outcomes"
+                )
             number = -1
         outcome = self._outcomes[number]
         if isinstance(outcome, Fault):
@@ -169,13 +174,13 @@ class Script:
         return outcome
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
-        """The next outcome, for code that awaits."""
+        """Raise or return the next outcome; the async form of a call."""
         return self(*args, **kwargs)
 
 
 @contextmanager
 def recorded_events() -> Iterator[list[Event]]:
-    """The events of recovery while the block lasts, beside what the other hooks do."""
+    """Collect recovery's events inside the block. Other hooks still run."""
     seen: list[Event] = []
 
     def record(event: Event) -> None:

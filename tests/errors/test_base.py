@@ -27,9 +27,9 @@ from amends.errors.classes import class_for
 @pytest.fixture(autouse=True)
 def forget():
     """Codes defined in a test are forgotten after it."""
-    rows, own = dict(app._ROWS), dict(classes._OWN)
+    rows, user_classes = dict(app._ROWS), dict(classes._USER_CLASSES)
     yield
-    for kept, now in ((rows, app._ROWS), (own, classes._OWN)):
+    for kept, now in ((rows, app._ROWS), (user_classes, classes._USER_CLASSES)):
         now.clear()
         now.update(kept)
 

@@ -1,4 +1,4 @@
-"""The root of ARCP's errors, with S5's own constructor."""
+"""ARCPError, the base class of all ARCP errors, with the constructor that ARCP specifies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ARCPError", "ARCPErrorOfCode", "is_retryable_by_default"]
 
 def is_retryable_by_default(code: str) -> bool:
     """
-    Whether a code is retryable where the payload does not say (R5).
+    Return whether a code is retryable if the payload has no `retryable` member (R5).
 
     >>> is_retryable_by_default("TIMEOUT"), is_retryable_by_default("CANCELLED")
     (True, False)
@@ -23,7 +23,7 @@ def is_retryable_by_default(code: str) -> bool:
 
 class ARCPError(FaultError):
     """
-    Any ARCP error. Raised in an agent it becomes `job.error` with its code.
+    Any ARCP error. If an agent raises it, the runtime sends `job.error` with its code.
 
     >>> ARCPError("INVALID_REQUEST", "url is required").retryable
     False
@@ -40,19 +40,19 @@ class ARCPError(FaultError):
         retryable: bool | None = None,
         **more: Any,
     ) -> None:
-        """`retryable` overrides the code's default, and travels with the error."""
+        """Create the error. `retryable` overrides the default of the code, and is sent with the error."""
         if retryable is not None and "recovery" not in more:
             more["recovery"] = _recovery(code, retryable=retryable)
         super().__init__(message, code=code, details=details, **more)
 
     @property
     def retryable(self) -> bool:
-        """Whether the same submission may succeed."""
+        """Whether the same submission may succeed later."""
         return self.fault.retryable
 
 
 class ARCPErrorOfCode(ARCPError):
-    """An ARCP error whose class says its code: the message comes first."""
+    """The base of the classes with a fixed code: the first argument is the message."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class ARCPErrorOfCode(ARCPError):
         retryable: bool | None = None,
         **more: Any,
     ) -> None:
-        """Raise with a message and, where it helps, details."""
+        """Create the error with the code of its class."""
         more.setdefault("code", self.code)
         super().__init__(message=message, details=details, retryable=retryable, **more)
 
 
 def _recovery(code: str, *, retryable: bool) -> Recovery:
-    """What `retryable` makes of a code, as a reader will see it (M1)."""
+    """Return the recovery class that a reader derives from a code and an explicit `retryable` (M1)."""
     default = VOCABULARY.row(code).recovery
     if retryable:
         return Recovery.TRANSIENT

@@ -1,4 +1,4 @@
-"""Which exception class a (vocabulary, code) has: generated ones by name, users' own as they were defined."""
+"""The exception class of each vocabulary and code: generated classes by name, users' classes by registration."""
 
 from __future__ import annotations
 
@@ -11,40 +11,44 @@ from amends.core.vocabulary import vocabulary as vocabulary_of
 if TYPE_CHECKING:
     from amends.errors.base import FaultError
 
-__all__ = ["class_for", "class_name", "own"]
+__all__ = ["class_for", "class_name", "register_class"]
 
 _MODULES = {
     EVERYDAY: "amends.errors",
     **{name: f"amends.errors.{name}" for name in ("adcp", "task", "cli", "arcp")},
 }
-# HTTP speaks the everyday words.
+# The http vocabulary has the everyday codes.
 _MODULES["http"] = _MODULES[EVERYDAY]
 
-# S1 and S2 leave codes open: a code that is none of theirs comes from an application, and a program that has a class
-# for it means the same.
-_OPEN = frozenset({"http", "cli"})
+# Vocabularies that allow application codes (S1, S2). A code outside their tables gets the class that this program
+# registered for it.
+_ALLOW_APP_CODES = frozenset({"http", "cli"})
 
-_OWN: dict[str, type[FaultError]] = {}
+_USER_CLASSES: dict[str, type[FaultError]] = {}
 
 
 def class_name(code: str) -> str:
     """
-    The name of a code's class: CamelCase with Error behind it, not doubled.
+    Return the class name of a code: CamelCase with the suffix Error, which is not doubled.
 
     >>> class_name("RATE_LIMITED"), class_name("INTERNAL_ERROR")
     ('RateLimitedError', 'InternalError')
     """
-    return "".join(word.capitalize() for word in code.removesuffix("_ERROR").split("_")) + "Error"
+    return "".join(part.capitalize() for part in code.removesuffix("_ERROR").split("_")) + "Error"
 
 
 def class_for(vocabulary: str, code: str) -> type[FaultError]:
-    """The most specific class for a code; for a code without one, its vocabulary's root."""
+    """Return the class of a code; if it has none, the base class of its vocabulary."""
     from amends.errors.base import FaultError
 
     if vocabulary == APP:
-        return _OWN.get(code, FaultError)
-    if vocabulary in _OPEN and code in _OWN and code not in vocabulary_of(vocabulary).rows:
-        return _OWN[code]
+        return _USER_CLASSES.get(code, FaultError)
+    if (
+        vocabulary in _ALLOW_APP_CODES
+        and code in _USER_CLASSES
+        and code not in vocabulary_of(vocabulary).rows
+    ):
+        return _USER_CLASSES[code]
     module = _MODULES.get(vocabulary)
     if module is None:
         return FaultError
@@ -55,6 +59,6 @@ def class_for(vocabulary: str, code: str) -> type[FaultError]:
     return getattr(classes, "ARCPError", FaultError)
 
 
-def own(cls: type[FaultError]) -> None:
-    """Remember a user's own class by its code."""
-    _OWN[cls.code] = cls
+def register_class(cls: type[FaultError]) -> None:
+    """Register a user's class under its code."""
+    _USER_CLASSES[cls.code] = cls

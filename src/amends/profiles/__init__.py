@@ -1,8 +1,8 @@
 """
-What the exit codes of well-known tools mean, as data with its sources: one JSON file per tool.
+The meaning of the exit codes of well-known tools: one JSON file per tool, with its source.
 
-Only numbers a tool's own documentation defines are there; everything else stays "nobody knows", which is what a tool
-that exits 1 for all failures says. Messages are never looked at.
+A profile has only the exit codes that the tool's documentation defines. All others stay unknown, and so do all failures
+of a tool that always exits 1. Messages are not parsed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ NAMES = ("aws", "curl", "gh", "git", "kubectl")
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What one exit code of a tool says."""
+    """The meaning of one exit code."""
 
     code: str
     """The nearest code of the cli vocabulary."""
     executed: Executed
-    says: str
-    """The tool's own documentation, in a few words."""
+    meaning: str
+    """A summary of what the tool's documentation says."""
     recovery: Recovery | None = None
-    """Where it differs from the code's own."""
+    """The recovery class, if it differs from that of `code`."""
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """One tool's exit codes."""
+    """The exit codes of one tool."""
 
     tool: str
     source: str
@@ -43,12 +43,12 @@ class Profile(msgspec.Struct, frozen=True):
 @cache
 def profile(name: str) -> Profile:
     """
-    The profile of a tool.
+    Return the profile of a tool.
 
     Raises:
-        LookupError: when there is none; the message lists what there is.
+        LookupError: if there is no profile of this name; the message lists the names.
 
     """
     if name not in NAMES:
-        raise LookupError(f"no profile {name!r}; there are {', '.join(NAMES)}")
+        raise LookupError(f"no profile {name!r}; the profiles are {', '.join(NAMES)}")
     return msgspec.json.decode(files(__name__).joinpath(f"{name}.json").read_bytes(), type=Profile)

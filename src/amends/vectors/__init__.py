@@ -1,8 +1,8 @@
 """
-Test vectors that ship with the package: a response in, what it says and what to do about it out.
+Test vectors that ship with the package: each has a response, the expected Fault and the expected decision.
 
-The JSON files beside this module are the data, free of anything Python; this is only how to read them. The format
-and how another implementation uses them: docs/vectors.md.
+The vectors are the JSON files in this folder and do not depend on Python; this module loads them. docs/vectors.md
+describes the format and how another implementation uses it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["GROUPS", "S4_ACTIONS", "TransportVector", "Vector", "load", "load_transport"]
+__all__ = ["ADCP_ACTIONS", "GROUPS", "TransportVector", "Vector", "load", "load_transport"]
 
 GROUPS = (
     *("problem", "http", "cli", "task"),
     *("adcp", "adcp-codes", "adcp-mcp", "adcp-a2a", "adcp-jsonrpc"),
     *("arcp", "shapes"),
 )
-"""One file each."""
+"""The groups of vectors; each is one file."""
 
-S4_ACTIONS: Mapping[str, str] = MappingProxyType(
+ADCP_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
         "retry": "retry",
         "fix": "surface_to_caller",
@@ -30,28 +30,32 @@ S4_ACTIONS: Mapping[str, str] = MappingProxyType(
         "generic": "generic_error",
     }
 )
-"""Our actions in S4's words (A17). S4 has none for `verify`, `fallback` and `none`: it knows no effects and no remarks."""
+"""
+AdCP's names for our actions (A17).
+
+AdCP has no name for `verify`, `fallback` and `none`, because it defines neither side effects nor non-fatal errors.
+"""
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True):
-    """One response, and what has to be made of it."""
+    """One response and the expected result."""
 
     id: str
-    """The group, a slash, a name; stable."""
+    """`group/name`; it does not change."""
     source: str
     """The document and section the expectation follows from."""
     requirements: tuple[str, ...]
-    """Ids of the requirements ledger."""
+    """Ids of the requirements it covers."""
     via: str | None
-    """How the response came; None: its shape decides."""
+    """The carrier of the response; None if the reader has to detect it."""
     input: Any
-    """The document, or an object whose only member is `text` or `base64`: a document as it stood on the wire."""
+    """The document, or an object with one member, `text` or `base64`, which holds the document as it was sent."""
     expected: dict[str, Any]
-    """Only what the sources determine; a member that is not there says nothing."""
+    """The members that the sources determine; a member that is absent here may have any value."""
 
     @property
     def response(self) -> Any:
-        """What to hand to a reader: the document, or its raw text or bytes."""
+        """The value to pass to a reader: the document, or its text or bytes."""
         if isinstance(self.input, dict) and len(self.input) == 1:
             if "text" in self.input:
                 return self.input["text"]
@@ -63,7 +67,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
-    """A vector in the form S4 publishes (A17)."""
+    """A vector in the format that AdCP publishes (A17)."""
 
     id: str
     transport: str
@@ -72,27 +76,27 @@ class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
     """structuredContent, jsonrpc_error, text_fallback or artifact."""
     response: Any
     expected_error: Any
-    """The error as sent; None where none may be extracted."""
+    """The error as sent; None if a reader must not extract one."""
     expected_action: str
     """retry, surface_to_caller, escalate_to_human or generic_error."""
 
 
 def load(*groups: str) -> Iterator[Vector]:
     """
-    The vectors of these groups, or of all of them.
+    Yield the vectors of these groups; without arguments, of all groups.
 
     Raises:
-        LookupError: for a group there is none of.
+        LookupError: if a group does not exist; the message lists the groups.
 
     """
     for group in groups or GROUPS:
         if group not in GROUPS:
-            raise LookupError(f"no vectors {group!r}; there are {', '.join(GROUPS)}")
+            raise LookupError(f"no vectors {group!r}; the groups are {', '.join(GROUPS)}")
         yield from msgspec.json.decode(_read(group), type=list[Vector])
 
 
 def load_transport() -> Iterator[TransportVector]:
-    """The vectors in S4's own form."""
+    """Yield the vectors in AdCP's format."""
     yield from msgspec.json.decode(_read("transport-error-mapping"), type=list[TransportVector])
 
 
