@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
-from amends.carriers.objects import plain
+from amends.carriers.objects import read_object
 from amends.core.fault import Fault
 from amends.foreign import codes
 from amends.foreign.classes import names
@@ -42,9 +42,9 @@ def carried(exc: BaseException) -> Fault | None:
     if isinstance(response, Mapping):
         return _aws(response)
     seen: Any
-    via, seen = (None, None) if response is None else plain(response)
+    via, seen = (None, None) if response is None else read_object(response)
     if via != "http":
-        via, seen = plain(exc)
+        via, seen = read_object(exc)
     if via not in {"http", "jsonrpc", "cli"}:
         return _status(exc)
     return extract(seen, via) or (_numbered(exc, seen) if via == "jsonrpc" else None)

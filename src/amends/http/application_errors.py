@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.carriers.headers import lowered, wait
+from amends.carriers.headers import lower_names, wait
 from amends.core.crosswalk import transfer
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -97,7 +97,7 @@ def waiting(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
     """The fault with the wait that the response's own headers ask for, so that body and header agree (P3)."""
     if not headers or fault.retry_after is not None:
         return fault
-    seconds = wait(lowered(headers))
+    seconds = wait(lower_names(headers))
     return replace(fault, retry_after=seconds) if seconds else fault
 
 

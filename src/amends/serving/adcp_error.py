@@ -14,7 +14,7 @@ import msgspec
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.text import truncate
-from amends.core.wire import compact, deep
+from amends.core.wire import compact, plain
 from amends.dialects import adcp
 
 __all__ = ["error_object", "sentence"]
@@ -47,7 +47,7 @@ def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
 
 def _plain(error: dict[str, Any]) -> dict[str, Any] | None:
     """The same as every JSON reader sees it; None for what is no JSON, too large, or without end."""
-    raw = None if deep(error) else compact(error)
+    raw = compact(plain(error))
     if raw is None or len(raw) > adcp.MAX_ERROR_BYTES:
         return None
     try:
