@@ -2,7 +2,7 @@
 Write the tables in the documentation from the code, between `<!-- made: NAME -->` and `<!-- end -->`.
 
     python scripts/generate_docs.py           write docs/*.md
-    python scripts/generate_docs.py --check   exit 1 when what is there differs
+    python scripts/generate_docs.py --check   exit 1 if a page differs
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from amends.errors.classes import class_name
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-# One value of every field a producer may fill, to show where a format puts it.
+# One value for every field that a producer can set, to find out where a dialect writes it.
 SAMPLES: dict[str, Any] = {
-    "message": "Chosen by the producer",
+    "message": "Text of the producer",
     "retry_after": 7,
     "strategy": "fixed",
     "max_retries": 2,
     "field": "/a/b",
     "suggestions": ("Do it otherwise",),
     "details": {"kept": "as raised"},
-    "errors": (),  # one child, in the format's own vocabulary: see `members`
+    "errors": (),  # replaced by a child in the dialect's own vocabulary: see `members`
     "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
     "doc_uri": "https://errors.example/a",
     "type": "https://errors.example/type",
@@ -51,11 +51,11 @@ SAMPLES: dict[str, Any] = {
     "executed": Executed.YES,
     "extensions": {"x-own": 1},
 }
-SPEAKS = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
+VOCABULARY_OF = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table; nothing is `–`."""
+    """Return a Markdown table; an empty cell is `–`."""
 
     def line(cells: Iterable[Any]) -> str:
         return "| " + " | ".join("–" if cell in {None, ""} else str(cell) for cell in cells) + " |"
@@ -65,7 +65,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def codes(name: str) -> str:
-    """Every code of a vocabulary, a line each."""
+    """Return a table of a vocabulary's codes."""
     known = [(row, facts(name, row)) for row in vocabulary(name).rows.values()]
     return table(
         ("code", "recovery", "may have happened", "HTTP", "exit", "next to act", "meaning"),
@@ -85,7 +85,7 @@ def codes(name: str) -> str:
 
 
 def classes(name: str) -> str:
-    """The exception of every code of a vocabulary, and whether the same request may succeed."""
+    """Return a table of a vocabulary's exceptions, and whether the same request may succeed."""
     return table(
         ("code", "exception", "retryable", "meaning"),
         (
@@ -111,11 +111,13 @@ def _section(name: str, row: Row) -> str:
 
 
 def members(name: str) -> str:
-    """Where a dialect writes each field, seen by writing it, and whether it comes back."""
-    bare = {"code": "VALIDATION_ERROR", "vocabulary": SPEAKS[name], "recovery": Recovery.UNCERTAIN}
+    """Return a table of where a dialect writes each field, and whether reading restores it. Found by encoding samples."""
+    bare = {"code": "VALIDATION_ERROR", "vocabulary": VOCABULARY_OF[name], "recovery": Recovery.UNCERTAIN}
     without = _leaves(encode(Fault(**bare), name))
     rows = [("`code`", "`code`" if name != "problem" else "`code` (ours)", "yes")]
-    child = Fault(code="VALIDATION_ERROR", vocabulary=SPEAKS[name], message="One of several", status=422)
+    child = Fault(
+        code="VALIDATION_ERROR", vocabulary=VOCABULARY_OF[name], message="One of several", status=422
+    )
     for field, value in (SAMPLES | {"errors": (child,)}).items():
         fault = Fault(**bare, **{field: value})
         document = encode(fault, name)
@@ -127,13 +129,13 @@ def members(name: str) -> str:
             }
         )
         back = decode(document, name)
-        same = back is not None and _told(back, field) == _told(fault, field)
+        same = back is not None and _comparable(back, field) == _comparable(fault, field)
         rows.append((f"`{field}`", ", ".join(f"`{place}`" for place in places), "yes" if same else "no"))
     return table(("field of the Fault", "written as", "read back"), rows)
 
 
-def _told(fault: Fault, field: str) -> Any:
-    """A field's value; nested faults by their codes, because where they were found is theirs alone."""
+def _comparable(fault: Fault, field: str) -> Any:
+    """Return a field's value; for nested faults their codes, because their origins differ."""
     return [child.code for child in fault.errors] if field == "errors" else getattr(fault, field)
 
 
@@ -148,7 +150,7 @@ def _leaves(document: Any, pointer: str = "") -> dict[str, Any]:
 
 
 def _member(pointer: str) -> str:
-    """`/error/details/kept` is shown as `error.details`: the samples' own keys are left out."""
+    """Return the member of a JSON pointer without the samples' own keys: `/error/details/kept` is `error.details`."""
     parts = pointer[1:].split("/")
     while len(parts) > 1 and parts[-1] in {"kept", "state"}:
         parts.pop()
@@ -156,7 +158,7 @@ def _member(pointer: str) -> str:
 
 
 def losses(name: str) -> str:
-    """What a dialect does not carry, or carries coarser."""
+    """Return a sentence that lists the fields a dialect loses."""
     return (
         "Not carried, or carried with less detail: "
         + ", ".join(f"`{field}`" for field in sorted(dialect(name).LOSSES))
@@ -165,8 +167,8 @@ def losses(name: str) -> str:
 
 
 def recoveries() -> str:
-    """How each format writes the recovery class."""
-    said = {
+    """Return a table of how each dialect writes the recovery class."""
+    member_of = {
         "problem": "is_retriable",
         "envelope": "retryable",
         "task": "recoverable",
@@ -174,19 +176,25 @@ def recoveries() -> str:
         "arcp": "retryable",
     }
 
-    def word(name: str, recovery: Recovery) -> str:
-        document = encode(Fault(code="INTERNAL_ERROR", vocabulary=SPEAKS[name], recovery=recovery), name)
+    def value(name: str, recovery: Recovery) -> str:
+        document = encode(
+            Fault(code="INTERNAL_ERROR", vocabulary=VOCABULARY_OF[name], recovery=recovery), name
+        )
         place = document.get("error", document) if name == "envelope" else document
-        return f"`{place[said[name]]!r}`".replace("True", "true").replace("False", "false").replace("'", '"')
+        return (
+            f"`{place[member_of[name]]!r}`".replace("True", "true")
+            .replace("False", "false")
+            .replace("'", '"')
+        )
 
     return table(
-        ("", *(f"{name} `{member}`" for name, member in said.items())),
-        ((f"**{recovery}**", *(word(name, recovery) for name in said)) for recovery in Recovery),
+        ("", *(f"{name} `{member}`" for name, member in member_of.items())),
+        ((f"**{recovery}**", *(value(name, recovery) for name in member_of)) for recovery in Recovery),
     )
 
 
 def crosswalk() -> str:
-    """The everyday set in every vocabulary."""
+    """Return a table of the everyday codes in every vocabulary."""
     rows = vocabulary(EVERYDAY).rows.values()
     return table(
         ("everyday", "status", *(name for name in TARGETS if name != "http")),
@@ -195,7 +203,7 @@ def crosswalk() -> str:
                 f"`{row.code}`",
                 row.status,
                 *(
-                    "same" if (word := code_in(name, row.code)) == row.code else f"`{word}`"
+                    "same" if (code := code_in(name, row.code)) == row.code else f"`{code}`"
                     for name in TARGETS
                     if name != "http"
                 ),
@@ -206,23 +214,23 @@ def crosswalk() -> str:
 
 
 def decisions() -> str:
-    """What `decide` answers at the first failure, for every class and every degree of doubt."""
+    """Return a table of the decisions about a first failure, by recovery class and `executed`."""
     safe, unsafe = Operation(read_only=True), Operation(name="pay")
 
-    def answer(recovery: Recovery, executed: Executed, operation: Operation) -> str:
+    def decision_for(recovery: Recovery, executed: Executed, operation: Operation) -> str:
         decision = decide(
             Fault(code="SERVICE_UNAVAILABLE", recovery=recovery, executed=executed), operation=operation
         )
         return f"`{decision.action}` ({decision.reason})"
 
     return table(
-        ("recovery", "executed", "a repeat is safe", "not declared safe"),
+        ("recovery", "executed", "a repeat is safe", "a repeat is not known to be safe"),
         (
             (
                 f"`{recovery}`",
                 f"`{executed}`",
-                answer(recovery, executed, safe),
-                answer(recovery, executed, unsafe),
+                decision_for(recovery, executed, safe),
+                decision_for(recovery, executed, unsafe),
             )
             for recovery in Recovery
             for executed in Executed
@@ -231,26 +239,26 @@ def decisions() -> str:
 
 
 def reasons() -> str:
-    """Every reason a decision can have."""
-    return table(("reason", "meaning"), ((f"`{key}`", words) for key, words in REASONS.items()))
+    """Return a table of the reasons of decisions."""
+    return table(("reason", "explanation"), ((f"`{key}`", text) for key, text in REASONS.items()))
 
 
 def exits() -> str:
-    """Both tables of exit codes."""
+    """Return a table of the exit codes of both profiles."""
     numbers = sorted({number for profile in PROFILES.values() for number in profile})
 
-    def word(profile: str, number: int) -> str | None:
+    def code(profile: str, number: int) -> str | None:
         found = PROFILES[profile].get(number)
         return f"`{found.code}`" if found else None
 
     return table(
         ("exit", *(f"profile `{name}`" for name in PROFILES)),
-        ((number, *(word(name, number) for name in PROFILES)) for number in numbers),
+        ((number, *(code(name, number) for name in PROFILES)) for number in numbers),
     )
 
 
 def statuses() -> str:
-    """What a bare HTTP status means."""
+    """Return a table of HTTP statuses without a structured body."""
     rows = vocabulary("http").by_status
     return table(
         ("status", "code", "recovery", "may have happened"),
@@ -280,8 +288,8 @@ MAKERS: dict[str, Callable[..., str]] = {
 }
 
 
-def rendered(page: str) -> str:
-    """Return a page with its tables regenerated."""
+def render(page: str) -> str:
+    """Return a page with its tables generated again."""
 
     def make(match: re.Match[str]) -> str:
         maker, *arguments = match[2].split()
@@ -291,11 +299,11 @@ def rendered(page: str) -> str:
 
 
 def main(folder: Path, check: bool) -> int:
-    """Write the files, or list what would change."""
+    """Write the pages and print the names of those that changed; with `check`, only print them."""
     drifted = 0
     for path in sorted(folder.glob("*.md")):
         page = path.read_text()
-        made = rendered(page)
+        made = render(page)
         if made != page:
             drifted += 1
             sys.stdout.write(f"{path.name}\n")

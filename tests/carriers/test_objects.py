@@ -15,7 +15,7 @@ import pydantic
 import pytest
 
 from amends.carriers.extraction import examine, extract
-from amends.carriers.objects import plain
+from amends.carriers.objects import read_object
 
 PROBLEM = {
     "type": "https://e.com/slow",
@@ -145,10 +145,10 @@ def test_wherever_a_body_is_kept(body, kind):
 
 def test_a_status_without_headers_is_no_response():
     """Too little to go by."""
-    assert plain(types.SimpleNamespace(status_code=429)) == (None, None)
-    assert plain(types.SimpleNamespace(status_code="429", headers={})) == (None, None)
-    assert plain(types.SimpleNamespace(status=True, headers={})) == (None, None)
-    assert plain(types.SimpleNamespace(status=429, headers=5)) == (None, None)
+    assert read_object(types.SimpleNamespace(status_code=429)) == (None, None)
+    assert read_object(types.SimpleNamespace(status_code="429", headers={})) == (None, None)
+    assert read_object(types.SimpleNamespace(status=True, headers={})) == (None, None)
+    assert read_object(types.SimpleNamespace(status=429, headers=5)) == (None, None)
 
 
 def test_mcp_results():
@@ -186,8 +186,8 @@ def test_results_of_either_spelling(names, wrap):
         assert examine(result)[1].path == "text_fallback"
     result = types.SimpleNamespace(**{failed: True, structured: {"adcp_error": ADCP}, "content": wrap([])})
     assert examine(result)[1].path == "structuredContent"
-    assert plain(types.SimpleNamespace(**{failed: "true", "content": []})) == (None, None)
-    assert plain(types.SimpleNamespace(**{failed: True, "content": "x"})) == (None, None)
+    assert read_object(types.SimpleNamespace(**{failed: "true", "content": []})) == (None, None)
+    assert read_object(types.SimpleNamespace(**{failed: True, "content": "x"})) == (None, None)
 
 
 @pytest.mark.parametrize("nested", [True, False])
@@ -196,9 +196,9 @@ def test_errors_with_a_jsonrpc_code(nested):
     inner = types.SimpleNamespace(code=-32029, message="no", data={"adcp_error": ADCP})
     error = types.SimpleNamespace(error=inner) if nested else inner
     assert examine(error)[1].path == "jsonrpc_error"
-    assert plain(types.SimpleNamespace(code=-32029, message="no")) == (None, None)
-    assert plain(types.SimpleNamespace(code=-32029, data={})) == (None, None)
-    assert plain(types.SimpleNamespace(code="x", message="no", data={})) == (None, None)
+    assert read_object(types.SimpleNamespace(code=-32029, message="no")) == (None, None)
+    assert read_object(types.SimpleNamespace(code=-32029, data={})) == (None, None)
+    assert read_object(types.SimpleNamespace(code="x", message="no", data={})) == (None, None)
 
 
 def test_a2a_messages():
@@ -221,7 +221,7 @@ def test_a2a_messages():
 
 def test_a_descriptor_without_its_library():
     """What only looks like protobuf is passed over, whatever its library raises."""
-    assert plain(types.SimpleNamespace(DESCRIPTOR=None)) == (None, None)
+    assert read_object(types.SimpleNamespace(DESCRIPTOR=None)) == (None, None)
 
 
 class Part(pydantic.BaseModel):
@@ -254,8 +254,8 @@ def test_pydantic_models():
     )
     via, reading = examine(task)
     assert (via, reading.fault.code) == ("a2a", "RATE_LIMITED")
-    assert plain(Task) == (None, None)
-    assert plain(pydantic.RootModel[int](5)) == (None, None)
+    assert read_object(Task) == (None, None)
+    assert read_object(pydantic.RootModel[int](5)) == (None, None)
 
 
 def test_finished_commands():

@@ -1,5 +1,9 @@
 """What a person may write into a Fault, and what is refused at once."""
 
+from enum import StrEnum
+from http import HTTPStatus
+
+import msgspec
 import pytest
 
 from amends.core.enums import Actor, Executed, Recovery
@@ -105,3 +109,42 @@ def test_an_unknown_vocabulary_is_filled_as_everyday():
     """Vocabularies are open: one nobody registered still gives a usable fault."""
     fault = Fault(code="TIMEOUT", vocabulary="somebody-elses")
     assert (fault.vocabulary, fault.recovery) == ("somebody-elses", Recovery.TRANSIENT)
+
+
+class Text(str):
+    """A str subclass, as markupsafe.Markup is one."""
+
+    __slots__ = ()
+
+
+class Seconds(float):
+    """A float subclass, as numpy.float64 is one."""
+
+
+class Colour(StrEnum):
+    """An enum of the user's own."""
+
+    RED = "RED"
+
+
+def test_subclasses_are_stored_as_the_plain_value():
+    """A fault can always be encoded, whatever types the user passed."""
+    fault = Fault(
+        code=Colour.RED,
+        message=Text("<b>no</b>"),
+        status=HTTPStatus.NOT_FOUND,
+        retry_after=Seconds(1.5),
+        suggestions=(Text("Wait"),),
+        max_retries=HTTPStatus.OK,
+    )
+    values = (
+        fault.code,
+        fault.message,
+        fault.status,
+        fault.retry_after,
+        *fault.suggestions,
+        fault.max_retries,
+    )
+    assert values == ("RED", "<b>no</b>", 404, 1.5, "Wait", 200)
+    assert [type(value) for value in values] == [str, str, int, float, str, int]
+    assert msgspec.json.encode(fault)

@@ -39,8 +39,8 @@ EXAMPLES = {
 """S4's own."""
 
 
-def words(fact: dict[str, Any]) -> str:
-    """A published type in our words."""
+def described(fact: dict[str, Any]) -> str:
+    """Describe a published type as `Kind.description` does."""
     if "enum" in fact:
         return f"one of {', '.join(fact['enum'])}"
     if fact["type"] == "array":
@@ -51,9 +51,9 @@ def words(fact: dict[str, Any]) -> str:
 
 def test_the_shapes_are_the_published_ones():
     """Keys, types and closed values of the seven codes are those of the published schemas."""
-    assert {code: {key: kind.words for key, kind in shape.items()} for code, shape in SHAPES.items()} == {
-        code: {key: words(fact) for key, fact in keys.items()} for code, keys in FACTS.items()
-    }
+    assert {
+        code: {key: kind.description for key, kind in shape.items()} for code, shape in SHAPES.items()
+    } == {code: {key: described(fact) for key, fact in keys.items()} for code, keys in FACTS.items()}
     assert all(map(is_standard_code, SHAPES))
 
 
@@ -95,7 +95,7 @@ def test_a_recommended_key_of_the_wrong_type(code: str, details: dict[str, objec
     """One warning for each recommended key that holds something else; null, NaN and what no reader can hold are no numbers."""
     warnings = check_details(code, details)
     assert warnings == tuple(
-        f"details.{key} should be {SHAPES[code][key].words}, or be left out" for key in keys
+        f"details.{key} should be {SHAPES[code][key].description}, or be left out" for key in keys
     )
 
 
@@ -235,14 +235,14 @@ def fitting(kind: Kind) -> st.SearchStrategy[object]:
     """Values a key of this kind may hold."""
     numbers = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False))
     texts = st.text(st.characters(codec="utf-8"), max_size=8)
-    if kind.words.startswith("one of "):
-        return st.sampled_from(kind.words.removeprefix("one of ").split(", "))
+    if kind.description.startswith("one of "):
+        return st.sampled_from(kind.description.removeprefix("one of ").split(", "))
     return {
         "a number": numbers,
         "a string": texts,
         "a list of strings": st.lists(texts, max_size=2),
         "a number or a string": st.one_of(numbers, texts),
-    }[kind.words]
+    }[kind.description]
 
 
 @given(st.data(), st.sampled_from(list(SHAPES)))

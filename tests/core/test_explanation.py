@@ -21,7 +21,7 @@ def test_every_code_can_be_explained(name):
 def test_a_deprecated_word_names_the_current_one():
     """AdCP keeps old words; whoever meets one is told the new."""
     old = next(row for row in vocabulary("adcp").rows.values() if row.alias)
-    assert f"deprecated: {old.alias} is the current word" in markdown("adcp", old)
+    assert f"deprecated: use {old.alias}" in markdown("adcp", old)
 
 
 def test_numbers_of_jsonrpc_are_told():

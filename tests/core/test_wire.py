@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends.core.wire import MAX_BYTES, MAX_DEPTH, TOO_DEEP, Unreadable, compact, deep, read, read_strict
+from amends.core.wire import MAX_BYTES, MAX_DEPTH, TOO_DEEP, Unreadable, compact, plain, read, read_strict
 from tests.strategies import ODD, json_values, often
 
 
@@ -139,20 +139,10 @@ def test_compact_of_something_endless_is_none():
     assert compact(["\ud800", value]) is None
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0, False),
-        ({}, False),
-        ([], False),
-        ({"a": []}, False),
-        ([[1], {"a": 2}], False),
-        (Odd(a=[[[]]]), False),
-    ],
-)
-def test_shallow_values_are_not_deep(value, expected):
-    """Only what is nested beyond the bound is deep."""
-    assert deep(value) is expected
+@pytest.mark.parametrize("value", [0, {}, [], {"a": []}, [[1], {"a": 2}], Odd(a=[[[]]])])
+def test_shallow_values_are_not_too_deep(value):
+    """Only a value nested beyond the bound is too deep."""
+    assert plain(value) == value
 
 
 def test_depth_is_counted_to_the_level():
@@ -160,8 +150,8 @@ def test_depth_is_counted_to_the_level():
     at_most: list = [0]
     for _ in range(MAX_DEPTH - 1):
         at_most = [0, at_most, "x"]
-    assert not deep(at_most)
-    assert deep([at_most])
+    assert plain(at_most) is at_most
+    assert plain([at_most]) is TOO_DEEP
 
 
 def test_a_value_that_doubles_on_every_level_is_deep():
@@ -169,7 +159,7 @@ def test_a_value_that_doubles_on_every_level_is_deep():
     value: list = []
     for _ in range(100):
         value = [value, value]
-    assert deep(value)
+    assert plain(value) is TOO_DEEP
 
 
 @often

@@ -5,12 +5,6 @@ import pytest
 from amends.dialects import members
 
 
-class Text(str):
-    """Not a plain string."""
-
-    __slots__ = ()
-
-
 @pytest.mark.parametrize(
     ("value", "low", "expected"),
     [
@@ -45,19 +39,33 @@ def test_texts_and_codes(value, text, code):
     assert (members.text(value), members.code(value)) == (text, code)
 
 
-def test_only_plain_values_count():
-    """Nothing a caller's own class can override takes part."""
-    assert members.text(Text("x")) is None
-    assert members.texts(("a",)) == ()
-    assert members.texts(["a", Text("b"), 5]) == ("a",)
+def test_members_of_the_wrong_type_are_absent():
+    """P8: each reader returns None, or leaves the item out."""
+    assert members.text(5) is None
+    assert members.texts("a") == ()
+    assert members.texts(["a", 5, None]) == ("a",)
     assert members.mapping([]) is None
     assert members.mapping({}) == {}
 
 
-def test_an_object_nested_without_end_is_not_shallow():
-    """M6: size and depth before anything else."""
+def test_an_object_nested_too_deep_is_none():
+    """M6: size and depth are checked before anything else."""
     value: dict = {}
-    assert members.shallow(value)
+    assert members.plain_mapping(value) == {}
     value["self"] = value
-    assert not members.shallow(value)
-    assert not members.shallow([])
+    assert members.plain_mapping(value) is None
+    assert members.plain_mapping([]) is None
+
+
+@pytest.mark.parametrize(
+    "value", [{}, [], {"a": 1}, [0], "x", "0", "false", 1, -1, 0.5, True, float("inf"), 10**400, object()]
+)
+def test_truthy(value):
+    """Design 4: JavaScript takes empty objects and arrays for true."""
+    assert members.truthy(value)
+
+
+@pytest.mark.parametrize("value", [None, False, 0, 0.0, -0.0, "", float("nan")])
+def test_falsy(value):
+    """Design 4: NaN is false in JavaScript."""
+    assert not members.truthy(value)

@@ -1,6 +1,6 @@
 """
-Where an error sits: the responses, results, tasks, envelopes and processes that carry the dialects.
+Where errors are found: responses, results, tasks, envelopes and finished processes.
 
-Every carrier has `read(value) -> Reading`: total on any plain value, importing no framework. Those that we produce
-also have a `write`.
+Every carrier has `read(value) -> Reading`, which accepts any plain value (`amends.core.wire.plain`) without raising,
+and imports no framework. Carriers that this library produces also have `write`.
 """

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, payload_error, truthy
+from amends.carriers.layers import KEY, envelope_error, payload_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault, Origin
 from amends.dialects import adcp
+from amends.dialects.members import mapping, text, truthy
 
 __all__ = ["FAILED_STATES", "MIME_TYPE", "WRAPPERS", "read", "task_in", "write"]
 
@@ -28,41 +29,40 @@ _STATUS = Origin("adcp", "status_message")
 
 # What a 1.0 response or stream event wraps its content in.
 WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
-_WRAPPED = frozenset(WRAPPERS)
 
 
 def task_in(value: Any) -> Any:
-    """The task, or the event that speaks for it, inside a result of either version."""
-    if value.__class__ is dict and not _WRAPPED.isdisjoint(value):
+    """Return the task or event inside a result of either version."""
+    if isinstance(value, dict):
         for name in WRAPPERS:
             inner = value.get(name)
-            if inner.__class__ is dict:
+            if isinstance(inner, dict):
                 return inner
     return value
 
 
 def read(task: Any) -> Reading:
-    """The reading of a task, or of a status or artifact event, bare or in its JSON-RPC response."""
-    if task.__class__ is dict and jsonrpc.is_response(task):
+    """Read a task, or a status or artifact event, bare or in its JSON-RPC response."""
+    if isinstance(task, dict) and jsonrpc.is_response(task):
         if task.get("error") is not None:
             return jsonrpc.read(task)
         task = task.get("result")
     task = task_in(task)
-    if task.__class__ is not dict:
+    if not isinstance(task, dict):
         return NOT_FAILED
-    status = task.get("status")
-    state = status.get("state") if status.__class__ is dict else None
-    failed = state.__class__ is str and state in FAILED_STATES
-    found = list(_artifact_data(task))
-    for data in found:
+    status = mapping(task.get("status")) or {}
+    state = text(status.get("state"))
+    failed = state in FAILED_STATES
+    in_artifacts = list(_artifact_data(task))
+    for data in in_artifacts:
         if truthy(data.get(KEY)):
             return envelope_error(data[KEY], _ARTIFACT)
-    message = status.get("message") if status.__class__ is dict else None
-    spoken = list(_data(message.get("parts"))) if message.__class__ is dict else []
-    for data in spoken:
+    message = mapping(status.get("message")) or {}
+    in_message = list(_data(message.get("parts")))
+    for data in in_message:
         if truthy(data.get(KEY)):
             return envelope_error(data[KEY], _STATUS)
-    for data in (*found, *spoken):
+    for data in (*in_artifacts, *in_message):
         reading = payload_error(data, failed=failed, finished=state in _FINISHED)
         if reading is not None:
             return reading
@@ -71,22 +71,20 @@ def read(task: Any) -> Reading:
 
 def _artifact_data(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     artifacts = task.get("artifacts")
-    if artifacts.__class__ is not list:
+    if not isinstance(artifacts, list):
         # An artifact event carries one.
         artifacts = [task.get("artifact")]
     for artifact in artifacts:
-        if artifact.__class__ is dict:
+        if isinstance(artifact, dict):
             yield from _data(artifact.get("parts"))
 
 
 def _data(parts: Any) -> Iterator[dict[str, Any]]:
-    """The objects of data parts: `kind` data in 0.3, a `data` member without a kind in 1.0."""
-    if parts.__class__ is not list:
-        return
-    for part in parts:
-        if part.__class__ is dict:
+    """Yield the objects of data parts: `kind` data in 0.3, a `data` member without a kind in 1.0."""
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict):
             data = part.get("data")
-            if data.__class__ is dict and part.get("kind", part.get("type", "data")) == "data":
+            if isinstance(data, dict) and text(part.get("kind", part.get("type", "data"))) == "data":
                 yield data
 
 
@@ -118,16 +116,16 @@ def write(
         raise ValueError(f"A2A version is 0.3 or 1.0, not {version!r}")
     old = version == "0.3"
     error = {KEY: adcp.encode(fault)}
-    text: dict[str, Any] = {"text": sentence or fault.message or fault.code}
-    data: dict[str, Any] = {"data": error}
+    text_part: dict[str, Any] = {"text": sentence or fault.message or fault.code}
+    data_part: dict[str, Any] = {"data": error}
     if mime_type:
-        data |= {"metadata": {"mimeType": MIME_TYPE}} if old else {"mediaType": MIME_TYPE}
+        data_part |= {"metadata": {"mimeType": MIME_TYPE}} if old else {"mediaType": MIME_TYPE}
     if old:
-        text, data = {"kind": "text", **text}, {"kind": "data", **data}
+        text_part, data_part = {"kind": "text", **text_part}, {"kind": "data", **data_part}
     task: dict[str, Any] = {
         "id": id,
         "status": {"state": "failed" if old else "TASK_STATE_FAILED"},
-        "artifacts": [{"artifactId": "error-result", "parts": [text, data]}],
+        "artifacts": [{"artifactId": "error-result", "parts": [text_part, data_part]}],
     }
     if context_id is not None:
         task["contextId"] = context_id

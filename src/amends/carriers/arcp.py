@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Origin
 from amends.dialects import arcp
+from amends.dialects.members import text
 
 __all__ = ["TYPES", "read", "read_error"]
 
@@ -36,15 +37,15 @@ _GAP = "a failed job ends in job.error"
 
 
 def read(envelope: Any) -> Reading:
-    """The reading of an envelope."""
-    if envelope.__class__ is not dict:
+    """Read an envelope."""
+    if not isinstance(envelope, dict):
         return NOT_FAILED
     kind, payload = envelope.get("type"), envelope.get("payload")
-    if kind.__class__ is not str:
+    if not isinstance(kind, str):
         return NOT_FAILED
     if kind in _ERRORS:
         return read_error(payload, _ERRORS[kind], envelope)
-    if payload.__class__ is not dict:
+    if not isinstance(payload, dict):
         return NOT_FAILED
     if kind == "job.event":
         return _tool_result(payload, envelope)
@@ -52,32 +53,31 @@ def read(envelope: Any) -> Reading:
 
 
 def read_error(error: Any, origin: Origin | None = None, envelope: dict[str, Any] | None = None) -> Reading:
-    """The reading of an error payload, bare or from its place in an envelope."""
-    fault = arcp.fault_of(error, origin or _BARE) if error.__class__ is dict else None
+    """Read an error payload, bare or from an envelope."""
+    fault = arcp.fault_of(error, origin or _BARE) if isinstance(error, dict) else None
     if fault is None:
         return FAILED
     trace = envelope.get("trace_id") if envelope is not None else None
-    if trace.__class__ is str:
+    if isinstance(trace, str):
         fault = replace(fault, trace_id=trace)
     return Reading(True, fault, origin.path if origin else None, error, True)
 
 
 def _tool_result(payload: dict[str, Any], envelope: dict[str, Any]) -> Reading:
     body = payload.get("body")
-    if payload.get("kind") != "tool_result" or body.__class__ is not dict or body.get("error") is None:
+    if text(payload.get("kind")) != "tool_result" or not isinstance(body, dict) or body.get("error") is None:
         return NOT_FAILED
     return read_error(body["error"], Origin("arcp", "tool_result"), envelope)
 
 
 def _result(payload: dict[str, Any], envelope: dict[str, Any]) -> Reading:
     status = payload.get("final_status", payload.get("status"))
-    code = _STATUS_CODES.get(status) if status.__class__ is str else None
+    code = _STATUS_CODES.get(status) if isinstance(status, str) else None
     if code is None:
         return NOT_FAILED
-    error = payload.get("error")
     origin = Origin("arcp", "job.result", gap=_GAP)
-    reading = read_error(error, origin, envelope)
+    reading = read_error(payload.get("error"), origin, envelope)
     if reading.fault is not None:
         return reading
-    # Only the status spoke: the fault is ours, and no object was received.
+    # The fault is made from the status, so there is no error object to report.
     return replace(read_error({"code": code}, origin, envelope), error=None)

@@ -1,7 +1,8 @@
 """
-HTTP responses (S1): {"status", "headers", "body"}.
+HTTP responses: {"status", "headers", "body"}.
 
-Any status from 400 on is a fault, structured or not; a 207 with problems is one too, though the call did not fail.
+Any status from 400 on is a fault, with or without a structured body. A 207 with problems is a fault too, though the
+call did not fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from amends.carriers import headers as header_fields
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, truthy
+from amends.carriers.layers import KEY, envelope_error
 from amends.carriers.reading import NOT_FAILED, Reading
 from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
@@ -21,7 +22,8 @@ from amends.core.hints import finite
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.wire import TOO_DEEP, Unreadable
 from amends.core.wire import read as read_json
-from amends.dialects import problem
+from amends.dialects import members, problem
+from amends.dialects.members import truthy
 
 __all__ = ["read"]
 
@@ -31,50 +33,34 @@ _ADCP_BODY = Origin("adcp", "body", "transport")
 
 def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
     """
-    The reading of a response.
+    Read a response.
 
     Args:
         response: {"status": int, "headers": {name: value}, "body": object, str or bytes}.
-        now: the clock for points in time in headers, asked only where the response carries no `Date` of its own;
-            without either such a header says nothing.
+        now: the clock for headers that name a point in time, called only if the response has no `Date` header;
+            without either, such a header is ignored.
 
     """
-    if response.__class__ is not dict:
+    if not isinstance(response, dict):
         return NOT_FAILED
-    status = response.get("status")
-    if status.__class__ is float and status.is_integer():
-        status = int(status)
-    if status.__class__ is not int or (status < 400 and status != 207) or status > 999:
+    status = members.whole(response.get("status"))
+    if status is None or (status < 400 and status != 207) or status > 999:
         return NOT_FAILED
-    body = response.get("body")
-    if body.__class__ is not dict:
-        body = _body(body)
+    body = _body(response.get("body"))
     if status == 207:
         return _multi_status(body)
-    fields = header_fields.telling(response.get("headers"))
-    said = header_fields.verdict(fields) if fields else None
-    own = None
-    if body.__class__ is dict and "error" not in body and KEY not in body:
-        own = problem.own_wait(body)
-    if own is not None:
-        # The usual problem: its own wait beats the headers', which need not be read.
-        wait: float | None = own
-        reading: Reading | None = Reading(
-            True, problem.fault_with(body, status, own, _BODY), "body", body, True
-        )
-    else:
-        wait = header_fields.wait(fields, now) if fields else None
-        reading = _from_body(body, status, wait)
-    if reading is None or reading.fault is None:
-        path = "status" if wait is None and said is None else "header"
+    fields = header_fields.lower_names(response.get("headers"))
+    wait, verdict = header_fields.wait(fields, now), header_fields.verdict(fields)
+    reading = _from_body(body, status, wait) if isinstance(body, dict) else None
+    fault = None if reading is None else reading.fault
+    if reading is None or fault is None:
+        path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)
         reading = Reading(True, fault, path, None, True)
-    else:
-        fault = reading.fault
-    if said is False:
-        # A "no" is obeyed: no retries are left, whatever the status.
+    if verdict is False:
+        # "Do not retry" is obeyed whatever the status is.
         return replace(reading, fault=replace(fault, max_retries=0))
-    if said is True and fault.vocabulary == "http" and not _says_so(body):
+    if verdict is True and fault.vocabulary == "http" and not _has_verdict(body):
         row = VOCABULARY.status_row(status)
         fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))
         return replace(reading, fault=fault)
@@ -82,8 +68,8 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
 
 
 def _body(body: Any) -> Any:
-    """The body as a value, of one that is no object yet; what cannot be read says nothing."""
-    if isinstance(body, (str, bytes, bytearray)):
+    """Return the value of a body; None if it cannot be parsed."""
+    if isinstance(body, (str, bytes, bytearray, memoryview)):
         try:
             body = read_json(body)
         except Unreadable:
@@ -92,40 +78,38 @@ def _body(body: Any) -> Any:
 
 
 def _multi_status(body: Any) -> Reading:
-    """A 207 with problems: the call did not fail, and its parts decide one by one."""
-    errors = body.get("errors") if body.__class__ is dict else None
-    if errors.__class__ is not list or not any(item.__class__ is dict for item in errors):
+    """Read a 207. If it has problems the call did not fail, and each problem is decided by itself."""
+    errors = body.get("errors") if isinstance(body, dict) else None
+    if not isinstance(errors, list) or not any(isinstance(item, dict) for item in errors):
         return NOT_FAILED
     fault = problem.fault_of(body, 207, None, _BODY)
     return Reading(failed=False, fatal=False, path="body", error=body, fault=fault)
 
 
-def _from_body(body: Any, status: int, wait: float | None) -> Reading | None:
-    """What a structured body says; None when it says nothing structured."""
-    if body.__class__ is not dict:
-        return None
+def _from_body(body: dict[str, Any], status: int, wait: float | None) -> Reading | None:
+    """Read a structured body. Returns None if it has no known shape."""
     found = _from_gateway(body)
     if found is not None and found.fault is not None:
         fault = found.fault
         kept = fault.retry_after if finite(fault.retry_after) is not None else wait
         return replace(found, path="body", fault=replace(fault, status=status, retry_after=kept))
-    fault_here = problem.fault_of(body, status, wait, _BODY)
-    if fault_here is None:
+    problem_fault = problem.fault_of(body, status, wait, _BODY)
+    if problem_fault is None:
         return None
-    return Reading(True, fault_here, "body", body, True)
+    return Reading(True, problem_fault, "body", body, True)
 
 
 def _from_gateway(body: dict[str, Any]) -> Reading | None:
-    """A gateway in front of an MCP server answers in JSON-RPC, or with S4's bare key."""
+    """Read what a gateway in front of an MCP server sends: a JSON-RPC error, or a bare `adcp_error`."""
     found = jsonrpc.read(body) if "error" in body else None
-    if (found is None or found.fault is None) and KEY in body and truthy(body[KEY]):
-        # Gateways like to say {"error": "Too many requests"} beside it.
+    if (found is None or found.fault is None) and truthy(body.get(KEY)):
+        # Some gateways send {"error": "Too many requests"} beside it.
         return envelope_error(body[KEY], _ADCP_BODY)
     return found
 
 
 def _bare(status: int, wait: float | None, path: str) -> Fault:
-    """What a status alone says."""
+    """Return the fault for a status without a structured body."""
     row = VOCABULARY.status_row(status)
     return Fault(
         code=row.code,
@@ -140,12 +124,11 @@ def _bare(status: int, wait: float | None, path: str) -> Fault:
     )
 
 
-def _says_so(body: Any) -> bool:
-    """Whether the body itself answers if the same request may be sent again; it then beats a header's yes."""
-    if body.__class__ is not dict:
+def _has_verdict(body: Any) -> bool:
+    """Whether the body itself says if the same request may be sent again. It then overrides a header's yes."""
+    if not isinstance(body, dict):
         return False
-    said = body.get("recovery")
-    return body.get("is_retriable").__class__ is bool or (said.__class__ is str and said in _RECOVERY)
+    return isinstance(body.get("is_retriable"), bool) or members.text(body.get("recovery")) in _RECOVERY
 
 
 _RECOVERY = frozenset(Recovery)

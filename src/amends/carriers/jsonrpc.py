@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from amends.carriers.layers import KEY, envelope_error, truthy
+from amends.carriers.layers import KEY, envelope_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import vocabulary
+from amends.core.wire import as_dict
 from amends.dialects import adcp
+from amends.dialects.members import integer, truthy
 
 __all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "is_response", "number", "read", "write"]
 
@@ -34,22 +36,26 @@ _ORIGIN = Origin("adcp", "jsonrpc_error", "transport")
 
 
 def is_response(value: dict[str, Any]) -> bool:
-    """Whether an object is a JSON-RPC response, also an error of a sender that forgot the version."""
+    """Whether an object is a JSON-RPC response, or an error response whose sender left out the version."""
     if "jsonrpc" in value:
         return True
-    error = value.get("error")
-    # Only here is an error's code a number.
-    return error.__class__ is dict and error.get("code").__class__ is int and "ok" not in value
+    if "error" not in value or "ok" in value:
+        return False
+    error = as_dict(value["error"])
+    code = None if error is None else error.get("code")
+    # In the other shapes an error's code is a string.
+    return isinstance(code, int) and not isinstance(code, bool)
 
 
 def read(response: Any) -> Reading:
-    """The reading of a response's `error`. A response without one did not fail at this level."""
-    error = response.get("error") if response.__class__ is dict else None
+    """Read the `error` of a response. A response without one did not fail at this level."""
+    error = response.get("error") if isinstance(response, dict) else None
     if not truthy(error):
         return NOT_FAILED
-    if error.__class__ is not dict:
+    if not isinstance(error, dict):
         return FAILED
-    executed = Executed.NO if _number(error.get("code")) in _NOT_RUN else None
+    # Protobuf writes the number as a float.
+    executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
     for item in _objects(error):
         if truthy(item.get(KEY)):
             return envelope_error(item[KEY], _ORIGIN, executed)
@@ -58,27 +64,22 @@ def read(response: Any) -> Reading:
 
 def _objects(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """
-    Where the structured error may be: `data`, one object.
+    Yield the objects that may hold the structured error: `data`, if it is an object.
 
-    A2A 1.0 sends an array of typed objects there, whose own words are in `metadata`; over REST the array is called
-    `details`.
+    A2A 1.0 sends an array of typed objects there, with the server's own members in `metadata`; over REST the array
+    is called `details`.
     """
     data = error.get("data")
-    if data.__class__ is dict:
+    if isinstance(data, dict):
         yield data
         return
     for typed in (data, error.get("details")):
-        for item in typed if typed.__class__ is list else ():
-            if item.__class__ is dict:
+        for item in typed if isinstance(typed, list) else ():
+            if isinstance(item, dict):
                 yield item
                 metadata = item.get("metadata")
-                if metadata.__class__ is dict:
+                if isinstance(metadata, dict):
                     yield metadata
-
-
-def _number(value: Any) -> int | None:
-    """A JSON-RPC code; protobuf writes it as a float."""
-    return int(value) if value.__class__ in {int, float} and value == value and abs(value) < 1e9 else None  # noqa: PLR0124
 
 
 def number(code: str, *, protocol: str | None = None, collapse: bool = False) -> int:

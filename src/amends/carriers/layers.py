@@ -1,7 +1,7 @@
 """
-S4's two layers: `adcp_error` for what failed, `errors[]` in the payload for remarks and for both (A5, A6, A7).
+AdCP's two layers: `adcp_error` for what failed, `errors[]` in the payload for both failures and remarks (A5, A6, A7).
 
-The first truthy value under the key decides, in JavaScript's sense of truth; where it is invalid, none is found.
+The first truthy value under the key decides, where truthy has JavaScript's meaning; if it is invalid, none is found.
 """
 
 from __future__ import annotations
@@ -11,53 +11,55 @@ from typing import Any
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.enums import Executed
 from amends.core.fault import Origin
-from amends.dialects.adcp import fault_of, valid
+from amends.dialects.adcp import fault_of, plain_error
+from amends.dialects.members import truthy
 
-__all__ = ["KEY", "envelope_error", "payload_error", "truthy"]
+__all__ = ["KEY", "envelope_error", "payload_error"]
 
 KEY = "adcp_error"
 
 GAP = "a fatal failure belongs in adcp_error as well as in errors[]"
-"""Said of a sender that reports a failure in the payload alone (A5)."""
+"""The gap of a sender that reports a failure in the payload alone (A5)."""
 
 
-def truthy(value: Any) -> bool:
-    """JavaScript's truth: empty objects and arrays count, NaN does not."""
-    if value.__class__ is dict or value.__class__ is list:
-        return True
-    return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
+def envelope_error(
+    error: Any, origin: Origin, executed: Executed | None = None, *, within: int | None = None
+) -> Reading:
+    """
+    Read a truthy value found under `adcp_error`. Its presence alone means that the call failed.
 
-
-def envelope_error(error: Any, origin: Origin, executed: Executed | None = None) -> Reading:
-    """The reading of a truthy value found under `adcp_error`: its presence alone means that the call failed."""
-    if not valid(error):
+    `within` is the size of the document that it was parsed from, if it was.
+    """
+    found = plain_error(error, within)
+    if found is None:
         return FAILED
-    return Reading(True, fault_of(error, origin, executed), origin.path, error, True)
+    return Reading(True, fault_of(found, origin, executed), origin.path, found, True)
 
 
 def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | None:
     """
-    The reading of `payload.errors[0]`, then `errors[0]`; None where neither holds anything.
+    Read `payload.errors[0]`, then `errors[0]`. Returns None if neither is there.
 
     Args:
-        payload: what the tool or task gave.
+        payload: what the tool or task returned.
         failed: whether the response reports a failure.
-        finished: whether it reports a success, so that what is remarked on did happen (M3).
+        finished: whether it reports a success: the call then had its effect, whatever the remark is about (M3).
 
     """
-    if payload.__class__ is not dict:
+    if not isinstance(payload, dict):
         return None
     for holder in (payload.get("payload"), payload):
-        errors = holder.get("errors") if holder.__class__ is dict else None
-        if errors.__class__ is list and errors and truthy(errors[0]):
+        errors = holder.get("errors") if isinstance(holder, dict) else None
+        if isinstance(errors, list) and errors and truthy(errors[0]):
             return _payload(errors[0], failed=failed, finished=finished)
     return None
 
 
 def _payload(error: Any, *, failed: bool, finished: bool) -> Reading:
-    if not valid(error):
+    found = plain_error(error)
+    if found is None:
         return FAILED if failed else NOT_FAILED
     origin = Origin("adcp", "payload", gap=GAP if failed else None)
     executed = None if failed else Executed.YES if finished else Executed.MAYBE
-    fault = fault_of(error, origin, executed)
-    return Reading(failed=failed, fatal=failed, path="payload", error=error, fault=fault)
+    fault = fault_of(found, origin, executed)
+    return Reading(failed=failed, fatal=failed, path="payload", error=found, fault=fault)

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, payload_error, truthy
+from amends.carriers.layers import KEY, envelope_error, payload_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault, Origin
-from amends.core.wire import Unreadable, read_strict
+from amends.core.wire import Unreadable, as_dict, plain, read_strict
 from amends.dialects import adcp
+from amends.dialects.members import text, truthy
 
 __all__ = ["STRUCTURED_SINCE", "read", "result", "write"]
 
@@ -28,49 +29,53 @@ _TEXT = Origin("adcp", "text_fallback")
 
 def read(result: Any, within: int | None = None) -> Reading:
     """
-    The reading of a tools/call result, bare or in its JSON-RPC response.
+    Read a tools/call result, bare or in its JSON-RPC response.
 
-    `within` is the size of the document it was read from, where that is known.
+    The result need not be plain: it may be large, so only what is looked at is converted.
+
+    Args:
+        result: the result.
+        within: size in bytes of the document that it was parsed from, if it was.
+
     """
-    if result.__class__ is not dict:
+    found = as_dict(result)
+    if found is None:
         return NOT_FAILED
-    if ("jsonrpc" in result or "error" in result) and jsonrpc.is_response(result):
-        if result.get("error") is not None:
-            return jsonrpc.read(result)
-        result = result.get("result")
-        if result.__class__ is not dict:
+    if jsonrpc.is_response(found):
+        if found.get("error") is not None:
+            return jsonrpc.read(plain(found))
+        found = as_dict(found.get("result"))
+        if found is None:
             return NOT_FAILED
-    failed = result.get("isError") is True
-    structured = result.get("structuredContent")
+    failed = found.get("isError") is True
+    structured = as_dict(found.get("structuredContent"))
     if failed:
-        if structured.__class__ is dict:
-            error: Any = structured.get(KEY)
-            if error.__class__ is dict or truthy(error):  # the usual case first
-                if not adcp.valid(error, within):
-                    return FAILED
-                return Reading(True, adcp.fault_of(error, _STRUCTURED), "structuredContent", error, True)
-        found = _from_text(result.get("content"))
-        if found is not None:
-            return found
-    return payload_error(structured, failed=failed, finished=not failed) or (FAILED if failed else NOT_FAILED)
+        error = None if structured is None else structured.get(KEY)
+        if truthy(error):
+            return envelope_error(error, _STRUCTURED, within=within)
+        reading = _from_text(plain(found.get("content")))
+        if reading is not None:
+            return reading
+    reading = payload_error(plain(structured), failed=failed, finished=not failed)
+    return reading or (FAILED if failed else NOT_FAILED)
 
 
 def _from_text(content: Any) -> Reading | None:
-    """The first text item that is JSON and has a truthy `adcp_error` decides."""
-    if content.__class__ is not list:
+    """Read the first text item that is JSON with a truthy `adcp_error`."""
+    if not isinstance(content, list):
         return None
     for item in content:
-        if item.__class__ is not dict or item.get("type") != "text":
+        if not isinstance(item, dict) or text(item.get("type")) != "text":
             continue
-        text = item.get("text")
-        if text.__class__ is not str or "{" not in text:
-            # Prose: not worth a parser's error.
+        content_text = text(item.get("text"))
+        # A text without a brace is prose and need not be parsed.
+        if content_text is None or "{" not in content_text:
             continue
         try:
-            parsed = read_strict(text)
+            parsed = read_strict(content_text)
         except Unreadable:
             continue
-        if parsed.__class__ is dict and truthy(parsed.get(KEY)):
+        if isinstance(parsed, dict) and truthy(parsed.get(KEY)):
             return envelope_error(parsed[KEY], _TEXT)
     return None
 

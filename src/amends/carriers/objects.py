@@ -1,8 +1,8 @@
 """
-The objects of the usual libraries, seen as plain values.
+Convert the response objects of common libraries into plain values.
 
-By duck type alone: nothing is imported, and an object that only looks like one of these answers None. Reading an
-object runs its code, so every touch is guarded: whatever it raises, there is just nothing to see.
+Objects are recognised by their attributes; no library is imported. Reading an attribute runs code of the object, so
+every access is guarded: an object whose attributes raise is not recognised.
 """
 
 from __future__ import annotations
@@ -10,41 +10,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["plain"]
+from amends.core.wire import as_dict
+
+__all__ = ["read_object"]
 
 
-def plain(value: Any) -> tuple[str | None, Any]:
-    """(via, plain value) of a library's object; via is None where the shape has to decide; (None, None) if unknown."""
-    for via, look in _LOOKS:
+def read_object(value: Any) -> tuple[str | None, Any]:
+    """
+    Return (via, value) of a library's object.
+
+    `via` is None if the value's shape has to decide; both are None for an unknown object.
+    """
+    for via, convert in _CONVERTERS:
         try:
-            seen = look(value)
+            found = convert(value)
         except Exception:  # noqa: BLE001, S112 - a foreign object's property may raise anything
             continue
-        if seen is not None:
-            return via, seen
+        if found is not None:
+            return via, found
     return None, None
 
 
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _response(value: Any) -> Any:
-    """An HTTP response: httpx, httpx2, requests, aiohttp, Starlette, urllib, Django, Flask."""
+    """Read an HTTP response of httpx, httpx2, requests, aiohttp, Starlette, urllib, Django or Flask."""
     status = getattr(value, "status_code", None) or getattr(value, "status", None)
     headers: Any = getattr(value, "headers", None)
-    if type(status) is not int or not (isinstance(headers, Mapping) or hasattr(headers, "items")):
+    if not _is_int(status) or not (isinstance(headers, Mapping) or hasattr(headers, "items")):
         return None
     return {"status": status, "headers": dict(headers.items()), "body": _content(value)}
 
 
 def _content(value: Any) -> Any:
-    """A body that is there already. One still on the wire is not fetched: that is the caller's to do."""
+    """Return a body that was received already. Never fetches one: that is left to the caller."""
     if getattr(value, "_content", None) is False:
-        # requests would fetch a streamed body when its content is looked at.
+        # requests fetches a streamed body when `content` is read.
         return None
-    # So does urllib3 with its data, and unlike the frameworks' responses it can be read like a file.
+    # urllib3 fetches it when `data` is read. Its responses have `read`; those of the frameworks do not.
     names = ("content", "body", "_body", "text") if hasattr(value, "read") else _BODIES
     for name in names:
         try:
             found = getattr(value, name, None)
-        except Exception:  # noqa: BLE001, S112 - httpx raises for a body not read yet
+        except Exception:  # noqa: BLE001, S112 - httpx raises for a body that was not read yet
             continue
         if isinstance(found, str | bytes | bytearray):
             return bytes(found) if isinstance(found, bytearray) else found
@@ -55,15 +65,15 @@ _BODIES = ("content", "body", "_body", "data", "text")
 
 
 def _either(value: Any, name: str, older: str) -> Any:
-    """An attribute by its present name; the older one is not touched where there is one, because it may warn."""
+    """Return an attribute by its current name, else by its older one, which may emit a warning."""
     return getattr(value, name) if hasattr(value, name) else getattr(value, older, None)
 
 
 def _tool_result(value: Any) -> Any:
-    """A CallToolResult of the MCP SDK (1.x and 2.x spellings) or of FastMCP's client."""
+    """Read a CallToolResult of the MCP SDK (1.x and 2.x names) or of FastMCP's client."""
     failed = _either(value, "is_error", "isError")
-    if type(failed) is not bool:
-        # Before anything else is looked at: the content of a streamed response would be fetched.
+    if not isinstance(failed, bool):
+        # Checked before `content`, which would fetch the body of a streamed HTTP response.
         return None
     content = getattr(value, "content", None)
     if not isinstance(content, list | tuple):
@@ -79,25 +89,25 @@ def _tool_result(value: Any) -> Any:
 
 
 def _rpc_error(value: Any) -> Any:
-    """An MCPError, or any exception or object with a JSON-RPC code, message and data."""
+    """Read an MCPError, or any exception or object with a JSON-RPC code, message and data."""
     inner = getattr(value, "error", None)
-    holder: Any = inner if type(getattr(inner, "code", None)) is int else value
+    holder: Any = inner if _is_int(getattr(inner, "code", None)) else value
     code = getattr(holder, "code", None)
-    if type(code) is not int or not hasattr(holder, "data") or not hasattr(holder, "message"):
+    if not _is_int(code) or not hasattr(holder, "data") or not hasattr(holder, "message"):
         return None
     return {"jsonrpc": "2.0", "error": {"code": code, "message": holder.message, "data": holder.data}}
 
 
 def _process(value: Any) -> Any:
-    """A CompletedProcess or CalledProcessError."""
+    """Read a CompletedProcess or CalledProcessError."""
     code = getattr(value, "returncode", None)
-    if type(code) is not int or not hasattr(value, "stdout"):
+    if not _is_int(code) or not hasattr(value, "stdout"):
         return None
     return {"exit": code, "stdout": _text(value.stdout), "stderr": _text(value.stderr)}
 
 
 def _timed_out(value: Any) -> Any:
-    """A TimeoutExpired: no exit code, and a command that may go on."""
+    """Read a TimeoutExpired: it has no exit code, and the command may still run."""
     if not hasattr(value, "cmd") or not hasattr(value, "timeout") or hasattr(value, "returncode"):
         return None
     return {"exit": None, "stdout": _text(getattr(value, "stdout", None)), "stderr": "", "timed_out": True}
@@ -110,7 +120,7 @@ def _text(stream: Any) -> str:
 
 
 def _protobuf(value: Any) -> Any:
-    """An A2A 1.0 message: it carries its own descriptor, and its library is loaded already."""
+    """Read an A2A 1.0 protobuf message. It has a descriptor, and its library is imported already."""
     if not hasattr(value, "DESCRIPTOR"):
         return None
     from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped,unused-ignore]
@@ -119,20 +129,20 @@ def _protobuf(value: Any) -> Any:
 
 
 def _model(value: Any) -> Any:
-    """A pydantic model: A2A 0.3 types, or anything else that dumps itself."""
+    """Read a pydantic model, as A2A 0.3 types are."""
     dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type):
         return None
-    seen = dump(mode="json", by_alias=True, exclude_none=True)
-    return seen if isinstance(seen, dict) else None
+    dumped = dump(mode="json", by_alias=True, exclude_none=True)
+    return dumped if isinstance(dumped, dict) else None
 
 
 def _mapping(value: Any) -> Any:
-    """Any other kind of mapping than a dict."""
-    return dict(value) if isinstance(value, Mapping) else None
+    """Read a mapping that is not a dict."""
+    return as_dict(value) if isinstance(value, Mapping) else None
 
 
-_LOOKS: tuple[tuple[str | None, Callable[[Any], Any]], ...] = (
+_CONVERTERS: tuple[tuple[str | None, Callable[[Any], Any]], ...] = (
     (None, _mapping),
     ("mcp", _tool_result),
     ("a2a", _protobuf),

@@ -1,4 +1,4 @@
-"""Task responses (S3): {id, status, error, metadata}."""
+"""Task responses of the agent error contract (S3): {id, status, error, metadata}."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
 from amends.dialects import task
+from amends.dialects.members import text
 
 __all__ = ["STATUSES", "read", "read_error", "write"]
 
@@ -14,22 +15,22 @@ STATUSES = frozenset({"pending", "in_progress", "completed", "failed", "cancelle
 
 
 def read(response: Any) -> Reading:
-    """The reading of a task response. Only a failed one reports a failure."""
-    if response.__class__ is not dict or response.get("status") != "failed":
+    """Read a task response. Only one with the status "failed" reports a failure."""
+    if not isinstance(response, dict) or text(response.get("status")) != "failed":
         return NOT_FAILED
     return read_error(response.get("error"))
 
 
 def read_error(error: Any) -> Reading:
-    """The reading of a bare task error."""
-    fault = task.fault_of(error) if error.__class__ is dict else None
+    """Read a bare task error."""
+    fault = task.fault_of(error) if isinstance(error, dict) else None
     if fault is None:
         return FAILED
     return Reading(True, fault, "task", error, True)
 
 
 def write(fault: Fault, *, id: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The response of a failed task (T3). `metadata` is {startedAt, completedAt, duration_ms, agent}."""
+    """Return the response of a failed task (T3). `metadata` is {startedAt, completedAt, duration_ms, agent}."""
     response: dict[str, Any] = {"id": id, "status": "failed", "error": task.encode(fault)}
     if metadata is not None:
         response["metadata"] = metadata

@@ -1,5 +1,5 @@
 """
-Values and tables, and the pure functions over them.
+Values, tables, and pure functions on them.
 
-Nothing here opens a socket, reads a clock or rolls dice: time and randomness are arguments.
+Nothing here opens a socket, reads a clock or draws random numbers: time and randomness are arguments.
 """

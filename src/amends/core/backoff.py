@@ -1,4 +1,4 @@
-"""How waits grow when the failing side names none."""
+"""How waits grow when the failing service names none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Backoff", "BackoffKind"]
 
 
 class BackoffKind(StrEnum):
-    """The shapes a sequence of waits can have."""
+    """How a sequence of waits grows."""
 
     EXPONENTIAL = "exponential"
     LINEAR = "linear"
@@ -35,7 +35,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     first: float = 1.0
     cap: float = 60.0
     spread: float = 0.5
-    """Share of a wait that jitter moves it by: our own waits become shorter, those asked for become longer."""
+    """Largest share by which jitter changes a wait. It shortens our own waits and lengthens those a service asks for."""
 
     def __post_init__(self) -> None:
         if self.kind not in _GROWTH:
@@ -46,14 +46,14 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("first and cap are finite and not negative; spread is a share from 0 to 1")
 
     def wait(self, retry: int) -> float:
-        """The wait before retry number `retry` (1-based), without jitter."""
-        # Every kind begins with the first wait.
+        """Return the wait before retry number `retry` (1-based), without jitter."""
+        # Every kind starts with the first wait.
         growth = 1.0 if retry == 1 else _GROWTH[self.kind](retry)
         return min(self.cap, self.first * growth)
 
     def jitter(self, wait: float, draw: float | None) -> float:
         """
-        One of our own waits, shortened by a share that `draw` (0 ≤ draw < 1) picks. No draw, no jitter.
+        Shorten one of our own waits by a share that depends on `draw` (0 ≤ draw < 1). Without a draw it stays as it is.
 
         >>> Backoff().jitter(4.0, 0.5)
         3.0
@@ -62,20 +62,22 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     def above(self, hint: float, draw: float | None) -> float:
         """
-        A wait the failing side asked for, never shortened: up to a tenth is added (a quarter second at least, so
-        that a crowd told "1" does not come back as one), and never more than the spread allows.
+        Lengthen a wait that the failing service asked for, by a share that depends on `draw`. It is never shortened.
+
+        Adds at most a tenth, or a quarter of a second if that is more: many clients that were asked to wait one
+        second must not all return at the same moment. Never adds more than the spread allows.
 
         >>> Backoff().above(10.0, 0.5)
         10.5
         """
         if draw is None:
             return hint
-        return hint + draw * min(self.spread * hint, max(_CROWD, hint / 10))
+        return hint + draw * min(self.spread * hint, max(_LEAST_ADDED, hint / 10))
 
 
-_CROWD = 0.25  # seconds
+_LEAST_ADDED = 0.25  # seconds
 
-# Past 2**62 every cap has long been reached; the bound keeps the arithmetic finite.
+# Every realistic cap is reached before 2**62; the bound keeps the arithmetic finite.
 _GROWTH: dict[str, Callable[[int], float]] = {
     BackoffKind.EXPONENTIAL: lambda retry: float(2 ** min(retry - 1, 62)),
     BackoffKind.LINEAR: float,

@@ -1,9 +1,9 @@
 """
-From one vocabulary to another, through the everyday set.
+Translate codes from one vocabulary to another, through the everyday set.
 
-Every row names its nearest everyday word; this table names each everyday word in every vocabulary (mappings M5).
-The code may become coarser on the way: the original survives in `details` under `translated_from`, and going back
-restores it. Recovery never changes: it is always carried explicitly.
+Every row names the nearest everyday code; the table here names each everyday code in every vocabulary (mappings M5).
+A translated code may be coarser. `details` then keeps the original under `translated_from`, and translating back
+restores it. The recovery class does not change: it is always carried explicitly.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabular
 __all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer"]
 
 ORIGINAL = "translated_from"
-"""The key in `details` that keeps {vocabulary, code} of a fault that was translated into coarser words."""
+"""The key in `details` that keeps {vocabulary, code} of a fault that was translated to a coarser code."""
 
 TARGETS = ("http", "cli", "task", "adcp", "arcp")
 """The vocabularies a fault can be translated into."""
 
-# everyday word → its word elsewhere; where a vocabulary is not named the word is the same there.
-_WORDS: dict[str, dict[str, str]] = {
+# everyday code → its code elsewhere; a vocabulary that is not listed uses the same code.
+_CODES: dict[str, dict[str, str]] = {
     "RATE_LIMITED": {"arcp": "INTERNAL_ERROR"},
     "SERVICE_UNAVAILABLE": {"task": "AGENT_UNAVAILABLE", "arcp": "INTERNAL_ERROR"},
     "TIMEOUT": {"adcp": "SERVICE_UNAVAILABLE"},
@@ -38,7 +38,7 @@ _WORDS: dict[str, dict[str, str]] = {
     "CANCELLED": {"cli": "INTERNAL_ERROR", "task": "INTERNAL_ERROR", "adcp": "SERVICE_UNAVAILABLE"},
 }
 
-# Where two vocabularies share a word and its meaning, the hub would only blunt it.
+# Codes that two vocabularies share with the same meaning: these are not translated through the everyday set.
 _SHARED = {
     ("adcp", "arcp"): {"INVALID_REQUEST", "BUDGET_EXHAUSTED"},
     ("arcp", "adcp"): {"INVALID_REQUEST", "BUDGET_EXHAUSTED"},
@@ -46,18 +46,18 @@ _SHARED = {
 
 
 def code_in(target: str, everyday: str, recovery: Recovery | None = None) -> str:
-    """The word of `target` for an everyday word."""
+    """Return the code of the vocabulary `target` for an everyday code."""
     if everyday == "UNAUTHENTICATED" and target == "adcp" and recovery is Recovery.TERMINAL:
         return "AUTH_INVALID"
-    return _WORDS.get(everyday, {}).get(target, everyday)
+    return _CODES.get(everyday, {}).get(target, everyday)
 
 
 def original(fault: Fault) -> tuple[str, str] | None:
     """
-    (vocabulary, code) a translated fault was raised with, or None when it was never translated.
+    Return the (vocabulary, code) that a translated fault was raised with, or None if it was not translated.
 
-    `details` may come from outside, so the note is believed only where translating it would give this very fault's
-    code: it can make a word finer, never turn it into another.
+    `details` may come from outside, so its note is used only if translating the noted code gives this fault's code.
+    A note can make a code more specific, but not turn it into another one.
     """
     kept = (fault.details or {}).get(ORIGINAL)
     if not isinstance(kept, dict):
@@ -74,17 +74,17 @@ def original(fault: Fault) -> tuple[str, str] | None:
 
 
 def source_row(fault: Fault) -> Row:
-    """The row of the code a fault was raised with: a translated one's words are its original's."""
+    """Return the row of the code that a fault was raised with, also if it was translated since."""
     name, code = original(fault) or (fault.vocabulary, fault.code)
     return row_for(name, code, fault.status)
 
 
 def transfer(fault: Fault, to: str) -> Fault:
     """
-    `fault` in the words of the vocabulary `to`.
+    Translate a fault into the vocabulary `to`.
 
     Raises:
-        LookupError: when `to` is no vocabulary one can translate into.
+        LookupError: if `to` is not one of TARGETS.
 
     """
     if to not in TARGETS:
@@ -99,8 +99,8 @@ def transfer(fault: Fault, to: str) -> Fault:
     if to == "http" and fault.status is None:
         changes["status"] = row.status or row_for(EVERYDAY, row.everyday).status
     if row.everyday == "CANCELLED" and fault.origin is None and row.recovery is fault.recovery:
-        # Raised without a recovery, so each side has its own view of a cancellation (M5). One that came from
-        # outside was decided there.
+        # It was raised here without a recovery, and vocabularies differ on cancellations (M5). A fault from outside
+        # keeps the recovery it was received with.
         changes["recovery"] = row_for("http" if to == "http" else EVERYDAY, "CANCELLED").recovery
     if fault.errors:
         changes["errors"] = tuple(transfer(child, to) for child in fault.errors)
@@ -108,28 +108,28 @@ def transfer(fault: Fault, to: str) -> Fault:
 
 
 def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | None]:
-    """The code in the target, and the details with or without the note of where it came from."""
+    """Return the code in the target, and the details with or without the note of the original code."""
     earlier = original(fault)
     if earlier is not None:
-        if earlier[0] == to or _speaks(to, *earlier):
+        if earlier[0] == to or _has_code(to, *earlier):
             details = {key: value for key, value in (fault.details or {}).items() if key != ORIGINAL}
             return earlier[1], details or None
-        # What was raised decides, not what it became on the way; the first translation's note names it.
+        # Translate from the original code, which the first translation noted.
         return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
-    if _speaks(to, fault.vocabulary, fault.code):
+    if _has_code(to, fault.vocabulary, fault.code):
         return fault.code, fault.details
     adcp_code = row_for(fault.vocabulary, fault.code, fault.status).adcp_code if to == "adcp" else None
     code = adcp_code or code_in(to, everyday, fault.recovery)
     if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
-        # The same word on both sides needs no note to come back.
+        # The code is the same in both vocabularies, so translating back needs no note.
         return code, fault.details
     note = {"vocabulary": fault.vocabulary, "code": fault.code}
     return code, {**(fault.details or {}), ORIGINAL: note}
 
 
-def _speaks(to: str, name: str, code: str) -> bool:
-    """Whether the target can say this code as it is."""
+def _has_code(to: str, name: str, code: str) -> bool:
+    """Whether the target uses this code of the vocabulary `name` unchanged."""
     if code in _SHARED.get((name, to), ()):
         return True
-    # S1 and S2 leave codes open, and a user's own code says more than its nearest everyday word.
+    # S1 and S2 allow any code, and a user's own code is more specific than the nearest everyday one.
     return name == APP and to in {"http", "cli"} and code in vocabulary(APP).rows

@@ -1,8 +1,8 @@
 """
-What to do about a failure. Pure: the clock and the dice are arguments.
+Decide what to do about a failure. Pure: the clock and the random number are arguments.
 
-Only the code, the recovery class, `executed`, and numbers take part. Text never does (A20): a message that says
-"please retry" changes nothing.
+A decision depends on the code, the recovery class, `executed`, and numbers. It never depends on text (A20): a message
+that says "please retry" changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from amends.core.backoff import Backoff
-from amends.core.enums import CORRECTABLE, NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN, Action
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.operation import Operation
@@ -23,45 +23,45 @@ from amends.core.vocabulary import row_for
 __all__ = ["REASONS", "Decision", "State", "decide"]
 
 REASONS: Mapping[str, str] = {
-    "hint": "the failing side said how long to wait",
-    "row-wait": "the code's own wait, because the failing side named none",
-    "backoff": "the failing side named no wait, so ours grows",
-    "uncertain": "it may or may not help: one more try is worth it",
-    "correctable": "the same request fails again; it has to change first",
-    "terminal": "no program can help; somebody has to act",
-    "effect-unknown": "it may have happened, and a repeat is not known to be safe",
-    "verdict": "the failing side asked for no further try",
+    "hint": "the failing service said how long to wait",
+    "row-wait": "the failing service named no wait; this is the default of the code",
+    "backoff": "the failing service named no wait; ours grows with every try",
+    "uncertain": "another try may or may not help; one more is made",
+    "correctable": "the same request would fail again; it has to change first",
+    "terminal": "no program can help; a person has to act",
+    "effect-unknown": "the call may have had its effect, and a repeat is not known to be safe",
+    "verdict": "the failing service asked for no further try",
     "attempts": "every allowed try was made",
     "uncertain-spent": "one more try was made and did not help",
-    "wait-too-long": "the wait asked for is longer than the waiting that is left",
-    "deadline": "the time for this operation is over before another try could start",
+    "wait-too-long": "the wait asked for is longer than the waiting time left",
+    "deadline": "the time for this operation ends before another try could start",
     "refreshed": "the credentials were renewed, so the same request can succeed",
     "set-up": "what was missing has been set up, so the same request can succeed",
-    "changed": "the request was changed, so it is worth sending",
-    "not-happened": "somebody looked: it had not happened, so a repeat is safe",
-    "parked": "the service did not come back within the waiting that is left",
-    "budget": "too many of the calls are repeats already, for longer than the waiting that is left",
-    "non-fatal": "the call succeeded; this is a remark on part of it",
+    "changed": "the request was changed, so it can be sent again",
+    "not-happened": "a check found that it had not happened, so a repeat is safe",
+    "parked": "the service did not recover within the waiting time left",
+    "budget": "too many calls are retries already, for longer than the waiting time left",
+    "non-fatal": "the call succeeded; the error is about a part of it",
     "nothing-found": "no structured error was found",
 }
-"""Every reason a decision can have, in words. The keys are stable and few, fit for metrics."""
+"""Every reason a decision can have, with its explanation. The keys are stable and few, so they can label metrics."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened to an operation so far, the failure being decided included. Replaced, never changed."""
+    """What happened to an operation so far, including the failure that is being decided. Immutable."""
 
     attempt: int = 1
     """Calls made so far; 1 at the first failure."""
     below: int = 0
-    """Further tries that somebody below made during the calls before this one."""
+    """Further tries that lower layers made during the calls before this one."""
     waited: float = 0.0
     """Seconds waited so far."""
     uncertain: int = 0
     """Retries already spent on uncertain failures."""
     started: float | None = None
-    """When the first call began, on the clock `now` is read from."""
+    """When the first call began, on the same clock as `now`."""
     until: float | None = None
-    """When the time of an operation around this one is over, on the same clock."""
+    """When the deadline of an enclosing operation ends, on the same clock."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     delay: float | None
     reason: str
     resume_in: float | None = None
-    """When giving up because of time: seconds after which it makes sense to come back."""
+    """When recovery gives up because of time: seconds after which another try makes sense."""
 
 
 _FIRST = State()
@@ -95,33 +95,32 @@ def decide(
     draw: float | None = None,
 ) -> Decision:
     """
-    What to do about `fault`.
+    Decide what to do about `fault`.
 
     Args:
         fault: the failure.
         policy: how far recovery may go.
-        state: what has happened to the operation so far.
-        operation: whether a repeat is safe. Says nothing: only what surely did not happen is repeated.
-        now: the clock; needed for `policy.deadline` together with `state.started`.
+        state: what happened to the operation so far.
+        operation: whether a repeat is safe. The default promises nothing: only a call that had no effect is repeated.
+        now: the current time; `policy.deadline` needs it together with `state.started`.
         draw: a random number from 0 to 1 for jitter; None: no jitter.
 
     >>> decide(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=5.2))
     Decision(action=<Action.RETRY: 'retry'>, delay=6.0, reason='hint', resume_in=None)
 
     """
-    if fault.__class__ is not Fault:
-        check_fault("decide", fault)
+    check_fault("decide", fault)
     recovery = fault.recovery
-    if recovery is CORRECTABLE:
+    if recovery is Recovery.CORRECTABLE:
         return _fix(fault, policy) if policy.fallback else _FIX
-    if recovery is TERMINAL:
+    if recovery is Recovery.TERMINAL:
         return _give_up(policy, _TERMINAL)
-    if fault.executed is not NOT_EXECUTED and not operation.repeatable:
+    if fault.executed is not Executed.NO and not operation.repeatable:
         return _VERIFY
 
     attempts, backoff, uncertain = policy.limits(fault)
     hint = None if fault.retry_after is None else usable(fault.vocabulary, fault.retry_after)
-    if attempts is not None or fault.max_retries is not None or recovery is not TRANSIENT:
+    if attempts is not None or fault.max_retries is not None or recovery is not Recovery.TRANSIENT:
         stop = spent(fault, state, attempts, uncertain)
         if stop is not None:
             return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=stop, resume_in=hint))
@@ -129,32 +128,32 @@ def decide(
     delay, reason = (hint, "hint") if hint is not None else _own_wait(fault, state, backoff)
     jittered = delay
     if draw is not None:
-        # A wait that was asked for is jittered upwards only; one of our own downwards.
+        # Jitter lengthens a wait that the service asked for, and shortens one of our own.
         jittered = (backoff.jitter if reason == "backoff" else backoff.above)(delay, draw)
-    if recovery is UNCERTAIN:
+    if recovery is Recovery.UNCERTAIN:
         reason = "uncertain"
     if policy.max_wait is not None or now is not None:
         late = too_late(policy, state, now, min(delay, jittered))
         if late is not None:
             return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=late, resume_in=delay))
-        # Jitter never carries a wait past a bound it kept without it.
+        # Jitter must not push a wait over a bound that it kept without jitter.
         if jittered > delay and too_late(policy, state, now, jittered) is not None:
             jittered = delay
     return Decision(action=_RETRY, delay=jittered, reason=reason)
 
 
 def _own_wait(fault: Fault, state: State, backoff: Backoff) -> tuple[float, str]:
-    """How long to wait where nobody says, and why."""
+    """Return how long to wait if the service does not say, and the reason."""
     row_wait = row_for(fault.vocabulary, fault.code, fault.status).wait
     delay = backoff.wait(state.attempt)
-    # M4: a row's wait is the first one, and the least one later: no second try comes sooner than the first did.
+    # M4: a row's wait is the first wait, and the shortest of the later ones.
     if row_wait is not None and (state.attempt == 1 or row_wait > delay):
         return row_wait, "row-wait"
     return delay, "backoff"
 
 
 def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> str | None:
-    """Why no further try is allowed, or None. Tries made below us count, so that layers do not multiply."""
+    """Return why no further try is allowed, or None. Tries of lower layers count, so that layers do not multiply them."""
     made = state.attempt + state.below
     if attempts is not None:
         if fault.attempt is not None and fault.attempt > 1:
@@ -164,13 +163,13 @@ def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> s
     allowed = fault.max_retries
     if allowed is not None and 0 <= allowed < made:
         return "verdict"
-    if fault.recovery is UNCERTAIN and state.uncertain >= uncertain:
+    if fault.recovery is Recovery.UNCERTAIN and state.uncertain >= uncertain:
         return "uncertain-spent"
     return None
 
 
 def too_late(policy: Policy, state: State, now: float | None, delay: float) -> str | None:
-    """Which bound of time a wait of `delay` would break, or None."""
+    """Return which bound of time a wait of `delay` would exceed, or None."""
     if policy.max_wait is not None and state.waited + delay > policy.max_wait:
         return "wait-too-long"
     if now is None:
@@ -183,13 +182,13 @@ def too_late(policy: Policy, state: State, now: float | None, delay: float) -> s
 
 
 def _fix(fault: Fault, policy: Policy) -> Decision:
-    """Something has to change first; where that is a missing connection or sign-in, the other way will do (T9)."""
+    """Decide about a correctable fault: fall back if a connection or a sign-in is missing (T9), else fix the request."""
     missing = row_for(fault.vocabulary, fault.code, fault.status).qualifier in {"setup", "reauth"}
     return _give_up(policy, _FIX) if missing else _FIX
 
 
 def _give_up(policy: Policy, escalation: Decision) -> Decision:
-    """The declared other way where there is one, else the escalation."""
+    """Return a fallback if the policy has one, else the escalation."""
     if not policy.fallback:
         return escalation
     return Decision(

@@ -1,4 +1,4 @@
-"""Completing a Fault that was written by hand: looks up what was left out, refuses what cannot be meant."""
+"""Complete and check a Fault that was written by hand: look up the fields left out, refuse values of a wrong type."""
 
 from __future__ import annotations
 
@@ -11,123 +11,97 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.hints import finite
 from amends.core.validate import check_seconds
 from amends.core.vocabulary import row_for
+from amends.core.wire import plain
 
 if TYPE_CHECKING:
     from amends.core.fault import Fault
 
 __all__ = ["fill"]
 
-# What a field may be when a person wrote it; decoders give nothing else anyway.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "message": (str,),
-    "vocabulary": (str,),
-    "strategy": (str,),
-    "max_retries": (int,),
-    "field": (str,),
-    "details": (dict,),
-    "trace_id": (str,),
-    "doc_uri": (str,),
-    "type": (str,),
-    "title": (str,),
-    "status": (int,),
-    "instance": (str,),
-    "intent": (dict,),
-    "user_message": (str,),
-    "attempt": (int,),
-    "max_attempts": (int,),
-    "extensions": (dict,),
+_TYPES: dict[str, type] = {
+    "code": str,
+    "message": str,
+    "vocabulary": str,
+    "strategy": str,
+    "max_retries": int,
+    "field": str,
+    "details": dict,
+    "trace_id": str,
+    "doc_uri": str,
+    "type": str,
+    "title": str,
+    "status": int,
+    "instance": str,
+    "intent": dict,
+    "user_message": str,
+    "attempt": int,
+    "max_attempts": int,
+    "extensions": dict,
 }
 
-_NEEDED = frozenset({"message", "extensions"})
-"""Fields that are empty when there is nothing to say, never None."""
+_REQUIRED = frozenset({"message", "vocabulary", "extensions"})
+"""Fields that may be empty but not None."""
 
-_Word = TypeVar("_Word", bound=StrEnum)
+_Member = TypeVar("_Member", bound=StrEnum)
 
 
 def fill(fault: Fault) -> None:
     """
-    Give `fault` its table values, and its fields their final types. Runs while the Fault is being made.
+    Set the fields that come from the table, and convert all fields to their final types.
+
+    Called while the Fault is constructed.
 
     Raises:
-        TypeError, ValueError: when a value cannot be meant; the message says what is possible.
+        TypeError, ValueError: if a value has a wrong type or is not possible; the message says what is.
 
     """
-    given: Any = fault  # what a person wrote need not be what the annotations say
+    given: Any = fault  # its values need not have the annotated types
     if not isinstance(given.code, str) or not given.code:
         raise ValueError(f"code is a non-empty string, not {given.code!r}")
-    if not _ordinary(given):
-        _check(fault)
-    if fault.retry_after is not None:
-        check_seconds("retry_after", fault.retry_after)
-        if finite(fault.retry_after) is None:
-            raise ValueError(f"retry_after is a finite number of seconds, not {fault.retry_after!r}")
-    row = row_for(fault.vocabulary, fault.code, fault.status)
-    _set(fault, "recovery", given.recovery, Recovery, row.recovery)
-    _set(fault, "executed", given.executed, Executed, row.executed)
-    _set(fault, "actor", given.actor, Actor, row.actor)
-    if given.suggestions != ():
-        # A lone string is what people mean by one suggestion, and iterating it would give letters.
-        steps = (given.suggestions,) if isinstance(given.suggestions, str) else given.suggestions
-        force_setattr(fault, "suggestions", _all(steps, str, "suggestions are strings"))
-    if given.errors != ():
-        force_setattr(fault, "errors", _all(given.errors, type(fault), "errors are Faults"))
-
-
-def _ordinary(given: Any) -> bool:
-    """
-    Whether nothing but the usual was written, and rightly: then no field has to be checked.
-
-    A fault is made for every failure, and the whole table would be gone through for two or three words.
-    """
-    return (
-        given.message.__class__ is str
-        and given.vocabulary.__class__ is str
-        and (given.details is None or given.details.__class__ is dict)
-        and (given.status is None or given.status.__class__ is int)
-        and given.extensions.__class__ is dict
-        and given.field is None
-        and given.retry_after is None
-        and given.strategy is None
-        and given.max_retries is None
-        and given.trace_id is None
-        and given.doc_uri is None
-        and given.type is None
-        and given.title is None
-        and given.instance is None
-        and given.intent is None
-        and given.user_message is None
-        and given.attempt is None
-        and given.max_attempts is None
-    )
-
-
-def _check(fault: Fault) -> None:
-    """Refuse a field of the wrong type."""
-    for name, kinds in _KINDS.items():
-        value = getattr(fault, name)
-        if value is None and name not in _NEEDED:
+    for name, expected in _TYPES.items():
+        value = getattr(given, name)
+        if value is None and name not in _REQUIRED:
             continue
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            raise TypeError(f"{name} is {wanted}, not {type(value).__name__}")
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise TypeError(f"{name} is {expected.__name__}, not {type(value).__name__}")
+        if expected is not dict:
+            _set(fault, name, plain(value))
+    if given.retry_after is not None:
+        check_seconds("retry_after", given.retry_after)
+        if finite(given.retry_after) is None:
+            raise ValueError(f"retry_after is a finite number of seconds, not {given.retry_after!r}")
+        _set(fault, "retry_after", plain(given.retry_after))
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    _set(fault, "recovery", _member("recovery", given.recovery, Recovery, row.recovery))
+    _set(fault, "executed", _member("executed", given.executed, Executed, row.executed))
+    _set(fault, "actor", _member("actor", given.actor, Actor, row.actor))
+    if given.suggestions != ():
+        # A lone string is taken as one suggestion; iterating over it would give its letters.
+        steps = (given.suggestions,) if isinstance(given.suggestions, str) else given.suggestions
+        _set(fault, "suggestions", tuple(plain(step) for step in _all(steps, str, "suggestions are strings")))
+    if given.errors != ():
+        _set(fault, "errors", _all(given.errors, type(fault), "errors are Faults"))
 
 
-def _all(items: Any, kind: type, rule: str) -> tuple[Any, ...]:
-    """The items as a tuple, each of one kind."""
+def _set(fault: Fault, name: str, value: Any) -> None:
+    if getattr(fault, name) is not value:
+        force_setattr(fault, name, value)
+
+
+def _all(items: Any, expected: type, rule: str) -> tuple[Any, ...]:
+    """Return the items as a tuple, after checking the type of each."""
     found = tuple(items)
     for item in found:
-        if not isinstance(item, kind):
+        if not isinstance(item, expected):
             raise TypeError(f"{rule}, not {type(item).__name__}")
     return found
 
 
-def _set(fault: Fault, name: str, value: Any, word: type[_Word], default: _Word) -> None:
-    """Set a closed word from its string, its member, or the table's default."""
-    if value.__class__ is word:
-        return
-    if value is not None:
-        try:
-            default = word(value)
-        except ValueError:
-            raise ValueError(f"{name} is one of {', '.join(word)}, not {value!r}") from None
-    force_setattr(fault, name, default)
+def _member(name: str, value: Any, members: type[_Member], default: _Member) -> _Member:
+    """Return the member for a member or its value; the default for None."""
+    if value is None:
+        return default
+    try:
+        return members(value)
+    except ValueError:
+        raise ValueError(f"{name} is one of {', '.join(members)}, not {value!r}") from None

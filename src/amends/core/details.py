@@ -1,8 +1,8 @@
 """
-The recommended `details` of seven AdCP codes, checked where they are written (A14).
+Check the recommended `details` of seven AdCP codes when an error is written (A14).
 
-They are recommendations: any key may be missing, and others may be added. So nothing is refused here; a producer
-is told what a reader will stumble over, and a reader never asks. The keys are the published schemas' (3.2.4).
+They are recommendations: any key may be missing, and others may be added. So a producer gets warnings, and nothing is
+refused; readers do not check. The keys are those of the published schemas (3.2.4).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import msgspec
 __all__ = ["MAX_BYTES", "SHAPES", "Kind", "check_details"]
 
 MAX_BYTES = 500
-"""Details stay under this many bytes of compact UTF-8 JSON: every one of them costs a reader's context."""
+"""Recommended size in bytes of compact UTF-8 JSON. Details take up space in the context of the model that reads them."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What one recommended key holds."""
+    """The recommended type of one key."""
 
-    words: str
+    description: str
     type: Any
-    """As msgspec understands it, for decoded JSON."""
+    """The type for `msgspec.convert`."""
 
 
 _NUMBER = Kind("a number", float)
@@ -56,17 +56,17 @@ SHAPES: Mapping[str, Mapping[str, Kind]] = {
 
 def check_details(code: str, details: object) -> tuple[str, ...]:
     """
-    What is wrong with the details a producer wants to send, in plain words; empty when nothing is.
+    Return warnings about the details that a producer wants to send; empty if there are none.
 
-    Never raises, and never repeats a value: warnings end up in logs. What counts is what goes over the wire, so a
-    tuple is a list here and NaN is null. A code without a recommended shape is only measured.
+    Never raises, and never quotes a value, because warnings are logged. The JSON is checked: a tuple is a list and
+    NaN is null. For a code without a recommended shape only the size is checked.
     """
     if details is None:
         return ()
     try:
         wire = msgspec.json.encode(details)
         found = msgspec.json.decode(wire)
-    except Exception:  # noqa: BLE001 - the value is the user's own and may raise anything while it is read
+    except Exception:  # noqa: BLE001 - encoding a user's value may raise anything
         return ("details cannot be written as JSON",)
     warnings = []
     if len(wire) >= MAX_BYTES:
@@ -75,7 +75,7 @@ def check_details(code: str, details: object) -> tuple[str, ...]:
     if shape is not None:
         if isinstance(found, dict):
             warnings += [
-                f"details.{key} should be {kind.words}, or be left out"
+                f"details.{key} should be {kind.description}, or be left out"
                 for key, kind in shape.items()
                 if key in found and not _fits(found[key], kind)
             ]
@@ -85,7 +85,7 @@ def check_details(code: str, details: object) -> tuple[str, ...]:
 
 
 def _fits(value: object, kind: Kind) -> bool:
-    """Whether a decoded value is what its key should hold."""
+    """Whether a decoded value has the recommended type of its key."""
     try:
         msgspec.convert(value, kind.type)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""The closed words every part of the project shares. A member is its own wire spelling."""
+"""The enums that all parts of the project share. The value of a member is its spelling on the wire."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ __all__ = ["Action", "Actor", "Executed", "Recovery"]
 
 
 class Recovery(StrEnum):
-    """What kind of answer a failure asks for."""
+    """What has to happen before the call can succeed."""
 
     TRANSIENT = "transient"
     """The same request, unchanged, may succeed later."""
     CORRECTABLE = "correctable"
     """The request has to change first."""
     TERMINAL = "terminal"
-    """No program can help: a person has to act (`Fault.actor` says which)."""
+    """No program can help. A person has to act; `Fault.actor` names the role."""
     UNCERTAIN = "uncertain"
-    """Nobody knows: worth at most one more try, and only where a repeat is safe."""
+    """Unknown. Worth at most one more try, and only where a repeat is safe."""
 
 
 class Executed(StrEnum):
-    """Could the failed call have had its effect?"""
+    """Whether the failed call may have had its effect."""
 
     NO = "no"
     MAYBE = "maybe"
@@ -36,7 +36,7 @@ class Actor(StrEnum):
     USER = "user"
     """The person that program works for."""
     OPERATOR = "operator"
-    """Whoever runs the service that failed."""
+    """The people who run the service that failed."""
     PROVIDER = "provider"
     """A third party behind that service."""
 
@@ -47,21 +47,14 @@ class Action(StrEnum):
     RETRY = "retry"
     """Send the same request again after `delay`."""
     FIX = "fix"
-    """Change the request; `field` and `suggestions` say where to begin."""
+    """Change the request; see `field` and `suggestions`."""
     VERIFY = "verify"
-    """It may have happened: look before doing it again."""
+    """The call may have had its effect: check before repeating it."""
     FALLBACK = "fallback"
-    """Take the other way that was declared for this case."""
+    """Use the alternative that was declared for this case."""
     ESCALATE = "escalate"
-    """Hand it to whoever can act."""
+    """Report it to a person or program that can act."""
     NONE = "none"
-    """The call succeeded; the fault is a remark on part of it."""
+    """The call succeeded; the fault is about a part of it."""
     GENERIC = "generic"
-    """No structured error was found: treat it as any other failure (or success)."""
-
-
-# The same members by names of their own, for code that runs for every fault: until Python 3.12 a member looked up on its
-# class costs as much as ten comparisons.
-TRANSIENT, CORRECTABLE = Recovery.TRANSIENT, Recovery.CORRECTABLE
-TERMINAL, UNCERTAIN = Recovery.TERMINAL, Recovery.UNCERTAIN
-NOT_EXECUTED, MAYBE_EXECUTED = Executed.NO, Executed.MAYBE
+    """No structured error was found: treat it like any other failure or success."""

@@ -1,8 +1,8 @@
 """
-Exit codes, both ways, for the two published tables.
+Exit codes of the two published tables: from number to code, and from fault to number.
 
-`s2` is the default; `v2` is the newer table, where several numbers mean something else (7 and 9 above all). So a
-reader uses a table only for a tool that spoke the envelope or was named conformant to it.
+`s2` is the default (the CLI agent spec); `v2` is the newer table, in which several numbers have another meaning,
+most importantly 7 and 9. So a reader uses a table only for a tool that printed the envelope or was declared conformant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFAULT_PROFILE = "s2"
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """What one exit code says: a code of the cli vocabulary, and whether the command may have had its effect."""
+    """The meaning of an exit code: a code of the cli vocabulary, and whether the command may have had its effect."""
 
     code: str
     executed: Executed
@@ -30,7 +30,7 @@ class Exit(msgspec.Struct, frozen=True):
 
 _NO, _MAYBE, _YES = Executed.NO, Executed.MAYBE, Executed.YES
 
-# Read off the rows, so the number stands in one place; where two codes share a number, the first row reads it.
+# Made from the rows, which hold the numbers. If two codes share a number, it is read as the first of them.
 _S2 = {
     **{
         row.exit: Exit(row.code, row.executed)
@@ -68,12 +68,12 @@ _WRITTEN = {
 
 def exit_code(fault: Fault, profile: str = DEFAULT_PROFILE) -> int:
     """
-    The exit code that says `fault` in a profile. Never 0.
+    Return the exit code of `fault` in a profile. Never 0.
 
-    A translated fault exits as the code it was raised with, so that nothing is lost on the way to the shell.
+    A translated fault has the exit code of the code it was raised with, so that nothing is lost.
 
     Raises:
-        LookupError: for a profile there is none of.
+        LookupError: if the profile does not exist.
 
     """
     written = _WRITTEN.get(profile)

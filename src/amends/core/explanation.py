@@ -1,4 +1,4 @@
-"""What the tables know about a code: as plain values, and as a page to read. One text for every place that shows it."""
+"""Describe a code from the tables: as plain values and as Markdown. Used wherever a code is explained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEANING = {
     Recovery.TRANSIENT: "the same request may succeed later",
     Recovery.CORRECTABLE: "the request has to change first",
     Recovery.TERMINAL: "no program can help; a person has to act",
-    Recovery.UNCERTAIN: "nobody knows; one more try where a repeat is safe",
+    Recovery.UNCERTAIN: "unknown; one more try where a repeat is safe",
 }
 _EFFECT = {
     Executed.NO: "it did not happen",
@@ -26,9 +26,9 @@ _EFFECT = {
 
 
 def facts(name: str, row: Row) -> dict[str, Any]:
-    """Everything the tables know about a code, in plain values."""
+    """Return everything the tables say about a code, in plain values."""
     fault = Fault(code=row.code, vocabulary=name)
-    told = {target: transfer(fault, target).code for target in TARGETS if target != name}
+    elsewhere = {target: transfer(fault, target).code for target in TARGETS if target != name}
     known = {
         "vocabulary": name,
         "code": row.code,
@@ -45,13 +45,13 @@ def facts(name: str, row: Row) -> dict[str, Any]:
         "category": row.category,
         "qualifier": row.qualifier,
         "alias": row.alias,
-        "elsewhere": told,
+        "elsewhere": elsewhere,
     }
     return {key: value for key, value in known.items() if value is not None}
 
 
 def markdown(name: str, row: Row) -> str:
-    """The same, to read. The retry verdict comes first."""
+    """Return the same as Markdown, with the recovery class first."""
     known = facts(name, row)
     elsewhere = ", ".join(f"{target} {code}" for target, code in known["elsewhere"].items())
     lines = [
@@ -64,11 +64,11 @@ def markdown(name: str, row: Row) -> str:
         "",
         f"{row.message}. {row.suggestion}.",
         "",
-        f"- tell the user: {row.user_message}",
+        f"- message for the user: {row.user_message}",
         f"- HTTP status {known['status']}, exit code {known['exit']}"
         + (f", JSON-RPC {row.jsonrpc}" if row.jsonrpc is not None else ""),
         f"- elsewhere: {elsewhere}",
     ]
     if row.alias:
-        lines.append(f"- deprecated: {row.alias} is the current word")
+        lines.append(f"- deprecated: use {row.alias}")
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""What a received wait means when somebody acts on it. Values are kept as received until then (A9)."""
+"""Bound a received wait when recovery acts on it. Until then it is kept as received (A9)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 __all__ = ["LONGEST", "finite", "usable"]
 
 LONGEST = 3600.0
-"""No hint counts for more than an hour (A10)."""
+"""A longer hint counts as one hour (A10)."""
 
 
 def finite(value: Any) -> float | int | None:
-    """A number as it came, or None for what is no number: other types, booleans, NaN, infinities, 10**400."""
-    if value.__class__ is int:
-        # Beyond the range of a double it is Infinity to every other reader of JSON.
-        return value if -_MAX_DOUBLE <= value <= _MAX_DOUBLE else None
-    return value if value.__class__ is float and isfinite(value) else None
+    """Return a number unchanged, or None for other types, booleans, NaN, infinities, and integers no double can hold."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return value if isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def usable(vocabulary: str, retry_after: float | None) -> float | None:
     """
-    The seconds a hint asks for, bounded: None when there is no usable hint.
+    Return the seconds that a hint asks for, within bounds, or None if it is not usable.
 
-    AdCP: rounded up to whole seconds, then clamped to 1–3600. Elsewhere fractions count, a negative one is
-    none, and nothing counts for more than an hour.
+    AdCP's hints are rounded up to whole seconds and clamped to 1–3600. Others may be fractions and are at most an
+    hour; a negative one is ignored.
     """
     if retry_after is None or not isfinite(retry_after):
         return None
@@ -34,6 +36,3 @@ def usable(vocabulary: str, retry_after: float | None) -> float | None:
     if retry_after < 0:
         return None
     return LONGEST if retry_after > LONGEST else float(retry_after)
-
-
-_MAX_DOUBLE = int(1.7976931348623157e308)

@@ -1,4 +1,4 @@
-"""What is being called, as far as it matters for calling it again."""
+"""Describe an operation, so that recovery knows whether it may be repeated."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ __all__ = ["Operation"]
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One logical operation, however many calls it takes.
+    One logical operation, which may take several calls.
 
-    Nothing is assumed: an operation that says nothing is repeated only when it surely did not happen.
+    Nothing is assumed: by default an operation is repeated only if the failed call certainly had no effect.
     """
 
     name: str = ""
-    """For people and telemetry; never arguments."""
+    """For people and telemetry. Does not contain arguments."""
     read_only: bool = False
-    """It changes nothing, so a repeat cannot harm."""
+    """It changes nothing, so a repeat is safe."""
     idempotent: bool = False
     """Doing it twice has the effect of doing it once."""
     destructive: bool = False
-    """It may destroy something; said for people, and never makes a repeat safe."""
+    """It may destroy something. Information for people; does not affect whether a repeat is safe."""
     key: str | None = None
-    """The idempotency key that travels with every attempt, made once per operation."""
+    """The idempotency key, made once per operation and sent with every attempt."""
     keyed: bool = False
-    """Recovery makes a fresh key for each operation where none is given; the transports send it."""
+    """Whether recovery makes a new key for each operation without one. The transports send it."""
 
     def __post_init__(self) -> None:
-        # A key makes a repeat safe, so an empty one, which no server looks at, must not pass for one.
-        if self.key is not None and (self.key.__class__ is not str or not self.key):
-            raise ValueError(f"key is a non-empty string, not {self.key!r}")
+        # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.
+        key: Any = self.key
+        if key is not None and (not isinstance(key, str) or not key):
+            raise ValueError(f"key is a non-empty string, not {key!r}")
 
     @property
     def repeatable(self) -> bool:
@@ -43,7 +44,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of_http(cls, method: str, *, name: str = "", key: str | None = None) -> Self:
         """
-        What an HTTP method promises (RFC 9110, 9.2).
+        Return the operation of an HTTP method (RFC 9110, 9.2).
 
         >>> Operation.of_http("PUT").repeatable, Operation.of_http("POST").repeatable
         (True, False)
@@ -60,18 +61,18 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of_tool(cls, annotations: Any, *, name: str = "", key: str | None = None) -> Self:
         """
-        What an MCP tool's annotations promise: a mapping, an object with such attributes, or None.
+        Return the operation of an MCP tool from its annotations: a mapping, an object with such attributes, or None.
 
-        A hint counts only when it is exactly true: annotations come from the server, and anything else promises
-        nothing. `destructiveHint` is true unless the server says otherwise or the tool is read-only.
+        A hint counts only if it is exactly true. `destructiveHint` is true unless the server says otherwise or the
+        tool is read-only.
         """
-        read_only = _said(annotations, "readOnlyHint", "read_only_hint") is True
+        read_only = _hint(annotations, "readOnlyHint", "read_only_hint") is True
         return cls(
             name=name,
             read_only=read_only,
-            idempotent=_said(annotations, "idempotentHint", "idempotent_hint") is True,
+            idempotent=_hint(annotations, "idempotentHint", "idempotent_hint") is True,
             destructive=not read_only
-            and _said(annotations, "destructiveHint", "destructive_hint") is not False,
+            and _hint(annotations, "destructiveHint", "destructive_hint") is not False,
             key=key,
         )
 
@@ -80,8 +81,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _IDEMPOTENT = _SAFE | {"PUT", "DELETE"}
 
 
-def _said(annotations: Any, wire: str, attribute: str) -> Any:
-    """One hint, under its wire name or the SDK's; an object that has the SDK's is not asked for the other."""
+def _hint(annotations: Any, wire: str, attribute: str) -> Any:
+    """Return one hint by its wire name or its attribute in the SDK. If the attribute exists, only that is read."""
     if isinstance(annotations, Mapping):
         found = annotations.get(wire)
         return annotations.get(attribute) if found is None else found

@@ -1,4 +1,4 @@
-"""How far recovery may go: attempts, waiting, time, and what differs by vocabulary, category or code."""
+"""Limits of recovery: attempts, waiting, time, and exceptions by vocabulary, category or code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule"]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy says differently about some faults. What it leaves out stays as it was."""
+    """Limits that differ for some faults. Fields that are None keep the policy's value."""
 
     attempts: int | None = None
     backoff: Backoff | None = None
@@ -27,7 +27,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(attempts: int | None, uncertain: int | None, backoff: Backoff | None) -> None:
-    """Refuse what a rule and a policy cannot mean."""
+    """Raise for values that a rule or a policy cannot have."""
     if attempts is not None:
         check_count("attempts", attempts)
         if attempts < 1:
@@ -42,7 +42,7 @@ def _check(attempts: int | None, uncertain: int | None, backoff: Backoff | None)
 
 _UNJITTERED = Backoff(spread=0.0)
 
-# T7, attempts count calls. An input error is never repeated; agent errors go as system errors.
+# T7: attempts count calls. Input errors are never repeated; agent errors are treated like system errors.
 _TASK_RULES = {
     "task/input": Rule(attempts=1),
     "task/agent": Rule(attempts=3, backoff=_UNJITTERED),
@@ -54,24 +54,24 @@ _TASK_RULES = {
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Bounds on recovery. The defaults are safe everywhere: five calls, five minutes of waiting in all.
+    Limits of recovery. By default, five calls and five minutes of waiting in all.
 
-    `rules` are looked up by "vocabulary:CODE", then "vocabulary/category" (S3's groups), then "vocabulary", then
-    the recovery class; the first that is there counts.
+    `rules` are looked up by "vocabulary:CODE", then "vocabulary/category" (the categories of task errors), then
+    "vocabulary", then the recovery class; the first rule found applies.
     """
 
     attempts: int | None = 5
-    """Calls in all, the first included. None: no bound (the other bounds still hold)."""
+    """Calls in all, including the first. None: no limit (the other limits still apply)."""
     max_wait: float | None = 300.0
-    """Seconds of waiting in all. None: no bound."""
+    """Seconds of waiting in all. None: no limit."""
     deadline: float | None = None
-    """Seconds from the first call after which no further one starts. None: no bound."""
+    """Seconds from the first call after which no further call starts. None: no limit."""
     uncertain: int = 1
-    """Retries in all after failures of which nobody knows whether a repeat helps."""
+    """Retries in all after uncertain failures."""
     backoff: Backoff = Backoff()
     rules: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
     fallback: bool = False
-    """Whether there is another way to take where a retry cannot help."""
+    """Whether the operation has a fallback for failures that a retry cannot solve."""
 
     def __post_init__(self) -> None:
         _check(self.attempts, self.uncertain, self.backoff)
@@ -88,7 +88,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             check_kind(f"rules[{key!r}]", rule, Rule, "Rule(attempts=3)")
 
     def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
-        """For this fault: how many calls, which backoff, and how many retries while nobody knows if they help."""
+        """Return the limits for a fault: calls in all, the backoff, and retries after uncertain failures."""
         if not self.rules or (rule := self._rule(fault)) is None:
             return self.attempts, self.backoff, self.uncertain
         attempts = self.attempts if rule.attempts is None else rule.attempts
@@ -106,4 +106,4 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT = Policy()
 UNBOUNDED = Policy(attempts=None, max_wait=None, rules={})
-"""No ceilings: what would be done about this one failure, looked at alone (mappings M6)."""
+"""No limits: for deciding about one failure by itself (mappings M6)."""

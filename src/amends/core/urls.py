@@ -1,20 +1,20 @@
 """
-Which URL of a received error may be followed (A21).
+Check which URLs of a received error may be followed (A21).
 
-One strict grammar instead of a parser: where browsers, HTTP clients and RFC 3986 read a string differently, it is
-refused, so nobody downstream can be led elsewhere than to the host that was checked. Accepted is exactly
+The check is one strict grammar instead of a parser. Strings that browsers, HTTP clients and RFC 3986 read differently
+are refused, so that a client always contacts the host that was checked. The only accepted form is
 
     https://HOST[:443][/path][?query][#fragment]
 
 in ASCII, where HOST is the seller's known domain or a subdomain of it. Decisions:
 
-- *Known host*: given by the caller in ASCII lower or upper case, without scheme or port. A subdomain counts, because
-  set-up pages live beside APIs; of a single label ("localhost", "com") only itself counts. None known: refused.
-- *International names* are compared in their `xn--` form only. A host written in other scripts is refused even when it
-  would map to the known one: mappings differ between IDNA 2003, 2008 and browsers, and look-alikes live there.
-- *Addresses* are refused in every notation ("127.0.0.1", "[::1]", "2130706433", "0x7f.1"): S4 speaks of a domain.
+- *Known host*: given by the caller in ASCII, without scheme or port. Its subdomains are accepted, because set-up pages
+  are often on a subdomain; for a single label ("localhost", "com") they are not. Without a known host, all are refused.
+- *International names* are compared in their `xn--` form only. A host in another script is refused even if it maps to
+  the known one, because IDNA 2003, 2008 and browsers map differently, and look-alikes are possible.
+- *Addresses* are refused in every notation ("127.0.0.1", "[::1]", "2130706433", "0x7f.1"): AdCP requires a domain.
 - *Ports*: only the default one, written or not. Another port is another service.
-- *Userinfo*: "@" anywhere before the first slash, whatever "?" or "#" stands in between; some clients read
+- *Userinfo*: "@" anywhere before the first slash is refused, also after "?" or "#"; some clients read
   `https://seller.example#@evil.example/` differently from browsers.
 """
 
@@ -32,8 +32,8 @@ __all__ = ["Refusal", "UrlVerdict", "check_url", "judge_url", "safe_urls"]
 
 LIMIT = 2048
 
-# `setup_url` and `authorization_url` are to be followed: the rule is a MUST. `policy_url` is only read, the rule is
-# advice, and we take it. (A21)
+# `setup_url` and `authorization_url` are meant to be followed, and A21 requires the check. For `policy_url`, which is only
+# read, it recommends it.
 _FOLLOWED = ("setup_url", "authorization_url", "policy_url")
 
 
@@ -43,21 +43,21 @@ class Refusal(StrEnum):
     NOT_TEXT = "not_text"
     TOO_LONG = "too_long"
     CHARACTER = "character"
-    """White space, a control, a backslash, or another character that no URI holds."""
+    """White space, a control, a backslash, or another character that is not allowed in a URI."""
     SCHEME = "scheme"
     """Not `https://`."""
     USERINFO = "userinfo"
     PORT = "port"
     HOST = "host"
-    """No plain domain name: empty, percent-encoded, an address, a trailing dot."""
+    """Not a plain domain name: empty, percent-encoded, an address, or with a trailing dot."""
     UNKNOWN_HOST = "unknown_host"
-    """The caller knows no usable host of the seller."""
+    """The caller gave no usable host of the seller."""
     FOREIGN_HOST = "foreign_host"
-    """Neither the known host nor below it."""
+    """Neither the known host nor one of its subdomains."""
 
 
 class UrlVerdict(msgspec.Struct, frozen=True):
-    """A URL that may be followed, normalised, or the reason why not; exactly one of them."""
+    """Either a normalised URL that may be followed, or the reason why it may not."""
 
     url: str | None = None
     refusal: Refusal | None = None
@@ -65,22 +65,22 @@ class UrlVerdict(msgspec.Struct, frozen=True):
 
 @cache
 def _grammar() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    # RFC 3986's characters; brackets are left out with the IPv6 literals they are for.
+    # The characters of RFC 3986 without brackets, which only IPv6 literals need.
     characters = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?#-]|%[0-9A-Fa-f]{2})*+")
     label = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
-    # The last label of a name is never a number: such hosts are addresses to a browser (WHATWG URL, "ends in a number").
+    # The last label must not be a number: browsers take such hosts for addresses (WHATWG URL, "ends in a number").
     host = re.compile(rf"(?=.{{1,253}}\Z)(?:{label}\.)*(?!(?:[0-9]+|0x[0-9a-f]*)\Z){label}")
     return characters, host
 
 
 def judge_url(url: object, known_host: str | None) -> UrlVerdict:
-    """Like `check_url`, but tells why not."""
+    """Do the same as `check_url`, and give the reason for a refusal."""
     characters, domain = _grammar()
     if not isinstance(url, str):
         return UrlVerdict(refusal=Refusal.NOT_TEXT)
     if len(url) > LIMIT:
         return UrlVerdict(refusal=Refusal.TOO_LONG)
-    # The scheme first, so that `javascript:` and `http://` are called by their name.
+    # The scheme is checked first, so that `javascript:` and `http://` get their own reason.
     if url[:8].lower() != "https://":
         return UrlVerdict(refusal=Refusal.SCHEME)
     rest = url[8:]
@@ -105,11 +105,11 @@ def judge_url(url: object, known_host: str | None) -> UrlVerdict:
 
 def check_url(url: object, known_host: str | None) -> str | None:
     """
-    The URL, normalised, when it may be followed; None when not (A21).
+    Return the normalised URL if it may be followed, else None (A21).
 
     Args:
-        url: What the error said; anything that is no text is refused.
-        known_host: The seller's domain as the caller knows it from elsewhere, never from the error itself.
+        url: the value in the error. Anything but a string is refused.
+        known_host: the seller's domain, from another source than the error itself.
 
     >>> check_url("https://app.seller.example/setup/acct_123", "seller.example")
     'https://app.seller.example/setup/acct_123'
@@ -121,7 +121,7 @@ def check_url(url: object, known_host: str | None) -> str | None:
 
 
 def safe_urls(details: object, known_host: str | None) -> dict[str, str]:
-    """The declared URL members of an error's `details` that may be followed; the others are left out."""
+    """Return the URL members of an error's `details` that may be followed."""
     if not isinstance(details, Mapping):
         return {}
     members: Mapping[Any, Any] = details

@@ -1,4 +1,4 @@
-"""What to tell the person at the end of the chain (T6): plain words, the missing thing named, nothing internal."""
+"""Messages for end users (T6): plain language, the missing thing named, no internals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amends.core.text import strip, truncate
 __all__ = ["NAMED_BY", "user_message"]
 
 NAMED_BY = ("mcp", "agent", "capability", "name", "field", "resource", "resource_id")
-"""The members of `details` that can name the thing in question, the first one there wins."""
+"""The members of `details` that can name the missing or failing thing, in order of precedence."""
 
 _NAME_BYTES = 64
 _UNNAMED = "that"
@@ -19,14 +19,14 @@ _UNNAMED = "that"
 
 def user_message(fault: Fault, catalogue: Mapping[str, str] | None = None) -> str:
     """
-    One or two sentences for a person.
+    Return one or two sentences for an end user.
 
-    The fault's own `user_message` comes first, then the text a catalogue has for its code, then the table's. `{name}`
-    becomes the thing in question where the details or the field name it.
+    Uses the fault's own `user_message`, else the catalogue's text for its code, else the table's. `{name}` in the text
+    is replaced by the name in `details` or `field`, if there is one.
 
     Args:
         fault: the failure.
-        catalogue: own texts by code, for another tone or language.
+        catalogue: your own texts by code, for another tone or language.
 
     >>> user_message(Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "Notion"}))
     "I can't access Notion right now. Check the connection setup."
@@ -40,7 +40,7 @@ def user_message(fault: Fault, catalogue: Mapping[str, str] | None = None) -> st
 
 
 def _name(fault: Fault) -> str:
-    """What the details call the thing. It may come from outside: one short line of printable text, or nothing."""
+    """Return the name in the details or the field, as one short line of printable text: it may come from outside."""
     details = fault.details or {}
     for value in (*(details.get(key) for key in NAMED_BY), fault.field):
         if isinstance(value, str) and (name := truncate(strip(value), _NAME_BYTES).strip()):

@@ -1,8 +1,8 @@
 """
-What people write by hand, checked once where it comes in: the message says what would have been right.
+Check arguments that users write by hand. The messages say what would have been right.
 
-Values hold seconds as numbers. Functions also take a `timedelta`; a value refuses it, because what is read back from
-it is a number.
+Structs hold seconds as numbers. Functions also accept a `timedelta`; structs do not, because reading the attribute back
+would give a number.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ __all__ = ["check_count", "check_fault", "check_kind", "check_seconds", "in_seco
 
 
 def check_count(name: str, value: Any) -> None:
-    """Refuse what is no whole number."""
+    """Raise TypeError for anything but a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {_kind(value)}")
 
 
 def check_seconds(name: str, value: Any) -> None:
-    """Refuse what is no number of seconds."""
+    """Raise TypeError for anything but a number of seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         instead = f": write {value.total_seconds():g}" if hasattr(value, "total_seconds") else ""
         raise TypeError(f"{name} is a number of seconds, not {_kind(value)}{instead}")
 
 
 def check_kind(name: str, value: Any, kind: type, example: str) -> None:
-    """Refuse what is no `kind`; the example shows how one is written."""
+    """Raise TypeError for anything but an instance of `kind`. The message contains the example."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise TypeError(f"{name} is {article} {kind.__name__}, not {_kind(value)}: write {example}")
 
 
-def check_fault(taker: str, value: Any) -> None:
-    """Refuse what is no Fault; most often it is the exception that carries one."""
+def check_fault(function: str, value: Any) -> None:
+    """Raise TypeError for anything but a Fault. Often it is the exception that carries one."""
     from amends.core.fault import Fault
 
     if not isinstance(value, Fault):
-        raise TypeError(f"{taker} takes a Fault, not {_kind(value)}; an exception carries one as .fault")
+        raise TypeError(f"{function} takes a Fault, not {_kind(value)}; an exception carries one as .fault")
 
 
 def in_seconds(name: str, value: float | timedelta) -> float:
     """
-    Seconds, given as a number or as a `timedelta`.
+    Return seconds that are given as a number or as a `timedelta`.
 
     >>> from datetime import timedelta
     >>> in_seconds("timeout", timedelta(minutes=1)), in_seconds("timeout", 2.5)

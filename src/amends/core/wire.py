@@ -1,47 +1,67 @@
 """
-Bytes from outside, made into values with bounds.
+Read JSON from outside into plain, bounded values.
 
-Two readers. `read` takes documents from the wire as they come: a byte-order mark, NaN, Infinity, 1e400, lone
-surrogates and broken UTF-8 do not stop it. `read_strict` is JSON and nothing else, for text that was not declared
-to be JSON (S4's text fallback). Both know bounds on size and depth, and neither raises anything but `Unreadable`.
+`read` parses documents as they come over the wire: a byte-order mark, NaN, Infinity, 1e400, lone surrogates and
+broken UTF-8 do not stop it. `read_strict` accepts JSON only, for text that was not declared to be JSON (AdCP's text
+fallback). `plain` does the same for values that were not parsed here: it replaces enum members, tuples, mappings and
+other subclasses by JSON's own types. All three bound size and depth; the readers raise `Unreadable` and nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
+from types import NoneType
 from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "TOO_DEEP", "Unreadable", "compact", "deep", "read", "read_strict"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "TOO_DEEP",
+    "Unreadable",
+    "as_dict",
+    "compact",
+    "plain",
+    "read",
+    "read_strict",
+]
 
 MAX_BYTES = 8 * 1024 * 1024
-"""A larger document is not read at all."""
+"""Larger documents are not parsed."""
 MAX_DEPTH = 256
-"""A document nested deeper holds no error anybody meant; reading it costs more than it can tell."""
+"""More levels than any real error has."""
 
-_SURELY_SHALLOW = 2 * MAX_DEPTH
-"""Every level takes two bytes, so a shorter document cannot be too deep."""
-
+_SHORT = 2 * MAX_DEPTH
+"""Every level takes two brackets, so a shorter document is not too deep."""
 _MAX_ITEMS = MAX_BYTES // 2
-"""Items in all, more than any document of that size has. Values built in this process may hold themselves twice, and
-double on every level."""
+"""Items in all, more than any document of MAX_BYTES has. A value built in this process may contain another one twice on
+every level, so its number of items is not bounded by its depth."""
+_MAX_COPIED = 200_000
+"""Items in all that `plain` copies."""
+_MAX_MEMBERS = 10_000
+"""Members of a mapping that is not a dict. Such a mapping may produce its members, and never end."""
 
 TOO_DEEP: Any = object()
-"""What reading gives for a document nested too deep: it was readable, and nothing in it is looked at."""
+"""Returned for a value that is nested too deep or has too many items. It was readable, but is not looked into."""
+
+_SCALARS = frozenset({str, int, float, bool, NoneType})
+_CONTAINERS = frozenset({dict, list})
 
 
 class Unreadable(ValueError):
-    """The bytes are not a JSON document, or too many. Says where, never what: the text is not ours to show."""
+    """The bytes are not a JSON document, or too many. The message gives the position and never quotes the text."""
 
     def __init__(self, message: str, *, line: int | None = None, too_large: bool = False) -> None:
         super().__init__(message)
         self.line = line
-        """The line reading stopped at, where that is known."""
+        """The line at which the parser stopped, if known."""
         self.too_large = too_large
 
     @classmethod
     def size(cls) -> Unreadable:
-        """For more than MAX_BYTES."""
+        """Return the error for more than MAX_BYTES."""
         return cls(f"larger than {MAX_BYTES} bytes", too_large=True)
 
 
@@ -51,13 +71,16 @@ _encode = msgspec.json.Encoder().encode
 
 def read(data: bytes | bytearray | memoryview | str) -> Any:
     """
-    The value of a document from the wire; TOO_DEEP for one nested too deep.
+    Parse a document from the wire. Returns its value, or TOO_DEEP.
 
     Raises:
-        Unreadable: when it is no JSON or too large.
+        Unreadable: if it is not JSON or is too large.
 
     """
-    if data.__class__ is memoryview:
+    if isinstance(data, str):
+        # msgspec refuses subclasses of str.
+        data = str.__str__(data)
+    elif isinstance(data, memoryview):
         data = _bytes(data)
     if len(data) > MAX_BYTES:
         raise Unreadable.size()
@@ -67,22 +90,22 @@ def read(data: bytes | bytearray | memoryview | str) -> Any:
         return TOO_DEEP
     except (msgspec.DecodeError, UnicodeError):
         return _tolerant(data)
-    return value if len(data) <= _SURELY_SHALLOW or not _deep(data, value) else TOO_DEEP
+    return TOO_DEEP if len(data) > _SHORT and _may_be_deep(data) and not _is_plain(value) else value
 
 
-def _bytes(view: Any) -> bytes:
-    """What a view shows: it may have gaps, and items larger than bytes."""
+def _bytes(view: memoryview) -> bytes:
+    """Copy a view, which may have gaps and items larger than bytes."""
     if view.nbytes > MAX_BYTES:
         raise Unreadable.size()
-    return view.tobytes()  # type: ignore[no-any-return]
+    return view.tobytes()
 
 
 def read_strict(text: str) -> Any:
     """
-    The value of a text that is JSON to the letter; TOO_DEEP for one nested too deep.
+    Parse a text that must be JSON. Returns its value, or TOO_DEEP.
 
     Raises:
-        Unreadable: when it is anything else.
+        Unreadable: if it is not JSON or is too large.
 
     """
     if len(text) > MAX_BYTES:
@@ -92,13 +115,13 @@ def read_strict(text: str) -> Any:
     except RecursionError:
         return TOO_DEEP
     except (msgspec.DecodeError, UnicodeError):
-        # Lone surrogates and 1e400 are JSON too, though msgspec refuses them.
+        # Lone surrogates and 1e400 are JSON, though msgspec refuses them.
         value = _stdlib(text, constants=False)
-    return value if len(text) <= _SURELY_SHALLOW or not _deep(text, value) else TOO_DEEP
+    return TOO_DEEP if len(text) > _SHORT and _may_be_deep(text) and not _is_plain(value) else value
 
 
 def compact(value: Any) -> bytes | None:
-    """The compact UTF-8 JSON of a value, or None when it is no JSON value."""
+    """Return the compact UTF-8 JSON of a value, or None if it is not a JSON value."""
     try:
         return _encode(value)
     except UnicodeError:
@@ -113,41 +136,119 @@ def compact(value: Any) -> bytes | None:
         return None
 
 
-def deep(value: Any) -> bool:
-    """Whether a value is nested deeper than MAX_DEPTH, or larger than any document. Walks without recursion."""
-    level = [value]
-    left = _MAX_ITEMS
-    for _ in range(MAX_DEPTH):
+def plain(value: Any) -> Any:
+    """
+    Return `value` made of JSON's own types, or TOO_DEEP.
+
+    Mappings become dicts, tuples become lists; enum members and other instances of subclasses of str, int and float
+    become the str, int or float they hold. Objects of other types stay (a body may be bytes). A value that is plain
+    already is returned as it is, without a copy. Never raises: a mapping that raises while it is read becomes None.
+
+    >>> from http import HTTPStatus
+    >>> plain({"status": HTTPStatus.NOT_FOUND, "errors": ()})
+    {'status': 404, 'errors': []}
+    """
+    return value if _is_plain(value) else _copy(value)
+
+
+def as_dict(value: Any) -> dict[str, Any] | None:
+    """
+    Return the members of a mapping as a dict, or None for another value.
+
+    For code that looks into a few members only: their values are not made plain.
+    """
+    # Not isinstance: a subclass of dict may override what is called on it, so it is copied.
+    if type(value) is dict:
+        return value
+    copied = _plain_item(value)
+    return copied if isinstance(copied, dict) else None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value consists of JSON's own types, within the bounds. Walks level by level, without recursion."""
+    # Exact types, here and below: an instance of a subclass has to be copied.
+    if type(value) not in _CONTAINERS:
+        return type(value) in _SCALARS
+    level, depth, items = [value], 0, 0
+    while level and depth < MAX_DEPTH and items <= _MAX_ITEMS:
         below: list[Any] = []
-        for item in level:
-            if item.__class__ is dict:
-                below.extend(item.values())
-            elif item.__class__ is list:
-                below.extend(item)
-            if len(below) > left:
-                return True
-        level = [item for item in below if item.__class__ is dict or item.__class__ is list]
-        if not level:
-            return False
-        left -= len(below)
-    return True
+        for holder in level:
+            items += len(holder)
+            for item in holder.values() if isinstance(holder, dict) else holder:
+                if type(item) in _SCALARS:
+                    continue
+                if type(item) not in _CONTAINERS:
+                    return False
+                below.append(item)
+        level = below
+        depth += 1
+    return not level
 
 
-def _deep(data: Any, value: Any) -> bool:
-    """The same for a document: walked only when it has more brackets than levels are allowed."""
-    curly, square = ("{", "[") if data.__class__ is str else (b"{", b"[")
-    return data.count(curly) + data.count(square) > MAX_DEPTH and deep(value)
+def _copy(value: Any) -> Any:
+    """Return a plain copy of `value`, or TOO_DEEP. Walks without recursion."""
+    top = [value]
+    level: list[Any] = [top]
+    left = _MAX_COPIED
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for holder in level:
+            for place, item in holder.items() if isinstance(holder, dict) else enumerate(holder):
+                copied = holder[place] = _plain_item(item)
+                if isinstance(copied, (dict, list)):
+                    left -= len(copied)
+                    if left < 0:
+                        return TOO_DEEP
+                    below.append(copied)
+        if not below:
+            return top[0]
+        level = below
+    return TOO_DEEP
 
 
-def _tolerant(data: Any) -> Any:
-    """Read again with the forgiving parser; only what msgspec refused comes here."""
+def _plain_item(item: Any) -> Any:
+    """Return one value with a plain type, without converting its items; None if it cannot be read."""
+    try:
+        if isinstance(item, str):
+            # Not str(): an enum or a subclass may define another __str__. The same for int and float.
+            return str.__str__(item)
+        if isinstance(item, bool):
+            return item
+        if isinstance(item, int):
+            return int.__int__(item)
+        if isinstance(item, float):
+            return float.__float__(item)
+        if isinstance(item, list | tuple):
+            return list(islice(item, _MAX_COPIED + 1))
+        # The headers of http.client have the methods of a mapping, but are not registered as one.
+        if isinstance(item, Mapping) or hasattr(item, "keys"):
+            limit = _MAX_COPIED if isinstance(item, dict) else _MAX_MEMBERS
+            copied = {
+                str.__str__(key) if isinstance(key, str) else key: item[key]
+                for key in islice(item.keys(), limit + 1)
+            }
+            return copied if len(copied) <= limit else None
+    except Exception:  # noqa: BLE001 - the methods of a foreign object may raise anything
+        return None
+    return item
+
+
+def _may_be_deep(data: str | bytes | bytearray) -> bool:
+    """Whether a document has more brackets than levels are allowed; only such a document has to be walked."""
+    if isinstance(data, str):
+        return data.count("{") + data.count("[") > MAX_DEPTH
+    return data.count(b"{") + data.count(b"[") > MAX_DEPTH
+
+
+def _tolerant(data: str | bytes | bytearray) -> Any:
+    """Parse what msgspec refused with the standard library, which accepts more."""
     text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
     value = _stdlib(text.removeprefix("\ufeff"), constants=True)
-    return TOO_DEEP if value is TOO_DEEP or deep(value) else value
+    return value if _is_plain(value) else TOO_DEEP
 
 
 def _stdlib(text: str, *, constants: bool) -> Any:
-    """Parse with the standard library, which takes what other producers' JSON writers let through."""
+    """Parse with the standard library; `constants` allows NaN and Infinity."""
     import json
 
     try:
@@ -155,14 +256,14 @@ def _stdlib(text: str, *, constants: bool) -> Any:
     except RecursionError:
         return TOO_DEEP
     except json.JSONDecodeError as error:
-        message = f"no JSON from line {error.lineno} column {error.colno} on"
+        message = f"not JSON from line {error.lineno} column {error.colno} on"
         raise Unreadable(message, line=error.lineno) from None
 
 
 def _whole(digits: str) -> int | float:
-    # int() of thousands of digits is slow and refused by the interpreter; to other readers of JSON it is Infinity.
+    # int() of thousands of digits is slow and refused by the interpreter; other JSON readers give Infinity.
     return int(digits) if len(digits) <= 400 else float(digits)
 
 
 def _refuse(name: str) -> Any:
-    raise Unreadable(f"{name} is no JSON")
+    raise Unreadable(f"{name} is not JSON")

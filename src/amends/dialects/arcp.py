@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.core.enums import NOT_EXECUTED, TERMINAL, TRANSIENT, UNCERTAIN
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects import members
@@ -36,7 +36,8 @@ _BARE = Origin("arcp")
 
 def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
     """The Fault in an error payload, or None."""
-    return fault_of(data, origin) if members.shallow(data) else None
+    error = members.plain_mapping(data)
+    return None if error is None else fault_of(error, origin)
 
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
@@ -49,23 +50,19 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     retryable = get("retryable")
     recovery = row.recovery
     if retryable is True:
-        recovery = TRANSIENT
-    elif retryable is False and recovery is TRANSIENT:
-        recovery = TERMINAL
-    message, details = get("message"), get("details")
+        recovery = Recovery.TRANSIENT
+    elif retryable is False and recovery is Recovery.TRANSIENT:
+        recovery = Recovery.TERMINAL
     return Fault(
         code=code,
-        message=message if message.__class__ is str else "",
+        message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="arcp",
-        details=details if details.__class__ is dict else None,
-        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
+        details=members.mapping(get("details")),
+        actor=row.actor_under(recovery),
         # RATE_LIMITED is none of ARCP's, but means the same in every mouth (M3).
-        executed=NOT_EXECUTED if code == "RATE_LIMITED" else row.executed,
-        # With all four members in an object of four there is no room for others.
-        extensions={}
-        if len(data) == 4 and retryable is not None and message is not None and details is not None
-        else members.unknown(data, _MEMBERS),
+        executed=Executed.NO if code == "RATE_LIMITED" else row.executed,
+        extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
 
@@ -73,10 +70,10 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 def encode(fault: Fault) -> dict[str, Any]:
     """The error payload. Details leave as raised; what looks like a leak is logged as a warning."""
     fault = outgoing(fault, NAME)
-    if fault.recovery is UNCERTAIN:
-        retryable = VOCABULARY.row(fault.code).recovery is TRANSIENT
+    if fault.recovery is Recovery.UNCERTAIN:
+        retryable = VOCABULARY.row(fault.code).recovery is Recovery.TRANSIENT
     else:
-        retryable = fault.recovery is TRANSIENT
+        retryable = fault.recovery is Recovery.TRANSIENT
     error: dict[str, Any] = {"code": fault.code, "message": fault.message, "retryable": retryable}
     if fault.details is not None:
         error["details"] = fault.details

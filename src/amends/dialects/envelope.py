@@ -14,17 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from amends.core.crosswalk import source_row
-from amends.core.enums import (
-    CORRECTABLE,
-    MAYBE_EXECUTED,
-    NOT_EXECUTED,
-    TERMINAL,
-    TRANSIENT,
-    UNCERTAIN,
-    Actor,
-    Executed,
-    Recovery,
-)
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
@@ -42,108 +32,70 @@ LOSSES = frozenset({"vocabulary", "executed", "origin"})
 
 _MEMBERS: members.Readers = {
     "code": None,
-    "message": ("message", str),
+    "message": ("message", members.text),
     "retryable": None,
     "retry_after_ms": None,
-    "retry_strategy": ("strategy", str),
+    "retry_strategy": ("strategy", members.text),
     "max_retries": ("max_retries", members.whole),
     "fix_required": None,
     "recovery": None,
     "suggestions": None,
     "suggestion": None,
-    "field": ("field", str),
-    "details": ("details", dict),
+    "field": ("field", members.text),
+    "details": ("details", members.mapping),
     "errors": None,
-    "doc_uri": ("doc_uri", str),
-    "type": ("type", str),
-    "title": ("title", str),
+    "doc_uri": ("doc_uri", members.text),
+    "type": ("type", members.text),
+    "title": ("title", members.text),
     "status": ("status", lambda value: members.whole(value, 100)),
-    "instance": ("instance", str),
-    "intent": ("intent", dict),
-    "user_message": ("user_message", str),
+    "instance": ("instance", members.text),
+    "intent": ("intent", members.mapping),
+    "user_message": ("user_message", members.text),
     "actor": None,
     # These three stand in `meta`; in a nested error, which has none, beside the others.
-    "trace_id": ("trace_id", str),
+    "trace_id": ("trace_id", members.text),
     "attempt": ("attempt", members.positive),
     "max_attempts": ("max_attempts", members.positive),
 }
 _META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
-_RECOVERY = {item.value: item for item in Recovery}
-_ACTORS = {item.value: item for item in Actor}
+_RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
+_ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
 _BARE = Origin("envelope", "envelope")
 
 
 def error_of(data: Any) -> dict[str, Any] | None:
-    """The error object an envelope holds, or a bare one; None when there is none that says anything."""
-    if data.__class__ is not dict:
+    """Return the error object of an envelope, or a bare one; None if there is none with a code or a verdict."""
+    if not isinstance(data, dict):
         return None
     error = data.get("error", data if "ok" not in data else None)
-    return error if error.__class__ is dict and _says(error) else None
+    return error if isinstance(error, dict) and _is_error(error) else None
 
 
-def _says(error: dict[str, Any]) -> bool:
-    """Whether an object says enough to be an error: a code, or whether to try again."""
+def _is_error(error: dict[str, Any]) -> bool:
+    """Whether an object has what an error needs: a code, or whether to retry."""
     return members.code(error.get("code")) is not None or _verdict(error.get("retryable")) is not None
 
 
 def decode(data: Any, *, exit: Exit | None = None, origin: Origin = _BARE) -> Fault | None:
     """
-    The Fault in an envelope or its bare error, or None.
+    Return the Fault in an envelope or its bare error, or None.
 
     Args:
         data: the envelope.
-        exit: what the exit code says in the tool's profile; it decides where the envelope does not.
+        exit: what the exit code means in the tool's profile; used where the envelope does not decide.
         origin: where it was found.
 
     """
-    if not members.shallow(data) or (data.get("ok") is True and data.get("error") is None):
+    envelope = members.plain_mapping(data)
+    if envelope is None or (envelope.get("ok") is True and envelope.get("error") is None):
         return None
-    error = error_of(data)
-    return None if error is None else fault_of(error, data.get("meta"), exit, origin)
+    error = error_of(envelope)
+    return None if error is None else fault_of(error, envelope.get("meta"), exit, origin)
 
 
 def fault_of(error: dict[str, Any], meta: Any, exit: Exit | None = None, origin: Origin = _BARE) -> Fault:
-    """The Fault in an error object already known to be one and to be bounded, with the envelope's `meta`."""
-    said = meta if meta.__class__ is dict else {}
-    usual = None if said else _usual(error, exit, origin)
-    return usual or _fault(error, said, exit, origin, [MAX_PARTS], 0)
-
-
-def _usual(error: dict[str, Any], exit: Exit | None, origin: Origin) -> Fault | None:
-    """What `_fault` would give for an error of the five members most have, and at a third of its price; else None."""
-    get = error.get
-    code, message, retryable = get("code"), get("message"), get("retryable")
-    fix, milliseconds = get("fix_required"), get("retry_after_ms")
-    seen = (code is not None) + (message is not None) + (retryable is not None)
-    if len(error) != seen + (fix is not None) + (milliseconds is not None):
-        return None
-    code, known, row = _facts(code, exit)
-    if fix.__class__ is not str:
-        fix = None
-    recovery = _recovery(retryable, known, row, fix)
-    return Fault(
-        code=code,
-        message=message if message.__class__ is str else "",
-        recovery=recovery,
-        vocabulary="cli",
-        retry_after=None if milliseconds is None else _seconds(milliseconds),
-        suggestions=() if fix is None else (fix,),
-        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=known.executed if known else exit.executed if exit else MAYBE_EXECUTED,
-        origin=origin,
-    )
-
-
-def _facts(said: Any, exit: Exit | None) -> tuple[str, Row | None, Row]:
-    """The code, its row where it is S2's own, and the row that speaks where it is not: the exit code's."""
-    code = members.code(said) or (exit.code if exit else "INTERNAL_ERROR")
-    known = VOCABULARY.rows.get(code)
-    return code, known, known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
-
-
-def _seconds(milliseconds: Any) -> float | None:
-    wait = finite(milliseconds)
-    return wait / 1000 if wait is not None and wait >= 0 else None
+    """Return the Fault in what `error_of` returned, with the envelope's `meta`; both of plain values."""
+    return _fault(error, members.mapping(meta) or {}, exit, origin, [MAX_PARTS], 0)
 
 
 def _fault(
@@ -155,24 +107,22 @@ def _fault(
     level: int,
 ) -> Fault:
     get = error.get
-    code, known, row = _facts(get("code"), exit)
+    code = members.code(get("code")) or (exit.code if exit else "INTERNAL_ERROR")
+    known = VOCABULARY.rows.get(code)
+    # For a code that is not one of the vocabulary, the exit code's row.
+    row = known or (VOCABULARY.row(exit.code) if exit else VOCABULARY.unknown)
     fix = members.text(get("fix_required"))
-    said, actor = get("recovery"), get("actor")
-    recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
-        get("retryable"), known, row, fix
-    )
+    recovery = _RECOVERY.get(members.text(get("recovery"))) or _recovery(get("retryable"), known, row, fix)
     fields, extensions = members.sort(error, _MEMBERS)
-    if meta:
-        fields.update(members.sort(meta, _META)[0])
-    nested = get("errors")
+    fields.update(members.sort(meta, _META)[0])
     return Fault(
         code=code,
         recovery=recovery,
         vocabulary="cli",
         retry_after=_seconds(get("retry_after_ms")),
         suggestions=_suggestions(error, fix),
-        errors=_children(nested, origin, room, level) if nested else (),
-        actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
+        errors=_children(get("errors"), origin, room, level),
+        actor=_ACTORS.get(members.text(get("actor"))) or row.actor_under(recovery),
         executed=_executed(error, known, exit),
         extensions=extensions,
         origin=origin,
@@ -180,46 +130,51 @@ def _fault(
     )
 
 
+def _seconds(milliseconds: Any) -> float | None:
+    wait = finite(milliseconds)
+    return wait / 1000 if wait is not None and wait >= 0 else None
+
+
 def _children(value: Any, origin: Origin, room: list[int], level: int) -> tuple[Fault, ...]:
-    """The nested errors of an error, under the bounds nested problems have."""
-    if value.__class__ is not list or level >= MAX_LEVELS:
+    """Return the nested errors of an error, within the bounds that nested problems have."""
+    if not isinstance(value, list) or level >= MAX_LEVELS:
         return ()
     found = []
     for item in value:
-        if room[0] > 0 and item.__class__ is dict and _says(item):
+        if room[0] > 0 and isinstance(item, dict) and _is_error(item):
             room[0] -= 1
             found.append(_fault(item, {}, None, origin, room, level + 1))
     return tuple(found)
 
 
 def _verdict(retryable: Any) -> Any:
-    """`retryable` when it is one of S2's three values, else None."""
-    return retryable if retryable.__class__ is bool or retryable == "maybe" else None
+    """Return `retryable` if it is true, false or "maybe", else None."""
+    return retryable if isinstance(retryable, bool) or members.text(retryable) == "maybe" else None
 
 
 def _recovery(retryable: Any, known: Row | None, row: Row, fix: str | None) -> Recovery:
-    """M1's rules for a command line, first one that applies. `row` is the exit code's where the code is unknown."""
+    """Apply M1's rules for a command line. `row` is the exit code's where the code is unknown."""
     if retryable is False:
-        correctable = fix is not None or (known is not None and known.recovery is CORRECTABLE)
-        return CORRECTABLE if correctable else TERMINAL
+        correctable = fix is not None or (known is not None and known.recovery is Recovery.CORRECTABLE)
+        return Recovery.CORRECTABLE if correctable else Recovery.TERMINAL
     if retryable is True:
-        return TRANSIENT
-    return UNCERTAIN if _verdict(retryable) is not None else row.recovery
+        return Recovery.TRANSIENT
+    return Recovery.UNCERTAIN if _verdict(retryable) is not None else row.recovery
 
 
 def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
-    if error.get("suggestions").__class__ is list:
+    if isinstance(error.get("suggestions"), list):
         return members.texts(error["suggestions"])
     return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
 
 
 def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Executed:
-    if error.get("phase") == "validation":
-        # The newer table's promise: nothing has run yet.
-        return NOT_EXECUTED
+    if members.text(error.get("phase")) == "validation":
+        # In the newer table this means that nothing has run yet.
+        return Executed.NO
     if known is not None:
         return known.executed
-    return exit.executed if exit else MAYBE_EXECUTED
+    return exit.executed if exit else Executed.MAYBE
 
 
 def encode(fault: Fault) -> dict[str, Any]:
@@ -245,11 +200,11 @@ def _error(fault: Fault) -> dict[str, Any]:
     if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
         # C3: a rate limit always says how long; the default is what a reader would wait anyway.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
-    fix = recovery is CORRECTABLE
+    fix = recovery is Recovery.CORRECTABLE
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "retryable": "maybe" if recovery is UNCERTAIN else recovery is TRANSIENT,
+        "retryable": "maybe" if recovery is Recovery.UNCERTAIN else recovery is Recovery.TRANSIENT,
         "retry_after_ms": wait,
         "retry_strategy": fault.strategy,
         "max_retries": fault.max_retries,

@@ -1,96 +1,112 @@
-"""Members of objects from outside, read by type: a member of the wrong type counts as absent (P8)."""
+"""
+Read members of objects from outside by type. A member of the wrong type counts as absent (P8).
+
+The objects are plain: made of dict, list, str, int, float, bool and None (`amends.core.wire.plain`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amends.core.wire import deep
+from amends.core.wire import plain
 
 __all__ = [
     "CODE_BYTES",
+    "Readers",
     "code",
+    "integer",
     "mapping",
+    "plain_mapping",
     "positive",
-    "shallow",
     "sort",
     "text",
     "texts",
+    "truthy",
     "unknown",
     "whole",
 ]
 
 CODE_BYTES = 64
-"""A code is a word, not a text (A7 sets the length for AdCP; the others get the same)."""
+"""The longest code. A7 sets it for AdCP; the other dialects use the same."""
+
+
+def plain_mapping(value: Any) -> dict[str, Any] | None:
+    """Return a mapping from outside as plain values, or None for anything else and for one nested too deep."""
+    return mapping(plain(value))
 
 
 def text(value: Any) -> str | None:
-    """A string, or None."""
-    return value if value.__class__ is str else None
+    """Return a string, or None."""
+    return value if isinstance(value, str) else None
 
 
 def code(value: Any) -> str | None:
-    """A code: a string of 1–64 characters, or None."""
-    return value if value.__class__ is str and 0 < len(value) <= CODE_BYTES else None
+    """Return a code, which is a string of 1–64 characters, or None."""
+    return value if isinstance(value, str) and 0 < len(value) <= CODE_BYTES else None
+
+
+def integer(value: Any) -> int | None:
+    """Return an integer, or None. 5.0 is 5, because protobuf and JavaScript write it so; booleans are not numbers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def whole(value: Any, low: int = 0) -> int | None:
-    """A whole number from `low` on, or None. 5.0 is 5: protobuf and JavaScript write it so."""
-    if value.__class__ is float and value.is_integer():
-        value = int(value)
-    return value if value.__class__ is int and low <= value <= 2**53 else None
-
-
-def shallow(value: Any) -> bool:
-    """Whether a value is an object that is not nested without end."""
-    return value.__class__ is dict and not deep(value)
+    """Return an integer from `low` to 2**53, or None."""
+    number = integer(value)
+    return number if number is not None and low <= number <= 2**53 else None
 
 
 def positive(value: Any) -> int | None:
-    """A whole number from 1 on, or None."""
+    """Return an integer from 1 on, or None."""
     return whole(value, 1)
 
 
-Readers = Mapping[Any, tuple[str, type | Callable[[Any], Any]] | None]
-"""member → (field, its type or how it is read), or None for a member its dialect reads itself."""
+def mapping(value: Any) -> dict[str, Any] | None:
+    """Return an object, or None."""
+    return value if isinstance(value, dict) else None
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Return the strings of an array in order, without its other items."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def truthy(value: Any) -> bool:
+    """Whether JavaScript takes a value for true: objects and arrays always, numbers but 0 and NaN, non-empty strings."""
+    if value is None or isinstance(value, dict):
+        return value is not None
+    if isinstance(value, (str, int, float)):
+        return bool(value) and value == value  # noqa: PLR0124 - NaN is the one value that differs from itself
+    return True
+
+
+Readers = Mapping[str, tuple[str, Callable[[Any], Any]] | None]
+"""Member → (field, function that returns its value or None), or None for a member that the dialect reads itself."""
 
 
 def sort(data: dict[str, Any], readers: Readers) -> tuple[dict[str, Any], dict[str, Any]]:
     """
-    Fields and extensions of an object, in one pass over what it has.
+    Return (fields, extensions) of an object.
 
-    A member of the wrong type counts as absent; one that `readers` does not name is kept as an extension.
+    A member of the wrong type is left out; one that `readers` does not name is an extension.
     """
     fields: dict[str, Any] = {}
     extensions: dict[str, Any] = {}
     for name, value in data.items():
-        if name in readers:
-            reader = readers[name]
-            if reader is not None:
-                field, kind = reader
-                if value.__class__ is kind:
-                    fields[field] = value
-                elif kind is not str and kind is not dict:
-                    read = kind(value)
-                    if read is not None:
-                        fields[field] = read
-        else:
+        if name not in readers:
             extensions[name] = value
+        elif (reader := readers[name]) is not None:
+            field, read = reader
+            if (found := read(value)) is not None:
+                fields[field] = found
     return fields, extensions
 
 
 def unknown(data: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The members a dialect does not know, of an object that mostly has none."""
+    """Return the members that are not in `known`."""
     if known.issuperset(data):
         return {}
     return {name: value for name, value in data.items() if name not in known}
-
-
-def mapping(value: Any) -> dict[str, Any] | None:
-    """An object, or None."""
-    return value if value.__class__ is dict else None
-
-
-def texts(value: Any) -> tuple[str, ...]:
-    """The strings of an array, in order; whatever else it holds is passed over."""
-    return tuple(item for item in value if item.__class__ is str) if value.__class__ is list else ()

@@ -22,7 +22,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
-from amends.core.plain import plain
+from amends.core.json_value import json_value
 
 __all__ = ["FORMATS", "check_adcp_details", "outgoing"]
 
@@ -89,7 +89,7 @@ def _clean(value: Any, level: int, format: str) -> Any:
     if not value:
         return value
     if level == _NOTHING:
-        return plain(value)
+        return json_value(value)
     from amends.core.redaction import redact_value  # loaded by the first failure that is written
 
     return redact_value(value, kinds=_kinds(level))
@@ -138,7 +138,7 @@ def _warn_of_leaks(fault: Fault, format: str) -> None:
     if fault.details:
         from amends.core.wire import compact
 
-        texts.append((compact(plain(fault.details)) or b"").decode("utf-8", "replace"))
+        texts.append((compact(json_value(fault.details)) or b"").decode("utf-8", "replace"))
     kinds = sorted({leak.kind for text in texts if text for leak in find(text)})
     if kinds:
         import logging

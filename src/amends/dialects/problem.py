@@ -15,20 +15,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from msgspec.structs import replace
-
 from amends.core.crosswalk import source_row
-from amends.core.enums import (
-    CORRECTABLE,
-    MAYBE_EXECUTED,
-    NOT_EXECUTED,
-    TERMINAL,
-    TRANSIENT,
-    UNCERTAIN,
-    Actor,
-    Executed,
-    Recovery,
-)
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.vocabularies.http import VOCABULARY
@@ -51,37 +39,37 @@ MAX_LEVELS = 64
 
 # S1's own members, any of which makes an object a problem.
 _CORE: members.Readers = {
-    "type": ("type", str),
-    "title": ("title", str),
+    "type": ("type", members.text),
+    "title": ("title", members.text),
     "status": None,
-    "detail": ("message", str),
-    "instance": ("instance", str),
+    "detail": ("message", members.text),
+    "instance": ("instance", members.text),
     "is_retriable": None,
     "retry_after_ms": None,
     "retry_after_seconds": None,
-    "doc_uri": ("doc_uri", str),
-    "trace_id": ("trace_id", str),
+    "doc_uri": ("doc_uri", members.text),
+    "trace_id": ("trace_id", members.text),
     "suggestions": None,
     "errors": None,
-    "intent": ("intent", dict),
+    "intent": ("intent", members.mapping),
 }
 _CORE_NAMES = frozenset(_CORE)
 _OURS: members.Readers = {
     "code": None,
     "recovery": None,
     "actor": None,
-    "field": ("field", str),
-    "details": ("details", dict),
-    "retry_strategy": ("strategy", str),
+    "field": ("field", members.text),
+    "details": ("details", members.mapping),
+    "retry_strategy": ("strategy", members.text),
     "max_retries": ("max_retries", members.whole),
-    "user_message": ("user_message", str),
+    "user_message": ("user_message", members.text),
     "attempt": ("attempt", members.positive),
     "max_attempts": ("max_attempts", members.positive),
 }
 _MEMBERS: members.Readers = {**_CORE, **_OURS}
 
-_RECOVERY = {item.value: item for item in Recovery}
-_ACTORS = {item.value: item for item in Actor}
+_RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
+_ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
 _BARE = Origin("problem", "body")
 
 
@@ -102,22 +90,18 @@ def decode(
         origin: where it was found.
 
     """
-    return fault_of(data, status, wait, origin) if members.shallow(data) else None
+    document = members.plain_mapping(data)
+    return None if document is None else fault_of(document, status, wait, origin)
 
 
 def fault_of(
     data: dict[str, Any], status: int | None = None, wait: float | None = None, origin: Origin = _BARE
 ) -> Fault | None:
-    """The same for an object already known to be bounded."""
+    """Do the same for an object of plain values."""
+    if _CORE_NAMES.isdisjoint(data):
+        return None
     own = own_wait(data)
-    if own is None:
-        return None if _CORE_NAMES.isdisjoint(data) else fault_with(data, status, wait, origin)
-    return fault_with(data, status, own, origin)
-
-
-def fault_with(data: dict[str, Any], status: int | None, wait: float | None, origin: Origin) -> Fault:
-    """The same for an object known to be a problem, with the wait that counts."""
-    return _fault(data, status, None, wait, origin, [MAX_PARTS], 0)
+    return _fault(data, status, None, wait if own is None else own, origin, [MAX_PARTS], 0)
 
 
 def _fault(
@@ -134,60 +118,46 @@ def _fault(
         status = members.whole(get("status"), 100)
         if status is None or status > 599:
             status = inherited
-    children: tuple[Fault, ...] = ()
-    if "errors" in data:
-        children = _children(data["errors"], None if status == 207 else status, origin, room, level)
-    suggestions = members.texts(data["suggestions"]) if "suggestions" in data else ()
+    children = _children(get("errors"), None if status == 207 else status, origin, room, level)
+    suggestions = members.texts(get("suggestions"))
     # 207 has no row: its parts decide (M1).
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
-    code = members.code(data["code"]) if "code" in data else None
+    code = members.code(get("code"))
     if code is None:
         if row is not None:
-            code = "CANCELLED" if status == 408 and get("intent").__class__ is dict else row.code
+            code = "CANCELLED" if status == 408 and isinstance(get("intent"), dict) else row.code
         else:
             code = "PARTIAL_FAILURE" if status == 207 else "UNKNOWN"
-    said = get("recovery")
-    retriable = get("is_retriable")
-    recovery = (_RECOVERY.get(said) if said.__class__ is str else None) or _recovery(
-        retriable, row, suggestions, children, wait
+    recovery = _RECOVERY.get(members.text(get("recovery"))) or _recovery(
+        get("is_retriable"), row, suggestions, children, wait
     )
     facts = row or row_for("http", code, status)
-    actor = get("actor")
-    kind, title, detail, trace = get("type"), get("title"), get("detail"), get("trace_id")
-    found = Fault(
+    fields, extensions = members.sort(data, _MEMBERS)
+    return Fault(
         code=code,
-        message=detail if detail.__class__ is str else "",
         recovery=recovery,
         vocabulary="http",
         retry_after=wait,
         suggestions=suggestions,
         errors=children,
-        trace_id=trace if trace.__class__ is str else None,
-        type=kind if kind.__class__ is str else None,
-        title=title if title.__class__ is str else None,
         status=status,
-        actor=(_ACTORS.get(actor) if actor.__class__ is str else None)
-        or (facts.actor if recovery is facts.recovery else facts.actor_under(recovery)),
+        actor=_ACTORS.get(members.text(get("actor"))) or facts.actor_under(recovery),
         executed=_executed(code, status, facts),
+        extensions=extensions,
         origin=origin,
+        **fields,
     )
-    # Where what was looked for is all there is, the document need not be gone through.
-    seen = (kind is not None) + (title is not None) + (detail is not None) + (trace is not None)
-    if len(data) == seen + (retriable is not None) + ("status" in data) + ("retry_after_ms" in data):
-        return found
-    fields, extensions = members.sort(data, _MEMBERS)
-    return replace(found, extensions=extensions, **fields)
 
 
 def _children(
     value: Any, inherited: int | None, origin: Origin, room: list[int], level: int
 ) -> tuple[Fault, ...]:
     """The nested problems of a problem. `room` is shared by all levels, so a document cannot multiply."""
-    if value.__class__ is not list or level >= MAX_LEVELS:
+    if not isinstance(value, list) or level >= MAX_LEVELS:
         return ()
     found = []
     for item in value:
-        if item.__class__ is dict and room[0] > 0:
+        if isinstance(item, dict) and room[0] > 0:
             room[0] -= 1
             found.append(_fault(item, None, inherited, own_wait(item), origin, room, level + 1))
     return tuple(found)
@@ -195,11 +165,10 @@ def _children(
 
 def own_wait(data: dict[str, Any]) -> float | None:
     """The body's own wait in seconds; 0 is none, and so is a negative one (M1, P3)."""
-    if "retry_after_ms" in data:
-        value = finite(data["retry_after_ms"])
-        if value is not None and value > 0:
-            return value / 1000
-    value = finite(data["retry_after_seconds"]) if "retry_after_seconds" in data else None
+    value = finite(data.get("retry_after_ms"))
+    if value is not None and value > 0:
+        return value / 1000
+    value = finite(data.get("retry_after_seconds"))
     return float(value) if value is not None and value > 0 else None
 
 
@@ -212,36 +181,36 @@ def _recovery(
 ) -> Recovery:
     """M1's rules for a problem, first one that applies."""
     if is_retriable is True and wait is not None:
-        return TRANSIENT
-    correctable_row = row is not None and row.recovery is CORRECTABLE
+        return Recovery.TRANSIENT
+    correctable_row = row is not None and row.recovery is Recovery.CORRECTABLE
     if is_retriable is False:
-        return CORRECTABLE if correctable_row or suggestions or children else TERMINAL
+        return Recovery.CORRECTABLE if correctable_row or suggestions or children else Recovery.TERMINAL
     if is_retriable is True:
         if suggestions:
-            return CORRECTABLE
-        return UNCERTAIN if correctable_row else TRANSIENT
+            return Recovery.CORRECTABLE
+        return Recovery.UNCERTAIN if correctable_row else Recovery.TRANSIENT
     if row is not None:
         return row.recovery
     if suggestions:
-        return CORRECTABLE
-    return _of_children(children) if children else TERMINAL
+        return Recovery.CORRECTABLE
+    return _of_children(children) if children else Recovery.TERMINAL
 
 
 def _of_children(children: tuple[Fault, ...]) -> Recovery:
     """What the parts of a failure say about the whole: transient only together, terminal alone."""
     kinds = {child.recovery for child in children}
-    if kinds == {TRANSIENT}:
-        return TRANSIENT
-    return TERMINAL if TERMINAL in kinds else CORRECTABLE
+    if kinds == {Recovery.TRANSIENT}:
+        return Recovery.TRANSIENT
+    return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
 
 
 def _executed(code: str, status: int | None, facts: Row) -> Executed:
     if status == 207:
         return Executed.YES
     if code == "RATE_LIMITED":
-        return NOT_EXECUTED
+        return Executed.NO
     if status is None and code not in VOCABULARY.rows:
-        return MAYBE_EXECUTED
+        return Executed.MAYBE
     # 408 borrows the row of TIMEOUT, and like it may have happened.
     return facts.executed
 

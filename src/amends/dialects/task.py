@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amends.core.enums import TERMINAL, UNCERTAIN
+from amends.core.enums import Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects import members
@@ -34,7 +34,8 @@ _BARE = Origin("task", "task")
 
 def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
     """The Fault in a task's error, or None."""
-    return fault_of(data, origin) if members.shallow(data) else None
+    error = members.plain_mapping(data)
+    return None if error is None else fault_of(error, origin)
 
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
@@ -46,25 +47,21 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
     row = VOCABULARY.rows.get(code)
     recoverable = get("recoverable")
     if recoverable is False:
-        recovery = TERMINAL
+        recovery = Recovery.TERMINAL
     elif row is not None:
         recovery = row.recovery
     else:
-        recovery = UNCERTAIN if recoverable is True else TERMINAL
+        recovery = Recovery.UNCERTAIN if recoverable is True else Recovery.TERMINAL
     facts = row or VOCABULARY.unknown
-    message, details = get("message"), get("details")
     return Fault(
         code=code,
-        message=message if message.__class__ is str else "",
+        message=members.text(get("message")) or "",
         recovery=recovery,
         vocabulary="task",
-        details=details if details.__class__ is dict else None,
-        actor=facts.actor if recovery is facts.recovery else facts.actor_under(recovery),
+        details=members.mapping(get("details")),
+        actor=facts.actor_under(recovery),
         executed=facts.executed,
-        # With all four members in an object of four there is no room for others.
-        extensions={}
-        if len(data) == 4 and recoverable is not None and message is not None and details is not None
-        else members.unknown(data, _MEMBERS),
+        extensions=members.unknown(data, _MEMBERS),
         origin=origin,
     )
 
@@ -75,7 +72,7 @@ def encode(fault: Fault) -> dict[str, Any]:
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.details is not None:
         error["details"] = fault.details
-    error["recoverable"] = fault.recovery is not TERMINAL
+    error["recoverable"] = fault.recovery is not Recovery.TERMINAL
     if fault.origin is not None and fault.origin.dialect == NAME:
         for name, value in fault.extensions.items():
             if name not in _MEMBERS:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.carriers.extraction import extract
-from amends.carriers.objects import plain
+from amends.carriers.objects import read_object
 from amends.core.fault import Fault
 from amends.foreign import codes
 from amends.foreign.classes import names
@@ -42,9 +42,9 @@ def response_fault(exc: BaseException) -> Fault | None:
     if isinstance(response, Mapping):
         return _botocore_fault(response)
     document: Any
-    via, document = (None, None) if response is None else plain(response)
+    via, document = (None, None) if response is None else read_object(response)
     if via != "http":
-        via, document = plain(exc)
+        via, document = read_object(exc)
     if via not in {"http", "jsonrpc", "cli"}:
         return _status_fault(exc)
     return extract(document, via) or (_jsonrpc_fault(exc, document) if via == "jsonrpc" else None)

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from amends.carriers.headers import lowered, wait
+from amends.carriers.headers import lower_names, wait
 from amends.core.crosswalk import transfer
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
@@ -115,7 +115,7 @@ def with_header_wait(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
     """Return the fault with the wait that the response's headers ask for, so that body and header agree (P3)."""
     if not headers or fault.retry_after is not None:
         return fault
-    seconds = wait(lowered(headers))
+    seconds = wait(lower_names(headers))
     return replace(fault, retry_after=seconds) if seconds else fault
 
 

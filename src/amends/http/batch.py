@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.carriers.extraction import examine
-from amends.carriers.objects import plain
+from amends.carriers.objects import read_object
 from amends.core.decision import State, decide
 from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
@@ -163,7 +163,7 @@ def read(response: Any, count: int | None = None) -> Batch:
         whole: Fault | None = response.fault
         body: Any = {}
     else:
-        seen = response if isinstance(response, dict) else plain(response)[1]
+        seen = response if isinstance(response, dict) else read_object(response)[1]
         whole = examine(seen, "http")[1].fault
         body = _parse_body((seen or {}).get("body"))
     found: dict[int, Item] = {}

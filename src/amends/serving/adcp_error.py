@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.text import truncate
-from amends.core.wire import compact, deep
+from amends.core.wire import compact, plain
 from amends.dialects import adcp
 
 __all__ = ["TRACE", "error_object", "sentence"]
@@ -56,7 +56,7 @@ def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
 
 def _plain(error: dict[str, Any]) -> dict[str, Any] | None:
     """Return the object after a round trip through JSON, or None if it is not JSON, too large, or contains itself."""
-    raw = None if deep(error) else compact(error)
+    raw = compact(plain(error))
     if raw is None or len(raw) > adcp.MAX_ERROR_BYTES:
         return None
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from amends.core.plain import MARKER
+from amends.core.json_value import MARKER
 
 __all__ = ["KINDS", "MARKER", "SECRETS", "Judge", "Leak", "Rule", "words"]
 

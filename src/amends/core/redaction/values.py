@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from amends.core.plain import MARKER, plain
+from amends.core.json_value import MARKER, json_value
 from amends.core.redaction.rule import KINDS, SECRETS, words
 from amends.core.redaction.text import redact
 from amends.core.redaction.tokens import prose
@@ -36,9 +36,9 @@ def redact_value(value: Any, *, kinds: AbstractSet[str] = KINDS) -> Any:
 
     Members named in `URL_MEMBERS` lose only credentials, at any depth; those in `UNCHANGED_MEMBERS` lose nothing.
     Members whose name says that they hold a secret lose their value whatever it looks like, unless it is a remark such
-    as "must have at least 8 characters". `amends.core.plain` has the bounds. Never raises, never changes its argument.
+    as "must have at least 8 characters". `amends.core.json_value` has the bounds. Never raises, never changes its argument.
     """
-    return _redacted(plain(value), kinds)
+    return _redacted(json_value(value), kinds)
 
 
 def _redacted(value: Any, kinds: AbstractSet[str]) -> Any:

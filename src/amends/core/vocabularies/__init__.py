@@ -1,1 +1,1 @@
-"""The tables: one module per publication, one row per code."""
+"""The tables: one module per specification, one row per code."""

@@ -1,12 +1,12 @@
 """
-S4: the 120 published codes of the Ad Context Protocol, and the form of codes outside them.
+The 120 published codes of the Ad Context Protocol (S4), and the form of vendors' own codes.
 
-Code, recovery and order are the publication's (3.2.4, A13); the words are ours. Three rules hold throughout:
+Codes, recovery and order are those of the publication (3.2.4, A13); the texts are ours. Three rules apply to all rows:
 
-- `executed` is no for correctable codes, CONFLICT and RATE_LIMITED, and maybe for the rest (mappings M3). Remarks
-  beside a successful payload are read with the evidence that it succeeded, which overrules the row.
-- Something that was valid and no longer is (expired, ended, moved) answers 410, whatever its everyday word.
-- No text says more than the code does: no limits, no identifiers, nothing about what exists for others (A19).
+- `executed` is no for correctable codes, CONFLICT and RATE_LIMITED, and maybe for the rest (mappings M3). For a remark
+  in the payload of a successful call, the success overrides the row.
+- The status of something that was valid and is not any more (expired, ended, moved) is 410.
+- A text contains no more information than the code: no limits, no identifiers, nothing about other accounts (A19).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _row(
     jsonrpc: int | None = None,
     alias: str | None = None,
 ) -> Row:
-    """One row; `executed` follows from the recovery unless it is given."""
+    """Return a row; `executed` depends on the recovery unless it is given."""
     if executed is None:
         executed = Executed.NO if recovery is _CORRECTABLE else Executed.MAYBE
     return Row(
@@ -52,7 +52,7 @@ def _row(
     )
 
 
-# Four lines a row: the facts, then message, suggestion and user message. The formatter would make it ten.
+# Four lines per row: the facts, then message, suggestion and user message. The formatter would use ten.
 # fmt: off
 ROWS = (
     # The request, its credentials, the service.
@@ -74,7 +74,7 @@ ROWS = (
     _row("AUTH_INVALID", _TERMINAL, "UNAUTHENTICATED",
          "The credentials were refused",
          "Stop sending them; refresh an expired token once, otherwise have the credentials replaced",
-         "My access there was refused. Somebody has to renew it.",
+         "My access there was refused. It has to be renewed.",
          actor=_USER),
     _row("AUTHORIZATION_REQUIRED", _CORRECTABLE, "PERMISSION_DENIED",
          "A connected platform has not given its consent to this",
@@ -93,7 +93,7 @@ ROWS = (
          jsonrpc=-32027),
     _row("CONFIGURATION_ERROR", _TERMINAL, "INTERNAL_ERROR",
          "The seller's service is set up wrongly",
-         "Do not repeat it; report it to whoever runs the service",
+         "Do not repeat it; report it to the operator of the service",
          "The seller's system is set up wrongly. Only the seller can repair that.",
          actor=_OPERATOR),
     # Policies, products, budgets.
@@ -172,7 +172,7 @@ ROWS = (
     _row("ACCOUNT_NOT_FOUND", _TERMINAL, "NOT_FOUND",
          "The account could not be resolved",
          "List the accounts this caller may use, or ask the seller",
-         "I couldn't find the account {name}. Somebody should check it with the seller.",
+         "I couldn't find the account {name}. Please check it with the seller.",
          actor=_USER),
     _row("ACCOUNT_MOVED", _CORRECTABLE, "NOT_FOUND",
          "The account is now known under another reference",
@@ -200,7 +200,7 @@ ROWS = (
     _row("ACCOUNT_SUSPENDED", _TERMINAL, "PERMISSION_DENIED",
          "The account is suspended",
          "Stop, and have the suspension cleared up with the seller",
-         "The account is suspended. Somebody has to clear that up with the seller.",
+         "The account is suspended. That has to be cleared up with the seller.",
          actor=_USER),
     # Rules of the brief and of governance; money that is not there.
     _row("COMPLIANCE_UNSATISFIED", _CORRECTABLE, "VALIDATION_ERROR",
@@ -233,7 +233,7 @@ ROWS = (
          executed=Executed.NO),
     _row("COMMITTED_RESOURCE_PURGED", _TERMINAL, "CONFLICT",
          "The change took effect, but what it changed has been removed since",
-         "Never repeat it; compare your records with the seller's before starting anew",
+         "Never repeat it; compare your records with the seller's before starting again",
          "That went through, but the result was removed afterwards. Please check with the seller.",
          actor=_USER),
     _row("IDEMPOTENCY_CONFLICT", _CORRECTABLE, "CONFLICT",
@@ -251,7 +251,7 @@ ROWS = (
     _row("CURSOR_EXPIRED", _CORRECTABLE, "CONFLICT",
          "The position in the list of changes is too old",
          "Start from a new checkpoint, and read the full state again",
-         "I've missed some changes. I'll read everything afresh.",
+         "I've missed some changes. I'll read everything again.",
          status=410),
     # Creatives, second part.
     _row("CREATIVE_DEADLINE_EXCEEDED", _CORRECTABLE, "CONFLICT",
@@ -366,19 +366,19 @@ ROWS = (
          "Stay within the agreed terms, or negotiate a new proposal for the change",
          "That change needs a new offer from the seller. Shall I ask for one?"),
     _row("VERSION_UNSUPPORTED", _CORRECTABLE, "VALIDATION_ERROR",
-         "The seller does not speak this version of the protocol",
+         "The seller does not support this version of the protocol",
          "Use a version the seller supports",
-         "The seller's system speaks another version. I'll switch to one it knows.",
+         "The seller's system uses another version. I'll switch to one it supports.",
          status=400),
     # Governance and permissions.
     _row("CAMPAIGN_SUSPENDED", _TRANSIENT, "PERMISSION_DENIED",
-         "The campaign is on hold until somebody has reviewed it",
+         "The campaign is on hold until a person has reviewed it",
          "Wait for the review; ask the plan's operator if it takes long",
          "This campaign is on hold for a review. I'll try again when that's done.",
          actor=_OPERATOR),
     _row("GOVERNANCE_UNAVAILABLE", _TRANSIENT, "SERVICE_UNAVAILABLE",
          "The governance agent cannot be reached",
-         "Try again later, waiting longer each time; then ask whoever runs that agent",
+         "Try again later, waiting longer each time; then ask the operator of that agent",
          "The approval service can't be reached right now. I'll try again shortly.",
          actor=_PROVIDER),
     _row("GOVERNANCE_AGENT_NOT_ACCEPTED", _CORRECTABLE, "VALIDATION_ERROR",
@@ -388,17 +388,17 @@ ROWS = (
     _row("PERMISSION_DENIED", _CORRECTABLE, "PERMISSION_DENIED",
          "This caller may not do that",
          "Obtain the missing permission or approval, then send the request again",
-         "I'm not allowed to do that yet. Somebody has to give permission first.",
+         "I'm not allowed to do that yet. Permission has to be given first.",
          actor=_USER),
     _row("SCOPE_INSUFFICIENT", _CORRECTABLE, "PERMISSION_DENIED",
          "This task is not among those the caller may use",
-         "Have somebody widen the caller's scope; a repeat will not help",
-         "That task isn't among the things I may do there. Somebody has to allow it.",
+         "Have the caller's scope widened; a repeat will not help",
+         "That task isn't among the things I may do there. It has to be allowed first.",
          actor=_USER),
     _row("READ_ONLY_SCOPE", _CORRECTABLE, "PERMISSION_DENIED",
          "The caller may read but not change anything",
          "Do it without changing anything, or have write access granted",
-         "I may only look there, not change anything. Somebody has to allow changes.",
+         "I may only look there, not change anything. Changes have to be allowed first.",
          actor=_USER),
     _row("FIELD_NOT_PERMITTED", _CORRECTABLE, "PERMISSION_DENIED",
          "The caller may not set one of the fields",
@@ -420,7 +420,7 @@ ROWS = (
     _row("PROVENANCE_DISCLOSURE_MISSING", _CORRECTABLE, "VALIDATION_ERROR",
          "The creative's provenance lacks its disclosure",
          "State whether a disclosure is required and where, then submit it again",
-         "It has to be stated whether viewers must be told how the ad was made."),
+         "It has to be stated whether viewers must be informed how the ad was made."),
     _row("PROVENANCE_EMBEDDED_MISSING", _CORRECTABLE, "VALIDATION_ERROR",
          "The creative carries no provenance inside its file",
          "Embed provenance with a supported provider, then submit it again",
@@ -432,7 +432,7 @@ ROWS = (
     _row("PROVENANCE_CLAIM_CONTRADICTED", _CORRECTABLE, "VALIDATION_ERROR",
          "A check contradicts what the creative says about its origin",
          "Correct the claim or replace the creative; unchanged it will fail again",
-         "A check disagrees with what was said about how the ad was made. That has to be put right."),
+         "A check disagrees with the stated origin of the ad. That has to be corrected."),
     _row("EVALUATOR_AGENT_NOT_ACCEPTED", _CORRECTABLE, "VALIDATION_ERROR",
          "The seller does not accept the named evaluator",
          "Name an evaluator the seller accepts, or leave it out",
@@ -445,7 +445,7 @@ ROWS = (
     _row("BILLING_NOT_PERMITTED_FOR_AGENT", _CORRECTABLE, "PERMISSION_DENIED",
          "This agent may not be billed this way",
          "Use the suggested way of billing; without one, have it arranged with the seller",
-         "I can't buy with that way of billing yet. Somebody has to arrange it with the seller.",
+         "I can't buy with that way of billing yet. It has to be arranged with the seller.",
          actor=_USER),
     _row("BILLING_OUT_OF_BAND", _TERMINAL, "CONFLICT",
          "This account is billed outside the protocol",
@@ -462,8 +462,8 @@ ROWS = (
          "Which brand is this for?"),
     _row("AGENT_SUSPENDED", _TERMINAL, "PERMISSION_DENIED",
          "The seller has suspended this agent",
-         "Stop, and have somebody talk to the seller",
-         "The seller has paused my access. Somebody has to clear that up with them.",
+         "Stop, and have a person contact the seller",
+         "The seller has paused my access. That has to be cleared up with them.",
          actor=_USER),
     _row("AGENT_BLOCKED", _TERMINAL, "PERMISSION_DENIED",
          "The seller has blocked this agent for good",
@@ -482,7 +482,7 @@ ROWS = (
     _row("PRIVATE_FIELD_IN_PUBLIC_PLACEMENT", _CORRECTABLE, "INTERNAL_ERROR",
          "A public placement shows fields the seller meant to keep private",
          "Do not use or repeat those fields; have the seller remove them",
-         "The seller published something by mistake. I left it out, and the seller should be told.",
+         "The seller published something by mistake. I left it out, and the seller should be informed.",
          actor=_OPERATOR),
     # Formats in their old and new forms: mostly remarks beside a usable answer.
     _row("FORMAT_PROJECTION_FAILED", _CORRECTABLE, "VALIDATION_ERROR",
@@ -492,7 +492,7 @@ ROWS = (
          actor=_OPERATOR),
     _row("FORMAT_DECLARATION_DIVERGENT", _CORRECTABLE, "VALIDATION_ERROR",
          "The old and the new description of a format disagree",
-         "Go by the new description, and tell the seller",
+         "Use the new description, and inform the seller",
          "The seller describes one ad format in two ways that don't agree. I'll use the newer one.",
          actor=_OPERATOR),
     _row("FORMAT_SHAPE_PROMOTED", _CORRECTABLE, "VALIDATION_ERROR",
@@ -602,46 +602,46 @@ VOCABULARY = Vocabulary(
     name="adcp",
     title="Ad Context Protocol",
     rows=table(ROWS),
-    # A12. The published error schema says transient for unknown codes; S4 says terminal, and S4 wins (M1).
+    # A12: the published error schema says transient for unknown codes, S4 says terminal. S4 takes precedence (M1).
     unknown=_row(
         "UNKNOWN",
         _TERMINAL,
         "INTERNAL_ERROR",
         "The seller reported something this program does not know",
-        "Do not repeat it; have somebody look at the message",
-        "The seller reported a problem I don't know. Somebody should have a look.",
+        "Do not repeat it; have a person read the message",
+        "The seller reported a problem I don't know. A person should look at it.",
         actor=_OPERATOR,
     ),
 )
 
 # A15: the two parts of X_{VENDOR}_{CODE}, as S4 writes them. At their longest they make 63 of 64 characters.
 VENDOR = "^[A-Z][A-Z0-9]{1,19}$"
-"""What a vendor's name looks like."""
+"""The pattern of a vendor's name."""
 CODE = "^[A-Z][A-Z0-9_]{1,39}$"
-"""What a vendor's own code looks like, behind its name."""
+"""The pattern of a vendor's code after its name."""
 
-# A vendor's name has no underscore, so the first one ends it.
+# A vendor's name contains no underscore, so it ends at the first one.
 _VENDOR_CODE = f"X_{VENDOR[1:-1]}_{CODE[1:-1]}"
 
 
 def is_standard_code(code: str) -> bool:
-    """Whether `code` is one of the published ones; deprecated ones are, too."""
+    """Whether `code` is published, including deprecated ones."""
     return code in VOCABULARY.rows
 
 
 def is_vendor_code(code: str) -> bool:
     """Whether `code` has the form X_{VENDOR}_{CODE}."""
-    import re  # only producers of vendor codes come here; the module keeps the compiled pattern itself
+    import re  # needed by producers of vendor codes only; re caches the compiled pattern
 
     return re.fullmatch(_VENDOR_CODE, code) is not None
 
 
 def check_code(code: str) -> None:
     """
-    Refuse a code that no AdCP producer may send. A reader never calls this: it handles any code by its recovery.
+    Check a code that a producer wants to send. Readers do not check: they handle any code by its recovery.
 
     Raises:
-        ValueError: for a code that is neither published nor a vendor's; the message says how to name it.
+        ValueError: if the code is neither published nor a vendor's; the message says how to name it.
 
     """
     if not (is_standard_code(code) or is_vendor_code(code)):

@@ -1,4 +1,4 @@
-"""The codes users define for themselves. Rows arrive as their classes are defined (see `amends.errors`)."""
+"""Codes that users define. A row is added when its exception class is defined (see `amends.errors`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S5: the fifteen error codes of the Agent Runtime Control Protocol, with their default retryability."""
+"""The fifteen error codes of the Agent Runtime Control Protocol (S5), with their default retryability."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ ROWS = (
         "NOT_FOUND",
         "No agent of this name is registered",
         "Submit to a registered agent",
-        "Nobody here can do that. Is there another way to ask?",
+        "No agent here can do that. Is there another way to ask?",
     ),
     _row(
         "AGENT_VERSION_NOT_AVAILABLE",
@@ -143,7 +143,7 @@ ROWS = (
         _MAYBE,
         "PERMISSION_DENIED",
         "The budget of the lease is used up",
-        "Have somebody grant a larger budget",
+        "Have a larger budget granted",
         "The budget for this is used up.",
         Actor.USER,
         402,
@@ -183,14 +183,14 @@ VOCABULARY = Vocabulary(
     name="arcp",
     title="Agent Runtime Control Protocol errors",
     rows=_BY_CODE,
-    # M1: an unknown code is for a person unless the payload says retryable.
+    # M1: an unknown code is terminal unless the payload says retryable.
     unknown=_row(
         "UNKNOWN",
         _TERMINAL,
         _MAYBE,
         "INTERNAL_ERROR",
         "A failure this protocol does not name",
-        "Ask whoever runs the runtime",
+        "Ask the operator of the runtime",
         "Something went wrong that I can't put right myself.",
         Actor.OPERATOR,
     ),

@@ -1,4 +1,4 @@
-"""S2: the codes a command line reports, with the exit code of the default profile (mappings M4)."""
+"""The error codes of the CLI agent spec (S2), with the exit code of the default profile (mappings M4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ROWS = (
         "Look at the current state before running it again",
         executed=Executed.MAYBE,
     ),
-    # 7: an immediate repeat is fine (C7).
+    # 7: may be repeated immediately (C7).
     _row("TIMEOUT", Recovery.TRANSIENT, 7, "Run it again where a repeat is safe", wait=0.0),
     _row(
         "PERMISSION_DENIED",
@@ -52,7 +52,7 @@ ROWS = (
         "Get other credentials or more rights before running it again",
         actor=Actor.USER,
     ),
-    # 9 without a hint: S2's own runner waits five seconds (M4).
+    # 9 without a hint: the spec's own runner waits five seconds (M4).
     _row("RATE_LIMITED", Recovery.TRANSIENT, 9, "Wait for retry_after_ms, then run it again", wait=5.0),
     _row("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, 12, "Run it again later, waiting longer each time"),
     _row(
@@ -64,7 +64,7 @@ ROWS = (
         message="The network did not carry the request",
     ),
     _row("INTERNAL_ERROR", Recovery.UNCERTAIN, 1, "Run it once more where a repeat is safe, then report it"),
-    # The words of the newer exit table that S2 has no code for (profile v2).
+    # Codes of the newer exit table (profile v2) that S2 does not have.
     _row(
         "PARTIAL_FAILURE",
         Recovery.UNCERTAIN,
@@ -79,7 +79,7 @@ ROWS = (
         "PRECONDITION_FAILED",
         Recovery.CORRECTABLE,
         6,
-        "Bring about what the command needs first",
+        "Set up what the command needs first",
         everyday="CONFLICT",
         message="Something the command needs first is not there",
     ),
@@ -113,6 +113,6 @@ VOCABULARY = Vocabulary(
     name="cli",
     title="Command-line errors",
     rows=_BY_CODE,
-    # M1: what a command does not say is uncertain, which C12's limitation bounds to one more run.
+    # M1: a failure without a known code is uncertain, and C12 limits that to one more run.
     unknown=_BY_CODE["INTERNAL_ERROR"],
 )

@@ -1,8 +1,8 @@
 """
-The everyday set: ten words for what goes wrong everywhere, with a way into every other vocabulary.
+The everyday set: ten codes for common failures, each with its equivalent in every other vocabulary.
 
-Recovery and `executed` are those of the HTTP status (mappings M1, M3, M5), except that a cancelled operation is
-terminal outside HTTP and may always have had its effect.
+Recovery and `executed` are those of the HTTP status (mappings M1, M3, M5), except for a cancelled operation: it is
+terminal outside HTTP, and may always have had its effect.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ ROWS = (
         recovery=Recovery.TERMINAL,
         everyday="PERMISSION_DENIED",
         message="This caller may not do that",
-        suggestion="Ask whoever grants access, or do without",
-        user_message="I'm not allowed to do that. Somebody with access has to change it first.",
+        suggestion="Ask for access, or do without it",
+        user_message="I'm not allowed to do that. A person with access has to change it first.",
         executed=Executed.NO,
         actor=Actor.USER,
         status=403,

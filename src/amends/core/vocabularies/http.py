@@ -1,7 +1,7 @@
 """
-HTTP: the status codes, and S1's problem details on top of them.
+HTTP status codes, for responses and problem details.
 
-S1 has no codes of its own. A problem without our extra member `code` is named by its status.
+Problem details (S1) have no codes. A problem without our extra member `code` gets the code of its status.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _correctable(
 
 ROWS = (
     *(_everyday(code) for code in EVERYDAY.rows if code != "CANCELLED"),
-    # S1's view: the same request may succeed. Whether it happened is another question (executed stays maybe).
+    # S1: the same request may succeed. It may also have had its effect (`executed` is maybe).
     _everyday("CANCELLED", recovery=Recovery.TRANSIENT),
     _correctable(
         400, "BAD_REQUEST", "The request was not understood", "Correct the request, then send it again"
@@ -127,10 +127,10 @@ VOCABULARY = Vocabulary(
     rows=_BY_CODE,
     unknown=_BY_CODE["INTERNAL_ERROR"],
     by_status={
-        # Other 4xx count as 400, but whether the call had its effect is known of the listed ones only (M1, M3).
+        # Other 4xx count as 400, but only for listed ones it is known that the call had no effect (M1, M3).
         **dict.fromkeys(range(400, 500), replace(_BY_CODE["BAD_REQUEST"], executed=Executed.MAYBE)),
         **{row.status: row for row in ROWS if row.status is not None},
-        # A bare 408 is a time-out; it is a cancellation only when it says what was intended (M5).
+        # A 408 without an `intent` is a time-out, not a cancellation (M5).
         408: _BY_CODE["TIMEOUT"],
     },
 )

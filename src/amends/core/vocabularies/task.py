@@ -1,8 +1,8 @@
 """
-S3: the nineteen codes of an agent system, in their five groups.
+The nineteen codes of the agent error contract (S3), in their five categories.
 
-Messages are the contract's own defaults. `category` picks the retry policy (T7), `qualifier` says what has to be
-done before a retry can help.
+Messages are the contract's defaults. `category` selects the retry policy (T7); `qualifier` says what has to be done
+before a retry can help.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ VOCABULARY = Vocabulary(
     name="task",
     title="Agent task errors",
     rows=_BY_CODE,
-    # M1: an unknown code that does not say it is recoverable is for a person.
+    # M1: an unknown code is terminal unless the error says recoverable.
     unknown=_row(
         "UNKNOWN",
         "system",
@@ -266,7 +266,7 @@ VOCABULARY = Vocabulary(
         _MAYBE,
         "INTERNAL_ERROR",
         "A failure this contract does not name",
-        "Ask whoever runs the agent",
+        "Ask the operator of the agent",
         "Something went wrong that I can't put right myself.",
         Actor.OPERATOR,
     ),

@@ -1,7 +1,7 @@
 """
 Any Python value as plain JSON values.
 
-Producers put enum members, dataclasses, pydantic models, sets, bytes, dates and decimals into `details`. `plain` turns
+Producers put enum members, dataclasses, pydantic models, sets, bytes, dates and decimals into `details`. `json_value` turns
 them into what JSON has: None, bool, int, float, str, list, and dict with string keys.
 
 - An enum member is its value. A dataclass, attrs class, msgspec Struct, pydantic model or named tuple is an object.
@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["MARKER", "MAX_DEPTH", "MAX_NODES", "plain"]
+__all__ = ["MARKER", "MAX_DEPTH", "MAX_NODES", "json_value"]
 
 MARKER = "[redacted]"
 """Replaces a value that must not or cannot be written."""
@@ -33,12 +33,12 @@ MAX_NODES = 10_000
 _LARGEST = 10**100
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """
     Return `value` as plain JSON values; see the module for the rules. Never raises, never changes its argument.
 
     >>> from http import HTTPStatus
-    >>> plain({"status": HTTPStatus.CONFLICT, "tags": {"b", "a"}, "raw": b"ok", "ratio": float("nan")})
+    >>> json_value({"status": HTTPStatus.CONFLICT, "tags": {"b", "a"}, "raw": b"ok", "ratio": float("nan")})
     {'status': 409, 'tags': ['a', 'b'], 'raw': 'ok', 'ratio': None}
     """
     return _plain(value, 0, [MAX_NODES])
