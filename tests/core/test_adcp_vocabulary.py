@@ -42,7 +42,7 @@ def test_found_under_its_name():
 
 def test_an_unknown_code_is_terminal():
     """A12: with neither a known code nor a recovery, a person has to look."""
-    row = VOCABULARY.row("NEVER_HEARD_OF", 429)
+    row = VOCABULARY.row("NO_SUCH_CODE", 429)
     assert row is VOCABULARY.unknown
     assert (row.code, row.recovery, row.everyday) == ("UNKNOWN", Recovery.TERMINAL, "INTERNAL_ERROR")
     assert (row.executed, row.actor) == (Executed.MAYBE, Actor.OPERATOR)
