@@ -1,4 +1,4 @@
-"""From one vocabulary to another: M5's table, the note of where a code came from, and the way back."""
+"""Translation between vocabularies: M5's table, the original code in `details`, and the way back."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
 from amends.errors import FaultError
 from tests.strategies import often
 
-# mappings.md M5, as it is written there: (code, recovery where M5 says one besides the everyday's own).
+# The table of mappings.md M5: the HTTP status, then the code in each other vocabulary.
 M5 = {
     "RATE_LIMITED": (429, "RATE_LIMITED", "RATE_LIMITED", "RATE_LIMITED", "INTERNAL_ERROR"),
     "SERVICE_UNAVAILABLE": (
@@ -43,21 +43,21 @@ EVERY_CODE = [(name, code) for name in TARGETS for code in vocabulary(name).rows
 
 @pytest.mark.parametrize("code", M5)
 def test_the_everyday_set_in_every_vocabulary(code):
-    """M5, row by row."""
-    status, *words = M5[code]
+    """M5: every row of the table."""
+    status, *codes = M5[code]
     fault = Fault(code=code)
-    told = transfer(fault, "http")
-    assert (told.code, told.status, told.vocabulary) == (code, status, "http")
-    assert [transfer(fault, to).code for to in TARGETS[1:]] == words
+    translated = transfer(fault, "http")
+    assert (translated.code, translated.status, translated.vocabulary) == (code, status, "http")
+    assert [transfer(fault, to).code for to in TARGETS[1:]] == codes
 
 
 def test_the_table_is_the_whole_everyday_set():
-    """Nothing everyday is left without a way out."""
+    """M5 has a row for every everyday code."""
     assert set(M5) == set(vocabulary(EVERYDAY).rows)
 
 
-def test_unauthenticated_for_good_is_another_word_in_adcp():
-    """M5: AUTH_INVALID if terminal, else AUTH_MISSING."""
+def test_a_terminal_unauthenticated_is_auth_invalid_in_adcp():
+    """M5: UNAUTHENTICATED becomes AUTH_INVALID if it is terminal, else AUTH_MISSING."""
     assert code_in("adcp", "UNAUTHENTICATED", Recovery.TERMINAL) == "AUTH_INVALID"
     assert code_in("adcp", "UNAUTHENTICATED") == "AUTH_MISSING"
     assert transfer(Fault(code="UNAUTHENTICATED", recovery="terminal"), "adcp").code == "AUTH_INVALID"
@@ -65,8 +65,8 @@ def test_unauthenticated_for_good_is_another_word_in_adcp():
 
 @pytest.mark.parametrize("to", TARGETS)
 @pytest.mark.parametrize("code", M5)
-def test_recovery_is_carried(code, to):
-    """M2: a changed code never changes the decision; M5's one exception is a cancellation nobody judged."""
+def test_recovery_does_not_change(code, to):
+    """M2: translation keeps the recovery; M5's exception is a cancellation that has the default recovery."""
     fault = Fault(code=code)
     expected = fault.recovery if (code, to) != ("CANCELLED", "http") else Recovery.TRANSIENT
     assert transfer(fault, to).recovery is expected
@@ -74,7 +74,7 @@ def test_recovery_is_carried(code, to):
 
 @pytest.mark.parametrize("to", TARGETS[1:])
 def test_a_cancellation_raised_for_http_is_terminal_elsewhere(to):
-    """M5: transient in http (S1's view), terminal elsewhere (S5's)."""
+    """M5: CANCELLED is transient in http (S1) and terminal elsewhere (S5)."""
     fault = Fault(code="CANCELLED", vocabulary="http")
     assert fault.recovery is Recovery.TRANSIENT
     assert transfer(fault, to).recovery is Recovery.TERMINAL
@@ -82,8 +82,8 @@ def test_a_cancellation_raised_for_http_is_terminal_elsewhere(to):
 
 @pytest.mark.parametrize("to", TARGETS)
 @pytest.mark.parametrize("recovery", Recovery)
-def test_a_cancellation_that_came_from_outside_keeps_its_recovery(to, recovery):
-    """M2: what the sender said, or what reading it decided, goes on."""
+def test_a_received_cancellation_keeps_its_recovery(to, recovery):
+    """M2: the recovery that the sender or the decoder set is kept."""
     for name in ("http", "arcp"):
         fault = Fault(code="CANCELLED", vocabulary=name, recovery=recovery, origin=Origin(name))
         assert transfer(fault, to).recovery is recovery
@@ -91,21 +91,21 @@ def test_a_cancellation_that_came_from_outside_keeps_its_recovery(to, recovery):
 
 @pytest.mark.parametrize("to", TARGETS)
 def test_there_and_back_restores_every_code(to):
-    """M5: the original survives in details, whatever the recovery; and nothing is left of the note afterwards."""
+    """M5: the original code is restored from `details` for any recovery, and then removed from `details`."""
     for name, code in EVERY_CODE:
         for recovery in Recovery:
             fault = Fault(code=code, vocabulary=name, recovery=recovery, details={"a": 1}, origin=Origin("x"))
-            told = transfer(fault, to)
-            assert told.vocabulary == to
-            assert told.recovery is recovery
-            back = transfer(told, name)
-            assert (back.code, back.recovery, back.details) == (code, recovery, {"a": 1}), (name, told)
+            translated = transfer(fault, to)
+            assert translated.vocabulary == to
+            assert translated.recovery is recovery
+            back = transfer(translated, name)
+            assert (back.code, back.recovery, back.details) == (code, recovery, {"a": 1}), (name, translated)
 
 
 @pytest.mark.parametrize("via", TARGETS)
 @pytest.mark.parametrize("to", TARGETS)
 def test_a_detour_changes_nothing(via, to):
-    """What was raised decides what it becomes, not what it was called on the way."""
+    """Translating through a third vocabulary gives the same code as translating directly."""
     for name, code in EVERY_CODE:
         if name not in {via, to}:
             fault = Fault(code=code, vocabulary=name, status=row_for(name, code).status, origin=Origin("x"))
@@ -124,45 +124,45 @@ def test_a_detour_changes_nothing(via, to):
     st.sampled_from(Recovery),
     st.none() | st.integers(100, 599),
 )
-def test_there_and_back_restores_codes_nobody_knows(code, name, to, recovery, status):
-    """A15: a vendor's code comes back too, and its recovery never changes."""
+def test_there_and_back_restores_unknown_codes(code, name, to, recovery, status):
+    """A15: a vendor's code is restored, and its recovery does not change."""
     fault = Fault(code=code, vocabulary=name, recovery=recovery, status=status, origin=Origin("x"))
-    told = transfer(fault, to)
-    back = transfer(told, name)
-    assert told.recovery is recovery
-    # A status that http gave stays: it is true, and harmless elsewhere.
+    translated = transfer(fault, to)
+    back = transfer(translated, name)
+    assert translated.recovery is recovery
+    # A status that was added for http stays; the other vocabularies ignore it.
     assert replace(back, status=status) == fault
 
 
-def test_the_same_word_needs_no_note():
-    """Where both sides say the same and mean each other, details stay as they were."""
+def test_an_identical_code_needs_no_original():
+    """If both vocabularies have the code with the same meaning, `details` do not change."""
     assert transfer(Fault(code="RATE_LIMITED", vocabulary="cli"), "adcp").details is None
 
 
-def test_the_same_word_with_another_meaning_gets_one():
-    """A task error that happens to be called like an AdCP code is not that code."""
+def test_an_identical_code_with_another_meaning_keeps_its_original():
+    """An unknown task code that is also the name of an AdCP code keeps its original in `details`."""
     fault = Fault(code="SERVICE_UNAVAILABLE", vocabulary="task", origin=Origin("task"))
-    told = transfer(fault, "adcp")
-    assert told.details == {ORIGINAL: {"vocabulary": "task", "code": "SERVICE_UNAVAILABLE"}}
-    assert transfer(told, "task").code == "SERVICE_UNAVAILABLE"
+    translated = transfer(fault, "adcp")
+    assert translated.details == {ORIGINAL: {"vocabulary": "task", "code": "SERVICE_UNAVAILABLE"}}
+    assert transfer(translated, "task").code == "SERVICE_UNAVAILABLE"
 
 
 @pytest.mark.parametrize("code", ["INVALID_REQUEST", "BUDGET_EXHAUSTED"])
-def test_words_two_vocabularies_share_are_not_blunted(code):
-    """AdCP and ARCP mean the same by these; the everyday set would only make them coarser."""
+def test_codes_that_two_vocabularies_share_are_kept(code):
+    """AdCP and ARCP share these codes, so they are not replaced by the coarser everyday code."""
     assert transfer(Fault(code=code, vocabulary="adcp"), "arcp").code == code
     assert transfer(Fault(code=code, vocabulary="arcp"), "adcp").code == code
 
 
 @pytest.mark.parametrize("to", ["everyday", "app", "problem", "nowhere", ""])
-def test_there_are_five_targets(to):
-    """Design 9: translate takes http, cli, task, adcp, arcp."""
+def test_other_targets_raise(to):
+    """Design 9: the targets are http, cli, task, adcp and arcp; others raise LookupError."""
     with pytest.raises(LookupError):
         transfer(Fault(code="TIMEOUT"), to)
 
 
-def test_a_status_is_given_only_where_there_is_none():
-    """http speaks in statuses: the row's, unless the fault knows better."""
+def test_a_missing_status_is_added_for_http():
+    """Translation into http adds the status of the row, unless the fault has one."""
     assert transfer(Fault(code="TIMEOUT"), "http").status == 504
     assert transfer(Fault(code="TIMEOUT", status=408), "http").status == 408
     assert transfer(Fault(code="X_ACME_ODD", vocabulary="adcp"), "http").status == 500
@@ -170,14 +170,14 @@ def test_a_status_is_given_only_where_there_is_none():
 
 
 def test_parts_are_translated_too():
-    """A18: each part of an aggregate is said in the target's words, with its own note."""
+    """A18: each nested fault is translated and keeps its own original code."""
     part = Fault(code="NOT_FOUND", errors=(Fault(code="TIMEOUT"),))
-    told = transfer(Fault(code="CONFLICT", errors=(part,)), "adcp")
-    assert [child.code for child in told.errors] == ["REFERENCE_NOT_FOUND"]
-    assert [child.code for child in told.errors[0].errors] == ["SERVICE_UNAVAILABLE"]
+    translated = transfer(Fault(code="CONFLICT", errors=(part,)), "adcp")
+    assert [child.code for child in translated.errors] == ["REFERENCE_NOT_FOUND"]
+    assert [child.code for child in translated.errors[0].errors] == ["SERVICE_UNAVAILABLE"]
     mixed = Fault(code="CONFLICT", vocabulary="adcp", errors=(part,))
-    assert transfer(mixed, "adcp").errors == told.errors
-    done = replace(told, details=None)
+    assert transfer(mixed, "adcp").errors == translated.errors
+    done = replace(translated, details=None)
     assert transfer(done, "adcp") is done
 
 
@@ -198,25 +198,25 @@ def test_parts_are_translated_too():
         {"vocabulary": "task", "code": "TIMEOUT"},
     ],
 )
-def test_a_note_from_outside_is_not_believed_blindly(note):
-    """A20: details are the sender's. A note may make a word finer, never turn it into another."""
+def test_a_received_original_is_checked(note):
+    """A20: an original code in received details is used only if it translates into the received code."""
     fault = Fault(code="REFERENCE_NOT_FOUND", vocabulary="adcp", details={ORIGINAL: note})
     assert original(fault) is None
     assert source_row(fault) == row_for("adcp", "REFERENCE_NOT_FOUND")
     assert transfer(fault, "task").recovery is fault.recovery
 
 
-def test_a_note_of_ours_is_believed():
-    """What transfer wrote, transfer reads; the row is that of the code it was raised with."""
-    told = transfer(Fault(code="NOT_FOUND"), "adcp")
-    assert original(told) == ("everyday", "NOT_FOUND")
-    assert source_row(told) == row_for(EVERYDAY, "NOT_FOUND")
+def test_the_original_of_a_translated_fault():
+    """`original` and `source_row` return the code and row that the fault was raised with."""
+    translated = transfer(Fault(code="NOT_FOUND"), "adcp")
+    assert original(translated) == ("everyday", "NOT_FOUND")
+    assert source_row(translated) == row_for(EVERYDAY, "NOT_FOUND")
     assert original(Fault(code="X")) is None
 
 
 @pytest.fixture
 def own_code():
-    """A user's own code, forgotten afterwards."""
+    """A user's own code, unregistered after the test."""
 
     class OutOfStock(FaultError):
         code = "OUT_OF_STOCK_CROSSWALK"
@@ -228,8 +228,8 @@ def own_code():
     app._ROWS.pop(OutOfStock.code)
 
 
-def test_a_users_own_code_goes_where_codes_are_open(own_code):
-    """S1 and S2 leave codes open; the closed vocabularies get the nearest everyday word, and the note."""
+def test_a_users_own_code_is_kept_where_codes_are_open(own_code):
+    """S1 and S2 allow any code; the closed vocabularies get the nearest code and the original in `details`."""
     fault = Fault(code=own_code, vocabulary="app")
     assert [transfer(fault, to).code for to in TARGETS] == [
         own_code,
@@ -240,6 +240,6 @@ def test_a_users_own_code_goes_where_codes_are_open(own_code):
     ]
     assert transfer(fault, "http").details is None
     assert transfer(fault, "http").status == 409
-    told = transfer(fault, "task")
-    assert told.details == {ORIGINAL: {"vocabulary": "app", "code": own_code}}
-    assert (transfer(told, "cli").code, transfer(told, "cli").details) == (own_code, None)
+    translated = transfer(fault, "task")
+    assert translated.details == {ORIGINAL: {"vocabulary": "app", "code": own_code}}
+    assert (transfer(translated, "cli").code, transfer(translated, "cli").details) == (own_code, None)

@@ -1,4 +1,4 @@
-"""The closed words are their own wire spelling."""
+"""The enums: their members and wire spellings."""
 
 import json
 
@@ -8,7 +8,7 @@ from amends.core.enums import Action, Actor, Executed, Recovery
 
 
 @pytest.mark.parametrize(
-    ("word", "spellings"),
+    ("enum", "spellings"),
     [
         (Recovery, {"transient", "correctable", "terminal", "uncertain"}),
         (Executed, {"no", "maybe", "yes"}),
@@ -16,12 +16,12 @@ from amends.core.enums import Action, Actor, Executed, Recovery
         (Action, {"retry", "fix", "verify", "fallback", "escalate", "none", "generic"}),
     ],
 )
-def test_the_words_are_those_of_the_design(word, spellings):
-    """Design 3 and 5, M6: these and no others."""
-    assert {str(member) for member in word} == spellings
-    assert all(word(text) == text for text in spellings)
+def test_the_members_are_those_of_the_design(enum, spellings):
+    """Design 3 and 5, M6: each enum has exactly these members."""
+    assert {str(member) for member in enum} == spellings
+    assert all(enum(text) == text for text in spellings)
 
 
-def test_a_word_needs_no_encoder():
-    """A member is a string, also to somebody else's JSON writer."""
+def test_a_member_is_a_string():
+    """The standard library's `json` encodes members as strings."""
     assert json.dumps([Recovery.TRANSIENT, Action.FIX]) == '["transient", "fix"]'

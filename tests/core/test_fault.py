@@ -1,4 +1,4 @@
-"""The Fault as a value: frozen, compared by value, able to travel, complete from its code alone."""
+"""Fault: a frozen value that can be pickled, with defaults from its code."""
 
 import copy
 import pickle
@@ -19,19 +19,19 @@ FIELDS = (
 
 
 def test_the_fields_are_those_of_the_design():
-    """Design 3: the union of what five dialects say, in the order the design names it."""
+    """Design 3: the fields are those of the design, in its order."""
     assert Fault.__struct_fields__ == FIELDS
 
 
-def test_a_code_alone_is_a_whole_fault():
-    """Design 3: what is left out of recovery, executed and actor comes from the row of (vocabulary, code)."""
+def test_a_code_alone_is_enough():
+    """Design 3: recovery, executed and actor default to the row of vocabulary and code."""
     fault = Fault(code="RATE_LIMITED")
     assert (fault.vocabulary, fault.recovery) == ("everyday", Recovery.TRANSIENT)
     assert (fault.executed, fault.actor) == (Executed.NO, Actor.CALLER)
     assert (fault.suggestions, fault.errors, fault.extensions, fault.origin) == ((), (), {}, None)
 
 
-def test_the_same_word_means_what_its_vocabulary_says():
+def test_defaults_depend_on_the_vocabulary():
     """Design 3: CONFLICT is transient in AdCP and not retryable on a command line."""
     assert Fault(code="CONFLICT", vocabulary="adcp").recovery is Recovery.TRANSIENT
     assert Fault(code="CONFLICT", vocabulary="cli").recovery is Recovery.CORRECTABLE
@@ -40,13 +40,13 @@ def test_the_same_word_means_what_its_vocabulary_says():
 
 
 def test_it_is_frozen():
-    """A Fault is replaced, never changed."""
+    """Assigning a field raises."""
     with pytest.raises(AttributeError):
         Fault(code="TIMEOUT").code = "CONFLICT"
 
 
 def test_extensions_are_not_shared():
-    """Two faults made without extensions do not share a dictionary."""
+    """Two faults without extensions do not share a dictionary."""
     first, second = Fault(code="A"), Fault(code="B")
     assert first.extensions is not second.extensions
 
@@ -55,28 +55,28 @@ def test_extensions_are_not_shared():
     ("recovery", "expected"),
     [("transient", True), ("uncertain", True), ("correctable", False), ("terminal", False)],
 )
-def test_retryable_is_whether_the_same_request_is_worth_sending_again(recovery, expected):
-    """M2's first column: transient and uncertain."""
+def test_retryable(recovery, expected):
+    """M2: transient and uncertain faults are retryable."""
     assert Fault(code="X", recovery=recovery).retryable is expected
 
 
 @often
 @given(faults("problem"))
-def test_it_travels(fault):
-    """Design 3: compared by value, picklable; copies and JSON give the same value back."""
+def test_copies_are_equal(fault):
+    """Design 3: a fault is equal after pickle, copy and JSON."""
     assert pickle.loads(pickle.dumps(fault)) == fault
     assert copy.copy(fault) == copy.deepcopy(fault) == fault
     assert msgspec.json.decode(msgspec.json.encode(fault), type=Fault) == fault
 
 
 def test_json_without_the_looked_up_fields_is_completed():
-    """A fault read from JSON is filled from the table like one written by hand."""
+    """A fault read from JSON gets the same defaults as one created in Python."""
     fault = msgspec.json.decode(b'{"code": "TIMEOUT", "vocabulary": "arcp"}', type=Fault)
     assert (fault.recovery, fault.executed) == (Recovery.TRANSIENT, Executed.MAYBE)
 
 
-def test_an_origin_says_where_and_by_whom():
-    """Design 3: dialect, path, layer, and the gap of a sender that did otherwise than it should."""
+def test_origin():
+    """Design 3: an origin has dialect, path, layer and the sender's conformance gap, and is compared by value."""
     assert Origin("adcp", "payload").layer == "application"
     assert Origin("adcp") == Origin("adcp", None, "application", None)
     assert Origin("adcp", gap="x") != Origin("adcp")

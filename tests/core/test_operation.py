@@ -1,4 +1,4 @@
-"""Whether a repeat is safe."""
+"""Operation: whether a call may be repeated."""
 
 from types import SimpleNamespace
 
@@ -18,8 +18,8 @@ from amends import Operation
         (Operation(keyed=True), False),
     ],
 )
-def test_nothing_is_assumed(operation, repeatable):
-    """An operation that will get a key has none yet, so it promises nothing either."""
+def test_repeatable(operation, repeatable):
+    """An operation is repeatable if it is read-only, idempotent or has a key; `keyed` alone is not enough."""
     assert operation.repeatable is repeatable
 
 
@@ -34,8 +34,8 @@ def test_nothing_is_assumed(operation, repeatable):
         ("PATCH", False, False),
     ],
 )
-def test_http_methods_say_what_they_promise(method, read_only, repeatable):
-    """RFC 9110, 9.2."""
+def test_http_methods(method, read_only, repeatable):
+    """The properties of HTTP methods are those of RFC 9110, 9.2."""
     operation = Operation.of_http(method)
     assert (operation.read_only, operation.repeatable, operation.name) == (
         read_only,
@@ -44,8 +44,8 @@ def test_http_methods_say_what_they_promise(method, read_only, repeatable):
     )
 
 
-def test_a_keyed_post_may_be_repeated():
-    """The key makes it safe, whatever the method."""
+def test_a_post_with_a_key_may_be_repeated():
+    """A key makes an operation repeatable, whatever the method."""
     assert Operation.of_http("POST", key="k", name="pay").repeatable
 
 
@@ -60,7 +60,7 @@ def test_a_keyed_post_may_be_repeated():
     ],
 )
 def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, idempotent, destructive):
-    """They come from the server: a string or a one promises nothing."""
+    """Annotations come from the server; values such as "true" and 1 are ignored."""
     operation = Operation.of_tool(annotations, name="tool")
     assert (operation.read_only, operation.idempotent, operation.destructive) == (
         read_only,
@@ -69,8 +69,8 @@ def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, i
     )
 
 
-def test_an_sdks_object_is_asked_by_its_own_names():
-    """Old names that only warn are left alone where the new ones are there."""
+def test_annotations_as_an_sdk_object():
+    """The deprecated attribute names are read only if the object does not have the new ones."""
 
     class Annotations:
         read_only_hint = None

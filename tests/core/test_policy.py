@@ -1,4 +1,4 @@
-"""Which bounds hold for which fault."""
+"""Policy: the limits for a fault."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from amends.core.policy import DEFAULT, UNBOUNDED, Rule
 
 
 def test_the_default_is_five_calls_and_three_for_adcp():
-    """A11's ceiling holds for AdCP errors also under the default policy."""
+    """A11: the default policy allows five calls, and three for AdCP errors."""
     assert DEFAULT.limits(Fault(code="RATE_LIMITED"))[0] == 5
     assert DEFAULT.limits(Fault(code="RATE_LIMITED", vocabulary="adcp"))[0] == 3
     assert DEFAULT.max_wait == 300
@@ -25,13 +25,13 @@ def test_the_default_is_five_calls_and_three_for_adcp():
     ],
 )
 def test_task_errors_go_by_category(code, attempts, kind):
-    """T7."""
+    """T7: attempts and backoff of a task error depend on its category."""
     found, backoff, _ = DEFAULT.limits(Fault(code=code, vocabulary="task"))
     assert (found, backoff.kind) == (attempts, kind)
 
 
 def test_the_most_specific_rule_wins():
-    """Code before category, category before vocabulary, vocabulary before recovery class."""
+    """A rule for the code applies before one for the category, the vocabulary and the recovery class."""
     slow = Backoff(first=9)
     policy = Policy(
         rules={
@@ -48,8 +48,8 @@ def test_the_most_specific_rule_wins():
     assert policy.limits(Fault(code="NOT_FOUND")) == (5, policy.backoff, 1)
 
 
-def test_no_rules_means_the_policy_itself():
-    """The policy behind `amends decode` knows no ceilings."""
+def test_the_unbounded_policy():
+    """The policy of `amends decode` has no limit on attempts."""
     assert UNBOUNDED.limits(Fault(code="RATE_LIMITED", vocabulary="adcp"))[0] is None
 
 
@@ -57,7 +57,7 @@ def test_no_rules_means_the_policy_itself():
     "wrong",
     [{"attempts": 0}, {"max_wait": -1}, {"max_wait": float("nan")}, {"deadline": 0}, {"uncertain": -1}],
 )
-def test_nonsense_is_refused_when_it_is_made(wrong):
-    """A policy that could never call, or wait for ever by mistake, is not a policy."""
+def test_invalid_values_raise(wrong):
+    """The constructor validates its arguments."""
     with pytest.raises(ValueError):
         Policy(**wrong)

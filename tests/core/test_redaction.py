@@ -1,4 +1,4 @@
-"""Taking leaks out of outgoing text (A19), held against two corpora of real messages."""
+"""Redaction of outgoing text (A19), tested with two corpora of real messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {"address", "host", "path", "sql", "trace", "token"}
 
 
 def corpus(name):
-    """One file of messages, a JSON object per line."""
+    """Read a file of messages, a JSON object per line."""
     return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
 
 
@@ -41,7 +41,7 @@ INNOCENT = corpus("innocent.jsonl")
 
 
 def test_the_corpora_are_large_and_different():
-    """At least 200 leaking messages, most of them said by running libraries, and at least 200 innocent ones."""
+    """There are at least 200 leaking messages, most of them recorded from libraries, and 200 innocent ones."""
     assert len({row["text"] for row in LEAKS}) == len(LEAKS) >= 200
     assert len({row["text"] for row in INNOCENT}) == len(INNOCENT) >= 200
     assert sum(row["source"].startswith("run: ") for row in LEAKS) >= 150
@@ -51,7 +51,7 @@ def test_the_corpora_are_large_and_different():
 
 @pytest.mark.parametrize("row", LEAKS, ids=lambda row: row["source"])
 def test_nothing_sensitive_survives(row):
-    """A19: every leaking message is noticed, under its kind, and none of its sensitive parts is left."""
+    """A19: every leaking message is found with its kind, and none of its sensitive parts is left."""
     assert row["kind"] in {leak.kind for leak in find(row["text"])}
     clean = redact(row["text"])
     assert not [part for part in row["secret"] if part in clean]
@@ -59,14 +59,14 @@ def test_nothing_sensitive_survives(row):
 
 @pytest.mark.parametrize("row", INNOCENT, ids=lambda row: row["text"][:40])
 def test_innocent_text_is_untouched(row):
-    """No false alarm on prose, versions, times, ids, pointers, field paths, media types and links to documentation."""
+    """Prose, versions, times, ids, pointers, field paths, media types and links to documentation do not change."""
     assert find(row["text"]) == ()
     assert redact(row["text"]) == row["text"]
 
 
 @pytest.mark.parametrize("row", LEAKS + INNOCENT, ids=lambda row: row["text"][:40])
-def test_the_gates_let_nothing_through(row):
-    """The cheap tests before a pattern are only cheap: the patterns alone find the same."""
+def test_the_gates_hide_no_leak(row):
+    """Without the fast checks before them, the patterns find the same leaks."""
     text = row["text"]
     table = rules()
     everywhere = hits(text, "", tuple(rule._replace(needs=("",)) for rule in table))
@@ -75,13 +75,13 @@ def test_the_gates_let_nothing_through(row):
 
 
 def find_all(text):
-    """What the table finds without the gate before it."""
+    """Return what the rules find without the gate."""
     return list(hits(text, text.lower(), rules()))
 
 
 @pytest.mark.parametrize("row", LEAKS, ids=lambda row: row["source"])
 def test_a_leak_in_a_sentence(row):
-    """A leak is found in the middle of a sentence as well, and what the producer said before it stays readable."""
+    """A leak inside a sentence is redacted, and the text before it stays."""
     clean = redact(f"The order was not saved ({row['text']})")
     assert clean.startswith("The order was not saved (")
     assert not [part for part in row["secret"] if part in clean]
@@ -112,7 +112,7 @@ def test_a_leak_in_a_sentence(row):
     ],
 )
 def test_addresses(text, clean):
-    """IPv4 and IPv6 with ports go; versions, ratios, times and scopes of languages stay."""
+    """IPv4 and IPv6 addresses with ports are redacted; versions, ratios, times and `::` in code stay."""
     assert redact(text) == clean
 
 
@@ -158,7 +158,7 @@ def test_addresses(text, clean):
     ],
 )
 def test_hosts(text, clean):
-    """Hosts and URLs go; links to documentation, e-mail addresses, field paths and counted words stay."""
+    """Hosts and URLs are redacted; links to documentation, e-mail addresses, field paths and `name:number` stay."""
     assert redact(text) == clean
 
 
@@ -183,7 +183,7 @@ def test_hosts(text, clean):
     ],
 )
 def test_paths(text, clean):
-    """Paths of a machine go, with their spaces when quoted; pointers, routes and names stay."""
+    """File paths are redacted, with their spaces if quoted; pointers, routes and names stay."""
     assert redact(text) == clean
 
 
@@ -209,7 +209,7 @@ def test_paths(text, clean):
     ],
 )
 def test_secrets(text, clean):
-    """Values of secrets go; remarks about secrets, placeholders and long identifiers stay."""
+    """Secrets are redacted; texts about secrets, placeholders and long identifiers stay."""
     assert redact(text) == clean
 
 
@@ -227,7 +227,7 @@ def test_secrets(text, clean):
     ],
 )
 def test_traces_and_sql(text, clean):
-    """Classes of exceptions, reprs and stack lines go, a block of them as one; markup and English stay."""
+    """Exception classes, reprs and stack traces are redacted, a block as one; markup and English stay."""
     assert redact(text) == clean
 
 
@@ -235,7 +235,7 @@ def test_traces_and_sql(text, clean):
 
 
 def test_leaks_are_ordered_and_do_not_overlap():
-    """`find` tells kind and place of each leak; what overlaps or touches is one."""
+    """`find` returns the kind and position of each leak; overlapping or adjacent leaks are merged."""
     text = '10.0.0.5 said: File "/srv/a.py", line 3, in f; token=abc123'
     leaks = find(text)
     assert [leak.kind for leak in leaks] == ["address", "trace"]
@@ -243,8 +243,8 @@ def test_leaks_are_ordered_and_do_not_overlap():
     assert leaks[0].end <= leaks[1].start
 
 
-def test_nothing_in_nothing():
-    """An empty text has no leak, and neither has the marker."""
+def test_no_leak_in_the_empty_text_and_the_marker():
+    """The empty text and the marker contain no leak."""
     assert find("") == ()
     assert find(MARKER) == ()
     assert redact(f"could not reach {MARKER}, host '{MARKER}', password={MARKER}").count(MARKER) == 3
@@ -270,14 +270,14 @@ _PIECES = (
         MARKER,
     ]
 )
-# By index, because a strategy is printed with all it samples from.
+# By index, because Hypothesis prints all elements of a sampled_from strategy.
 PIECES = st.integers(0, len(_PIECES) - 1).map(lambda index: _PIECES[index])
 ANY = st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(st.characters(exclude_categories=())))
 
 
 @given(ANY)
 def test_redacting_is_safe_for_any_text(text):
-    """Property: never raises, finds nothing the second time, changes nothing then, grows by a bounded factor."""
+    """For any text: no exception, the result has no leak and does not change again, and its length is bounded."""
     clean = redact(text)
     assert find(clean) == ()
     assert redact(clean) == clean
@@ -288,14 +288,14 @@ def test_redacting_is_safe_for_any_text(text):
 
 @given(ANY)
 def test_gates_are_safe_for_any_text(text):
-    """Property: what the gate calls harmless has no leak in the table either."""
+    """For any text: if the gate skips it, the rules find no leak in it."""
     if not suspicious(text):
         assert find_all(text) == []
 
 
 RULES = [
     *rules(),
-    # The many messages of databases one by one, or chance would never reach them all.
+    # Each database message is a rule here, because random examples of their union would not reach all of them.
     *(
         Rule(
             "sql",
@@ -309,8 +309,8 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.source[:30])
-def test_gates_know_every_rule(rule):
-    """Property: whatever a rule would find, made from its own pattern, passes the gate and the rule's substring test."""
+def test_the_gates_pass_every_match_of_a_rule(rule):
+    """Any text that matches a rule's pattern passes the gate and the substring check of the rule."""
 
     @settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.from_regex(rule.pattern))
@@ -322,8 +322,8 @@ def test_gates_know_every_rule(rule):
     check()
 
 
-def test_text_that_does_not_come_to_rest(monkeypatch):
-    """A text in which every pass finds something new is replaced as a whole, so the result always is at rest."""
+def test_text_that_is_never_clean(monkeypatch):
+    """A text in which every pass finds a new leak is replaced as a whole."""
     monkeypatch.setattr(redaction_text, "find", lambda text, kinds: (Leak("path", 0, 1),))
     assert redact("a/b/c") == MARKER
 
@@ -336,7 +336,7 @@ HOSTILE = ["a", "/", "\\", "a.", "a-", "a/", "/a", "a:", "1.", "1:", "::", "a:\\
 
 @pytest.mark.parametrize("atom", HOSTILE)
 def test_time_is_linear(atom):
-    """No repetition of anything makes it slow: eight times the text takes no more than about eight times the time."""
+    """The time is linear in the length for repetitions of any atom: quadratic time would fail."""
 
     def cost(size):
         text = (atom * (size // len(atom) + 1))[:size]
@@ -346,7 +346,7 @@ def test_time_is_linear(atom):
 
     cost(1_000)
     small = min(cost(25_000) for _ in range(3))
-    # A machine that is busy elsewhere only ever adds, so one good run is enough.
+    # Load on the machine only adds time, so one good run is enough.
     large = [cost(200_000)]
     while len(large) < 4 and not linear(small, large[-1]):
         large.append(cost(200_000))
@@ -354,13 +354,13 @@ def test_time_is_linear(atom):
 
 
 def linear(small, large):
-    """Quadratic would be 64 times; the constant forgives a noisy machine on tiny times."""
+    """Return whether 8 times the text took less than 24 times the time; quadratic would be 64. 0.2 s is for noise."""
     return large < 24 * small + 0.2
 
 
 @pytest.mark.parametrize("size", [200_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
-def test_a_megabyte_is_bearable(size):
-    """A megabyte of hostile text costs seconds at most, in the worst mixture we know; a part of it, that part."""
+def test_the_time_for_a_megabyte(size):
+    """A megabyte of the worst known mixture takes less than 30 s of CPU time, and a part of it proportionally less."""
     text = "".join(HOSTILE) * (size // len("".join(HOSTILE)))
     start = time.process_time()
     redact(text)
@@ -371,7 +371,7 @@ def test_a_megabyte_is_bearable(size):
 
 
 def test_values_are_copied_and_cleaned():
-    """Strings, keys and nesting are cleaned in a copy; dates and ids are strings; the argument stays as it was."""
+    """Strings, keys and nested values are redacted in a copy; dates and ids become strings."""
     now, price, number = dt.datetime.now(dt.UTC), decimal.Decimal("1.5"), uuid.UUID(int=7)
     value = {
         "host_note": "see 10.0.0.5",
@@ -398,7 +398,7 @@ def test_values_are_copied_and_cleaned():
 
 
 def test_declared_members_are_kept():
-    """Design section 6: declared URL members lose credentials only and `intent` nothing, at any depth."""
+    """Design section 6: at any depth, declared URL members lose only credentials, and `intent` is not redacted."""
     value = {"setup_url": "https://seller.example/setup?x=1", "note": "https://seller.example/setup?x=1"}
     value |= {"intent": {"resource_id": "/srv/x"}, "deep": [{"policy_url": "https://a.b.example/p"}]}
     assert redact_value(value) == {**value, "note": MARKER}
@@ -426,17 +426,17 @@ def test_declared_members_are_kept():
     ],
 )
 def test_members_named_after_secrets(member, clean):
-    """A value under the name of a secret goes whatever it looks like, unless it is a remark about it."""
+    """The value of a member named after a secret is redacted, unless it is a text about the secret."""
     assert list(redact_value(member).values()) == [clean]
 
 
 def test_objects_become_the_marker():
-    """The text of an object or an exception never leaves; bytes and sets have a plain form."""
+    """Objects become the marker and exceptions their class name; bytes and sets become plain values."""
     assert redact_value([b"x", object(), {1}, ValueError("/etc/passwd")]) == ["x", MARKER, [1], "ValueError"]
 
 
 def test_values_are_bounded():
-    """Depth and size have an end, and loops too; what lies beyond is the marker."""
+    """Depth and size are limited, also for values that contain themselves; the marker replaces the rest."""
     loop = []
     loop.append(loop)
     assert repr(redact_value(loop)).count("[") == 33
@@ -460,14 +460,14 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_value_is_cleaned(value):
-    """Property: never raises, keeps the shape, leaves no leak in any string or key, and is idempotent."""
+    """For any value: no exception, objects keep their size, and a second call changes nothing."""
     clean = redact_value(value)
     assert repr(redact_value(clean)) == repr(clean)
     if isinstance(value, dict):
         assert len(clean) == len(value)
 
 
-# ------------------------------------------------------------------------------------------------- being light
+# ------------------------------------------------------------------------------------------------- import cost
 
 
 def test_import_is_light_and_pure():
@@ -482,7 +482,7 @@ def test_import_is_light_and_pure():
 
 
 def test_no_path_of_a_developer_is_in_the_corpora():
-    """The corpora are public: what a machine added to a message was replaced by a stand-in."""
+    """The corpora contain no paths of the machine they were recorded on."""
     for name in ("leaks.jsonl", "innocent.jsonl"):
         text = (DATA / name).read_text("utf-8")
         assert not re.search(r"pyenv|/tmp/tmp|/work/", text)
@@ -492,7 +492,7 @@ def test_no_path_of_a_developer_is_in_the_corpora():
 
 
 def test_the_examples_of_the_page_run():
-    """Every Python block of docs/security.md runs, in order, in one namespace; its asserts hold."""
+    """The Python blocks of docs/security.md run in order in one namespace."""
     page = (DATA.parent.parent / "docs" / "security.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) >= 4

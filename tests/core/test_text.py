@@ -1,4 +1,4 @@
-"""Text that somebody else wrote: what is taken out, and how it is cut (A20)."""
+"""Received text: removing invisible characters, and truncation (A20)."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ OURS = [
 
 @pytest.mark.parametrize("point", NAMED_BY_A20)
 def test_characters_named_by_the_document_are_removed(point):
-    """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E leave no trace."""
+    """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E are removed."""
     assert strip(f"a{chr(point)}b") == "ab"
 
 
 @pytest.mark.parametrize("point", OURS)
 def test_other_invisible_characters_are_removed(point):
-    """Ours: other numbers for the same danger go the same way."""
+    """Ours: other invisible characters are removed too."""
     assert strip(f"é{chr(point)}b") == "éb"
 
 
 @pytest.mark.parametrize("text", ["", "plain", "naïve café", "予算", "a b", "👩", "x\u00a0y", "\ue000"])
 def test_visible_text_stays(text):
-    """What a reader can see is not touched, in any script."""
+    """Visible characters of any script are kept."""
     assert strip(text) == text
 
 
-def test_only_invisible_characters_are_in_the_set():
-    """Every character that goes is a control, format, separator, surrogate, filler, selector or unassigned one."""
-    gone = [chr(point) for point in range(sys.maxunicode + 1) if not strip(f"\u00e9{chr(point)}")[1:]]
-    categories = {unicodedata.category(char) for char in gone}
+def test_only_invisible_characters_are_removed():
+    """Every removed character is a control, format, separator, surrogate, filler, selector or unassigned one."""
+    removed = [chr(point) for point in range(sys.maxunicode + 1) if not strip(f"\u00e9{chr(point)}")[1:]]
+    categories = {unicodedata.category(char) for char in removed}
     assert categories <= {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp", "Mn", "Lo"}
-    letters = {char for char in gone if unicodedata.category(char) == "Lo"}
+    letters = {char for char in removed if unicodedata.category(char) == "Lo"}
     assert {unicodedata.name(char).partition(" ")[0] for char in letters} <= {"HANGUL", "HALFWIDTH"}
-    # No format character of any kind is left, but for visible ones of the Arabic, Syriac, Kaithi and Egyptian scripts.
+    # The only format characters left are visible ones of the Arabic, Syriac, Kaithi and Egyptian scripts.
     left = {point for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Cf"} - set(
-        map(ord, gone)
+        map(ord, removed)
     )
     assert all(
         0x600 <= point <= 0x8E2 or 0x110BD <= point <= 0x110CD or 0x13430 <= point <= 0x1343F
@@ -72,7 +72,7 @@ def test_only_invisible_characters_are_in_the_set():
 
 @given(ANY)
 def test_stripping_is_idempotent_and_only_removes(text):
-    """Stripping twice is stripping once, and the rest keeps its order."""
+    """A second call changes nothing, and the remaining characters keep their order."""
     once = strip(text)
     assert strip(once) == once
     rest = iter(text)
@@ -99,14 +99,14 @@ def test_stripping_is_idempotent_and_only_removes(text):
         ("\udfff", 5, ""),
     ],
 )
-def test_cut_by_bytes_between_characters(text, limit, kept):
-    """A20: a limit is in bytes of UTF-8; no character is split, no lone surrogate is left, nothing raises."""
+def test_truncation_by_bytes(text, limit, kept):
+    """A20: the limit is in bytes of UTF-8; no character is split and no lone surrogate is left."""
     assert truncate(text, limit) == kept
 
 
 @given(ANY, st.integers(-3, 40))
-def test_the_longest_beginning_that_fits(text, limit):
-    """The result fits, is a beginning of the text without surrogates, and one character more would not fit."""
+def test_truncation_keeps_the_longest_prefix(text, limit):
+    """The result is the longest prefix of the text without surrogates that fits the limit."""
     clean = "".join(char for char in text if not "\ud800" <= char <= "\udfff")
     cut = truncate(text, limit)
     assert clean.startswith(cut)

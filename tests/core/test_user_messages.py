@@ -1,4 +1,4 @@
-"""What people are told (T6)."""
+"""Messages for the user (T6)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from amends.core.vocabulary import names, vocabulary
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_code_has_a_message_without_holes(name):
-    """T6: every code has its user message, and no placeholder is left in it."""
+def test_every_code_has_a_complete_message(name):
+    """T6: every code has a user message without placeholders."""
     for code in vocabulary(name).rows:
         text = user_message(Fault(code=code, vocabulary=name))
         assert text
@@ -22,14 +22,14 @@ def test_every_code_has_a_message_without_holes(name):
 
 
 def test_the_missing_thing_is_named():
-    """T6: the name of the missing thing is filled in, from the details or the field."""
+    """T6: the message contains the name of the missing thing, from the details or the field."""
     missing = Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "Notion", "agent": "other"})
     assert "Notion" in user_message(missing)
     assert "/date" in user_message(Fault(code="MISSING_REQUIRED_FIELD", vocabulary="task", field="/date"))
 
 
-def test_own_texts_come_first():
-    """The producer's message, then the catalogue's, then the table's."""
+def test_precedence():
+    """The fault's own message is used first, then the catalogue's, then the table's."""
     assert user_message(Fault(code="TIMEOUT", user_message="Gleich.")) == "Gleich."
     assert (
         user_message(Fault(code="NOT_FOUND", details={"name": "Otto"}), {"NOT_FOUND": "Kein {name}."})
@@ -38,15 +38,15 @@ def test_own_texts_come_first():
     assert user_message(Fault(code="NOT_FOUND"), {"TIMEOUT": "x"}) == user_message(Fault(code="NOT_FOUND"))
 
 
-def test_a_translated_fault_speaks_of_what_was_raised():
-    """A coarser code does not make the message coarser."""
+def test_a_translated_fault_keeps_its_message():
+    """The message of a translated fault is that of its original code."""
     raised = Fault(code="MCP_NOT_CONNECTED", vocabulary="task", details={"mcp": "Notion"})
     assert user_message(transfer(raised, "http")) == user_message(raised)
 
 
 @given(st.text())
-def test_names_from_outside_are_one_short_line(name):
-    """A name may come from outside: no control characters, bounded, never a placeholder of its own."""
+def test_received_names_are_one_short_line(name):
+    """A received name is stripped of control characters and truncated."""
     text = user_message(Fault(code="NOT_FOUND", details={"name": name}))
     assert "\n" not in text
     assert len(text.encode()) < 200

@@ -1,4 +1,4 @@
-"""The tables themselves, held to the publications and to mappings.md (AdCP's has its own test module)."""
+"""The vocabulary tables, compared with the specifications and mappings.md (AdCP has its own test module)."""
 
 import re
 
@@ -27,9 +27,9 @@ M3_MAYBE = {408, 500, 502, 503, 504}
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_row_is_complete(name):
-    """One row holds every fact of a code: words for the log, for the caller and for people, and a way out (M5)."""
-    home = vocabulary(name)
-    for code, row in {**home.rows, home.unknown.code: home.unknown}.items():
+    """Every row has a message, a suggestion, a user message and an everyday code (M5)."""
+    table = vocabulary(name)
+    for code, row in {**table.rows, table.unknown.code: table.unknown}.items():
         assert row.code == code
         assert row.message
         assert row.suggestion
@@ -43,8 +43,8 @@ def test_every_row_is_complete(name):
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_codes_are_words(name):
-    """Codes have the form every dialect can carry."""
+def test_the_form_of_codes(name):
+    """Codes have at most 64 capital letters, digits and underscores, which every dialect can carry."""
     assert all(re.fullmatch(r"[A-Z][A-Z0-9_]{1,63}", code) for code in vocabulary(name).rows)
 
 
@@ -53,7 +53,7 @@ def test_codes_are_words(name):
     [(recovery, status) for recovery, statuses in M1_STATUS_ROWS.items() for status in statuses],
 )
 def test_status_rows(recovery, status):
-    """M1, status rows."""
+    """M1: each HTTP status has its recovery."""
     assert HTTP.status_row(status).recovery == recovery
 
 
@@ -61,53 +61,53 @@ def test_status_rows(recovery, status):
     ("status", "like"),
     [(418, 400), (499, 400), (407, 400), (501, 500), (505, 500), (599, 500), (200, 500), (600, 500)],
 )
-def test_other_statuses_read_as_their_family(status, like):
-    """M1: other 4xx as 400, other 5xx as 500; what is neither is as unknown as can be. M3: unknown is maybe."""
+def test_other_statuses(status, like):
+    """M1: other 4xx are read as 400, all others as 500. M3: their effect is unknown."""
     row, family = HTTP.status_row(status), HTTP.status_row(like)
     assert (row.code, row.recovery, row.actor) == (family.code, family.recovery, family.actor)
     assert row.executed is Executed.MAYBE
 
 
-def test_what_a_status_says_about_the_effect():
-    """M3: which statuses prove that nothing happened, and which do not; 207 proves that something did."""
+def test_the_effect_by_status():
+    """M3: these statuses mean no effect, these an unknown effect, and 207 a partial effect."""
     assert all(HTTP.status_row(status).executed is Executed.NO for status in M3_NO)
     assert all(HTTP.status_row(status).executed is Executed.MAYBE for status in M3_MAYBE)
     assert HTTP.status_row(207).executed is Executed.YES
 
 
 def test_a_bare_408_is_a_time_out():
-    """M5: it is a cancellation only when it says what was intended."""
+    """M5: a 408 without an intent is a time-out; CANCELLED also has status 408."""
     assert HTTP.status_row(408).code == "TIMEOUT"
     assert HTTP.rows["CANCELLED"].status == 408
 
 
 def test_every_http_code_has_its_status_and_its_title():
-    """P1: a title can always be written."""
+    """P1: every http code has a status, and its problem document a title."""
     assert all(row.status for row in HTTP.rows.values())
     titles = {code: encode(Fault(code=code, vocabulary="http"), "problem")["title"] for code in HTTP.rows}
     assert all(titles.values())
 
 
 @pytest.mark.parametrize("code", [code for code in vocabulary(EVERYDAY).rows if code != "CANCELLED"])
-def test_everyday_errors_are_as_their_status(code):
-    """M5: an everyday error's default recovery is that of its HTTP status."""
+def test_everyday_codes_match_their_status(code):
+    """M5: recovery and effect of an everyday code are those of its HTTP status."""
     row = vocabulary(EVERYDAY).rows[code]
     of_status = HTTP.status_row(row.status)
     assert (row.recovery, row.executed) == (of_status.recovery, of_status.executed)
 
 
-def test_a_cancellation_is_everybodys_own():
-    """M5: transient in http, terminal elsewhere; executed is maybe."""
+def test_a_cancellation_depends_on_the_vocabulary():
+    """M5: CANCELLED is transient in http and terminal elsewhere; its effect is unknown."""
     assert vocabulary(EVERYDAY).rows["CANCELLED"].recovery is Recovery.TERMINAL
     assert HTTP.rows["CANCELLED"].recovery is Recovery.TRANSIENT
     assert ARCP.rows["CANCELLED"].recovery is Recovery.TERMINAL
-    assert {home.rows["CANCELLED"].executed for home in (vocabulary(EVERYDAY), HTTP, ARCP)} == {
+    assert {table.rows["CANCELLED"].executed for table in (vocabulary(EVERYDAY), HTTP, ARCP)} == {
         Executed.MAYBE
     }
 
 
 def test_the_reserved_jsonrpc_numbers():
-    """A3: three AdCP codes may be rejected before dispatch."""
+    """A3: three AdCP codes have a JSON-RPC number for rejections before dispatch."""
     numbers = {code: row.jsonrpc for code, row in vocabulary("adcp").rows.items() if row.jsonrpc is not None}
     assert numbers == {"RATE_LIMITED": -32029, "AUTH_MISSING": -32028, "SERVICE_UNAVAILABLE": -32027}
 
@@ -127,13 +127,13 @@ def test_the_reserved_jsonrpc_numbers():
     ],
 )
 def test_the_taxonomy_of_the_command_line(code, recovery, exit):
-    """C6, C8, M1: S2's three lists, and M4's number."""
+    """C6, C8, M1: each code has the recovery of S2's three lists and the exit code of M4."""
     row = CLI.rows[code]
     assert (row.recovery, row.exit) == (recovery, exit)
 
 
 def test_the_waits_of_the_command_line():
-    """M4: 9 waits five seconds without a hint, 7 may be repeated at once; no other row has a wait of its own."""
+    """M4: RATE_LIMITED (9) waits 5 s without a hint, TIMEOUT (7) 0 s; no other row has a wait."""
     waits = {(name, code): row.wait for name in PUBLISHED for code, row in vocabulary(name).rows.items()}
     assert {key: wait for key, wait in waits.items() if wait is not None} == {
         ("cli", "RATE_LIMITED"): 5.0,
@@ -142,7 +142,7 @@ def test_the_waits_of_the_command_line():
 
 
 def test_an_unknown_command_line_code_is_uncertain():
-    """M1: what a command does not say is uncertain, which C12 bounds."""
+    """M1: an unknown cli code is uncertain; C12 limits its retries."""
     assert CLI.unknown.recovery is Recovery.UNCERTAIN
 
 
@@ -169,7 +169,7 @@ M3_TASK_NO = {
 
 
 def test_nineteen_codes_in_five_groups():
-    """T2: S3's own table."""
+    """T2: codes and groups are those of S3's table."""
     groups = {category: [] for category in CATEGORIES}
     for code, row in TASK.rows.items():
         groups[row.category].append(code)
@@ -179,19 +179,19 @@ def test_nineteen_codes_in_five_groups():
 
 @pytest.mark.parametrize("recovery", M1_TASK_ROWS)
 def test_task_rows(recovery):
-    """M1, task rows."""
+    """M1: each task code has its recovery."""
     assert {code for code, row in TASK.rows.items() if row.recovery == recovery} == set(
         M1_TASK_ROWS[recovery]
     )
 
 
-def test_what_a_task_code_says_about_the_effect():
-    """M3, S3's codes."""
+def test_the_effect_by_task_code():
+    """M3: these task codes mean that the task had no effect."""
     assert {code for code, row in TASK.rows.items() if row.executed is Executed.NO} == M3_TASK_NO
 
 
-def test_what_has_to_be_done_first():
-    """T2: run setup, re-auth, wait."""
+def test_qualifiers_of_task_codes():
+    """T2: four codes have a qualifier: setup, reauth or wait."""
     assert {code: row.qualifier for code, row in TASK.rows.items() if row.qualifier} == {
         "MCP_NOT_CONNECTED": "setup",
         "MCP_AUTH_FAILED": "reauth",
@@ -213,13 +213,13 @@ S5 = {
 
 @pytest.mark.parametrize("recovery", S5)
 def test_arcp_rows(recovery):
-    """R1, M1, arcp rows: fifteen codes; retryable are the three S5 says."""
+    """R1, M1: the fifteen codes have their recovery; three of them are retryable, as in S5."""
     assert {code for code, row in ARCP.rows.items() if row.recovery == recovery} == set(S5[recovery])
     assert len(ARCP.rows) == 15
 
 
-def test_what_an_arcp_code_says_about_the_effect():
-    """M3, ARCP's codes."""
+def test_the_effect_by_arcp_code():
+    """M3: these ARCP codes mean that the effect is unknown."""
     assert {code for code, row in ARCP.rows.items() if row.executed is Executed.MAYBE} == {
         *("TIMEOUT", "INTERNAL_ERROR", "HEARTBEAT_LOST", "CANCELLED", "LEASE_EXPIRED"),
         *("BUDGET_EXHAUSTED", "RESUME_WINDOW_EXPIRED"),
@@ -227,29 +227,29 @@ def test_what_an_arcp_code_says_about_the_effect():
 
 
 @pytest.mark.parametrize("name", ["task", "arcp", "adcp"])
-def test_unknown_codes_are_for_a_person(name):
-    """M1, A12: unknown and unexplained is terminal, and may have happened."""
+def test_unknown_codes_are_terminal(name):
+    """M1, A12: an unknown code is terminal, and its effect is unknown."""
     unknown = vocabulary(name).unknown
     assert (unknown.recovery, unknown.executed) == (Recovery.TERMINAL, Executed.MAYBE)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_rate_limits_had_no_effect(name):
-    """M3: RATE_LIMITED anywhere."""
+    """M3: RATE_LIMITED had no effect in any vocabulary."""
     row = vocabulary(name).rows.get("RATE_LIMITED")
     assert row is None or (row.executed, row.recovery) == (Executed.NO, Recovery.TRANSIENT)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_terminal_names_somebody(name):
-    """Design 3, actor: "terminal" says which human, but for a cancellation, which the caller asked for itself."""
+def test_terminal_codes_have_another_actor_than_the_caller(name):
+    """Design 3: the actor of a terminal code is not the caller, except for a cancellation, which the caller requested."""
     for code, row in vocabulary(name).rows.items():
         if row.recovery is Recovery.TERMINAL and code != "CANCELLED":
             assert row.actor is not Actor.CALLER, code
 
 
-def test_users_own_codes_come_and_go_in_one_place():
-    """Defining the same code again replaces it, as reloading a module does."""
+def test_a_users_code_can_be_replaced():
+    """Adding a code again replaces its row, as when a module is reloaded."""
     first = vocabulary("cli").rows["CONFLICT"]
     row = Row(
         **{**{name: getattr(first, name) for name in Row.__struct_fields__}, "code": "MINE_VOCABULARIES"}

@@ -1,4 +1,4 @@
-"""Looking codes up, by (vocabulary, code) and never by code alone."""
+"""Looking up rows by vocabulary and code."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BUILT_IN = ("everyday", "http", "cli", "task", "adcp", "arcp", "app")
 
 
 def row(**changes):
-    """A row with as little in it as there can be."""
+    """Return a row with only the required fields."""
     values = {
         "code": "X",
         "recovery": Recovery.TRANSIENT,
@@ -24,7 +24,7 @@ def row(**changes):
 
 @pytest.fixture
 def registered():
-    """A vocabulary of somebody's own, forgotten again afterwards."""
+    """A further vocabulary, unregistered after the test."""
     own = Vocabulary(
         name="google.rpc", title="t", rows={"X": row()}, unknown=row(code="?", recovery=Recovery.TERMINAL)
     )
@@ -33,20 +33,20 @@ def registered():
     module._LOADED.pop("google.rpc")
 
 
-def test_the_built_in_ones_are_there():
-    """Design 2 and 3: five publications, the everyday set, and users' own."""
+def test_the_built_in_vocabularies():
+    """Design 2 and 3: there are five published vocabularies, the everyday set and the users' codes."""
     assert names()[: len(BUILT_IN)] == BUILT_IN
     assert [vocabulary(name).name for name in BUILT_IN] == list(BUILT_IN)
 
 
 def test_an_unknown_vocabulary_is_a_lookup_error():
-    """Asking for one that is not there is a mistake of ours; the error names it."""
+    """The lookup of an unknown vocabulary raises, and the message names it."""
     with pytest.raises(LookupError, match="nowhere"):
         vocabulary("nowhere")
 
 
-def test_a_further_vocabulary_is_one_table(registered):
-    """Design 9: vocabularies are open."""
+def test_a_registered_vocabulary(registered):
+    """Design 9: a further vocabulary can be registered, and its rows are found."""
     assert "google.rpc" in names()
     assert vocabulary("google.rpc") is registered
     assert row_for("google.rpc", "X").recovery is Recovery.TRANSIENT
@@ -54,31 +54,31 @@ def test_a_further_vocabulary_is_one_table(registered):
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_built_in_ones_cannot_be_replaced(name):
-    """Nobody's import changes what RATE_LIMITED means to others."""
+def test_built_in_vocabularies_cannot_be_replaced(name):
+    """Registering a vocabulary under a built-in name raises."""
     with pytest.raises(ValueError, match=name):
         register(Vocabulary(name=name, title="t", rows={}, unknown=row()))
 
 
-def test_a_vocabulary_nobody_registered_reads_as_everyday():
-    """A fault from a newer peer still has a row."""
+def test_an_unregistered_vocabulary_is_read_as_everyday():
+    """`row_for` returns a row of the everyday set if the vocabulary is unknown."""
     assert row_for("nowhere", "TIMEOUT") == row_for(EVERYDAY, "TIMEOUT")
     assert row_for("nowhere", "WHATEVER") == row_for(EVERYDAY, "INTERNAL_ERROR")
 
 
-def test_a_status_counts_only_where_statuses_are_words():
-    """An unknown code takes its status's row in http; elsewhere the status says nothing about the code."""
+def test_the_status_of_an_unknown_code():
+    """In http the status of an unknown code selects the row; in other vocabularies it is ignored."""
     assert row_for("http", "QUOTA", 429).code == "RATE_LIMITED"
     assert row_for("http", "QUOTA", None).code == "INTERNAL_ERROR"
     assert row_for("task", "QUOTA", 429) == vocabulary("task").unknown
     assert row_for("http", "CONFLICT", 429).code == "CONFLICT"
 
 
-def test_a_further_vocabulary_may_speak_in_statuses():
-    """Other 4xx count as 400, everything else unknown as 500, in any table that has statuses."""
+def test_a_further_vocabulary_may_have_statuses():
+    """In any table with statuses, other 4xx are read as 400 and all others as 500."""
     rows = {status: row(code=f"S{status}") for status in (400, 418, 500)}
-    home = Vocabulary(name="teapots", title="t", rows={}, unknown=row(code="?"), by_status=rows)
-    found = {status: home.row("X", status).code for status in (418, 400, 404, 499, 500, 503, 200, 999)}
+    table = Vocabulary(name="teapots", title="t", rows={}, unknown=row(code="?"), by_status=rows)
+    found = {status: table.row("X", status).code for status in (418, 400, 404, 499, 500, 503, 200, 999)}
     assert found == {
         418: "S418",
         400: "S400",
@@ -86,7 +86,7 @@ def test_a_further_vocabulary_may_speak_in_statuses():
         499: "S400",
         **dict.fromkeys((500, 503, 200, 999), "S500"),
     }
-    assert home.row("X").code == "?"
+    assert table.row("X").code == "?"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_a_further_vocabulary_may_speak_in_statuses():
         (Actor.OPERATOR, Recovery.TERMINAL, Recovery.CORRECTABLE, Actor.CALLER),
     ],
 )
-def test_who_acts_follows_what_the_sender_said(own, under, recovery, expected):
-    """Design 3, actor: what a program can change is the caller's; what it cannot is nobody's who only calls."""
+def test_the_actor_depends_on_the_received_recovery(own, under, recovery, expected):
+    """Design 3: if the sender's recovery is not the row's, the caller acts, and never for a terminal failure."""
     assert row(actor=own, recovery=under).actor_under(recovery) is expected

@@ -1,4 +1,4 @@
-"""What producers raise: FaultError, and users' own codes by one class."""
+"""FaultError, and classes with codes of the user's own."""
 
 import copy
 import pickle
@@ -25,8 +25,8 @@ from amends.errors.classes import class_for
 
 
 @pytest.fixture(autouse=True)
-def forget():
-    """Codes defined in a test are forgotten after it."""
+def unregister():
+    """Remove the codes and classes that a test registered."""
     rows, user_classes = dict(app._ROWS), dict(classes._USER_CLASSES)
     yield
     for kept, now in ((rows, app._ROWS), (user_classes, classes._USER_CLASSES)):
@@ -44,7 +44,7 @@ class Sold(FaultError):
 
 
 def test_it_carries_a_fault():
-    """Design 3: the signature, and any other field of a Fault."""
+    """Design 3: the constructor takes the fields of a Fault and builds one."""
     error = FaultError(
         "The kettle is cold",
         code="CONFLICT",
@@ -70,8 +70,8 @@ def test_it_carries_a_fault():
     assert (error.decision, error.history) == (None, ())
 
 
-def test_without_a_word_it_says_the_codes_own():
-    """A code's message stands where the producer gives none; an empty one is kept, and shown as the code."""
+def test_the_default_message_is_the_codes():
+    """Without a message the error has the code's message; an empty message is kept, and `str` shows the code."""
     assert RateLimitedError().fault.message == row_for("everyday", "RATE_LIMITED").message
     assert (
         FaultError(code="BAD_REQUEST", vocabulary="http").fault.message
@@ -84,16 +84,16 @@ def test_without_a_word_it_says_the_codes_own():
     assert (RateLimitedError("").fault.message, str(RateLimitedError(""))) == ("", "RATE_LIMITED")
 
 
-def test_an_instance_says_what_was_raised():
-    """R5: err.code is what clients look at; it is the fault's, not the class's."""
+def test_code_vocabulary_and_message_are_the_faults():
+    """R5: `code` of an instance is the fault's code, because clients read `err.code`."""
     error = FaultError("x", code="CONFLICT", vocabulary="cli")
     assert (error.code, error.vocabulary, error.message) == ("CONFLICT", "cli", "x")
     assert FaultError.code == "INTERNAL_ERROR"
     assert Sold("Gone").message == "Gone"
 
 
-def test_nonsense_is_refused_where_it_is_written():
-    """House style 3: what a producer gives wrong is its own mistake."""
+def test_invalid_arguments_raise():
+    """House style 3: an invalid argument raises in the constructor."""
     with pytest.raises(TypeError):
         FaultError("x", nonsense=1)
     with pytest.raises(TypeError):
@@ -104,15 +104,15 @@ def test_nonsense_is_refused_where_it_is_written():
         FaultError("x", retry_after=float("nan"))
 
 
-def test_shown():
-    """Data lives in attributes; what is shown is derived from them."""
+def test_str_repr_and_args():
+    """`str`, `repr` and `args` are derived from the fault."""
     error = RateLimitedError("Slow down")
     assert (str(error), error.args) == ("Slow down", ("Slow down",))
     assert repr(error) == "RateLimitedError('Slow down', code='RATE_LIMITED')"
 
 
 def test_assigning_details_replaces_them():
-    """R10: context may be added while re-raising; the fault is replaced, not changed."""
+    """R10: assigning `details` replaces the fault; the old fault does not change."""
     error = ConflictError("x", details={"a": 1})
     before = error.fault
     error.details = {**error.details, "job": "j"}
@@ -123,7 +123,7 @@ def test_assigning_details_replaces_them():
 
 
 class Counted(FaultError):
-    """One with a constructor and an attribute of its own."""
+    """A class with its own constructor and attribute."""
 
     code = "COUNTED"
 
@@ -133,22 +133,22 @@ class Counted(FaultError):
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
-def test_everything_travels(again):
-    """House style mistake 9: notes, what recovery left behind, and attributes of one's own; any constructor."""
+def test_copies_are_complete(again):
+    """House style mistake 9: copies keep notes, history, decision and own attributes, whatever the constructor."""
     error = Counted(3)
-    error.add_note("seen at the till")
+    error.add_note("seen at checkout")
     error.history = ("a",)
     error.decision = "d"
     other = again(error)
     assert type(other) is Counted
     assert (other.fault, other.args, other.count) == (error.fault, error.args, 3)
-    assert (other.__notes__, other.history, other.decision) == (["seen at the till"], ("a",), "d")
+    assert (other.__notes__, other.history, other.decision) == (["seen at checkout"], ("a",), "d")
     other.add_note("and here")
-    assert error.__notes__ == ["seen at the till"]
+    assert error.__notes__ == ["seen at checkout"]
 
 
-def test_a_copy_follows_its_own_details():
-    """R10 on a copy leaves the other alone."""
+def test_assigning_details_of_a_copy():
+    """R10: assigning details of a copy does not change the original."""
     error = ConflictError("x", details={"a": 1})
     other = copy.copy(error)
     other.details = {"b": 2}
@@ -169,26 +169,26 @@ def test_a_copy_follows_its_own_details():
         (Fault(code="ÉTÉ"), FaultError),
         (Fault(code="CONFLICT", vocabulary="nowhere"), FaultError),
         (Fault(code="SOLD_OUT", vocabulary="app"), Sold),
-        (Fault(code="UNHEARD_OF", vocabulary="app"), FaultError),
+        (Fault(code="UNREGISTERED", vocabulary="app"), FaultError),
     ],
 )
-def test_from_a_fault(fault, expected):
-    """Design 3: of the class its code has in its vocabulary; for a code without one, the root."""
+def test_from_fault_picks_the_class(fault, expected):
+    """Design 3: the class is that of the code in its vocabulary; FaultError if there is none."""
     error = FaultError.from_fault(fault)
     assert type(error) is expected
     assert (error.fault, error.code, error.args) == (fault, fault.code, (fault.message,))
 
 
-def test_from_a_fault_that_came_from_outside():
-    """The fault is held as it is, origin and all."""
+def test_from_fault_keeps_the_fault():
+    """The error carries the same fault object, with its origin."""
     fault = Fault(code="CANCELLED", vocabulary="http", origin=Origin("problem"), attempt=3)
     error = FaultError.from_fault(fault)
     assert isinstance(error, CancelledError)
     assert error.fault is fault
 
 
-def test_a_users_own_code_is_one_class():
-    """Design 3: registered by its definition; recovery, status, exit, and the message from the docstring."""
+def test_defining_a_class_registers_its_code():
+    """Design 3: recovery, status and exit come from the class, the message from its docstring."""
     error = Sold()
     assert (error.fault.code, error.fault.vocabulary) == ("SOLD_OUT", "app")
     assert (error.fault.recovery, error.fault.message) == (
@@ -209,8 +209,8 @@ def test_a_users_own_code_is_one_class():
         ("uncertain", "INTERNAL_ERROR"),
     ],
 )
-def test_what_a_class_leaves_out_follows_from_its_recovery(recovery, everyday):
-    """The nearest everyday word gives status, exit and actor."""
+def test_missing_attributes_follow_from_the_recovery(recovery, everyday):
+    """The nearest everyday code supplies status, exit, actor and message."""
     cls = type("Own", (FaultError,), {"code": "OWN", "recovery": recovery})
     row, base = row_for("app", "OWN"), row_for("everyday", everyday)
     assert (row.status, row.exit, row.everyday, row.actor) == (base.status, base.exit, everyday, base.actor)
@@ -218,8 +218,8 @@ def test_what_a_class_leaves_out_follows_from_its_recovery(recovery, everyday):
     assert cls().fault.recovery == recovery
 
 
-def test_a_code_alone_is_for_a_person():
-    """Unknown to everybody, so nobody repeats it."""
+def test_a_class_with_a_code_alone_is_terminal():
+    """Without a recovery the class is terminal, so it is not retried."""
 
     class Odd(FaultError):
         code = "ODD_ALONE"
@@ -227,11 +227,11 @@ def test_a_code_alone_is_for_a_person():
     assert Odd().fault.recovery is Recovery.TERMINAL
 
 
-def test_everything_can_be_said():
-    """Every fact of a row is an attribute."""
+def test_every_field_of_a_row_can_be_set():
+    """Every field of the code's row can be set by an attribute of the class."""
 
     class Full(FaultError):
-        """Not this line."""
+        """Unused, because `message` is set."""
 
         code = "FULL_CODE"
         recovery = Recovery.TRANSIENT
@@ -262,11 +262,11 @@ def test_everything_can_be_said():
     assert Full().fault.message == "It is full"
 
 
-def test_a_class_takes_from_its_parent():
-    """What it leaves out comes from the class above: a user's own, or a generated one."""
+def test_a_class_inherits_from_its_parent():
+    """Missing attributes come from the parent class, which may be a user's or a generated one."""
 
     class Parent(FaultError):
-        """Above."""
+        """The parent."""
 
         code = "PARENT"
         recovery = "transient"
@@ -284,7 +284,7 @@ def test_a_class_takes_from_its_parent():
         507,
         97,
         7.0,
-        "Above.",
+        "The parent.",
     )
     assert isinstance(Child(), Parent)
 
@@ -295,8 +295,8 @@ def test_a_class_takes_from_its_parent():
     assert (row.recovery, row.status, row.everyday) == ("transient", 429, "RATE_LIMITED")
 
 
-def test_a_class_without_a_code_hands_on_what_it_says():
-    """An application's own root has no row; its attributes count for the classes below it."""
+def test_a_base_class_without_a_code():
+    """A base class without a code has no row; its subclasses inherit its attributes."""
 
     class Root(FaultError):
         recovery = "transient"
@@ -317,8 +317,8 @@ def test_a_class_without_a_code_hands_on_what_it_says():
     assert Root().fault.vocabulary == "everyday"
 
 
-def test_mixed_with_other_exceptions():
-    """An except clause of old still catches it."""
+def test_a_second_exception_base():
+    """A class that also derives from KeyError is caught as one."""
 
     class Missing(FaultError, KeyError):
         code = "MISSING_KEY"
@@ -329,7 +329,7 @@ def test_mixed_with_other_exceptions():
 
 
 def test_defining_a_code_again_replaces_it():
-    """As reloading a module does."""
+    """A second class with the same code replaces the first, as when a module is reloaded."""
     for number in (1, 2):
         cls = type("Again", (FaultError,), {"code": "AGAIN", "exit": 90 + number})
     assert row_for("app", "AGAIN").exit == 92
@@ -337,30 +337,30 @@ def test_defining_a_code_again_replaces_it():
 
 
 @pytest.mark.parametrize("wrong", [{"recovery": "sometimes"}, {"executed": "perhaps"}, {"actor": "nobody"}])
-def test_a_class_that_cannot_be_meant_is_refused(wrong):
-    """At its definition, not when it is raised at night."""
+def test_invalid_attributes_raise_at_definition(wrong):
+    """An invalid attribute raises when the class is defined, not when it is raised."""
     with pytest.raises(ValueError):
         type("Wrong", (FaultError,), {"code": "WRONG", **wrong})
 
 
-def test_another_vocabulary_may_be_named():
-    """A class that names its vocabulary registers nothing: its table has the row."""
+def test_a_class_with_a_vocabulary_is_not_registered():
+    """A class that sets `vocabulary` belongs to that table and adds no row."""
     cls = type("Vendor", (FaultError,), {"code": "X_ACME_ODD", "vocabulary": "adcp"})
     assert cls().fault.vocabulary == "adcp"
     assert "X_ACME_ODD" not in app._ROWS
 
 
 @pytest.mark.parametrize("dialect", ["problem", "envelope"])
-def test_an_own_code_that_comes_back_is_its_own_class(dialect):
-    """S1 and S2 leave codes open: whoever defined the class catches it by its name, on the other side of the wire too."""
+def test_a_decoded_user_code_gets_its_class(dialect):
+    """S1 and S2 allow any code, so a received code that this program registered gets its class."""
     received = decode(encode(Sold("The last one is gone").fault, dialect), dialect)
     error = FaultError.from_fault(received)
     assert type(error) is Sold
     assert (error.fault, str(error)) == (received, "The last one is gone")
 
 
-def test_an_own_code_never_stands_for_a_published_one():
-    """A word that HTTP has keeps HTTP's class, and closed vocabularies know no codes of others."""
+def test_a_user_code_does_not_replace_a_published_one():
+    """A code in HTTP's table keeps its class, and closed vocabularies ignore registered codes."""
 
     class Missing(FaultError):
         code = "NOT_FOUND"

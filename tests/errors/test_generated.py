@@ -1,4 +1,4 @@
-"""The generated classes: made from the tables, importable, documented, able to travel."""
+"""The generated classes: up to date, importable, documented, and safe to pickle and copy."""
 
 import builtins
 import copy
@@ -24,20 +24,20 @@ MODULES = {
 CLASSES = [(name, code) for name in MODULES for code in vocabulary(name).rows]
 
 
-def found(name, code):
-    """The class as a user imports it."""
+def import_class(name, code):
+    """Return the class as a user imports it."""
     return getattr(importlib.import_module(MODULES[name]), class_name(code))
 
 
-def test_nothing_drifted():
-    """Issue 2: what is written is what the tables say; `make generate` writes it again."""
+def test_the_files_are_up_to_date():
+    """Issue 2: the files are what `make generate` writes from the tables."""
     script = ROOT / "scripts" / "generate_errors.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_drift_would_be_noticed(tmp_path):
-    """The check fails when a file differs; seen on a copy."""
+def test_the_check_finds_a_changed_file(tmp_path):
+    """`--check` fails if a file differs; tested on a copy."""
     source = (ROOT / "scripts" / "generate_errors.py").read_text()
     here = tmp_path / "errors"
     here.mkdir()
@@ -52,15 +52,15 @@ def test_drift_would_be_noticed(tmp_path):
     assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 1
     assert subprocess.run(run, capture_output=True, check=False).returncode == 0
     assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 0
-    (here / "cli.py").write_text("# somebody's edit\n")
+    (here / "cli.py").write_text("# a manual edit\n")
     done = subprocess.run([*run, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.partition(" ")[0]) == (1, "cli.py")
 
 
 @pytest.mark.parametrize(("name", "code"), CLASSES)
 def test_every_code_has_its_class(name, code):
-    """Design 3, A16, R1: one class per code and vocabulary, importable by its name, found by its code."""
-    cls = found(name, code)
+    """Design 3, A16, R1: each code of each vocabulary has one class, which `class_for` returns."""
+    cls = import_class(name, code)
     assert issubclass(cls, FaultError)
     assert (cls.code, cls.vocabulary) == (code, name)
     assert cls.__name__ == class_name(code)
@@ -70,9 +70,9 @@ def test_every_code_has_its_class(name, code):
 
 
 @pytest.mark.parametrize(("name", "code"), CLASSES)
-def test_every_class_raises_documents_and_travels(name, code):
-    """House style 9: pickle and copy work; the docstring says what it means; the fault comes from the row."""
-    cls, row = found(name, code), vocabulary(name).rows[code]
+def test_every_class_has_its_rows_facts_and_can_be_copied(name, code):
+    """House style 9: pickle and copy work; docstring and fault have the facts of the code's row."""
+    cls, row = import_class(name, code), vocabulary(name).rows[code]
     assert row.message in cls.__doc__
     assert row.recovery in cls.__doc__
     error = cls()
@@ -82,34 +82,34 @@ def test_every_class_raises_documents_and_travels(name, code):
         row.actor,
         row.message,
     )
-    full = cls("Said", retry_after=5, details={"a": 1}, suggestions=["b"], field="c", trace_id="d")
+    full = cls("The message", retry_after=5, details={"a": 1}, suggestions=["b"], field="c", trace_id="d")
     for again in (pickle.loads(pickle.dumps(full)), copy.copy(full), copy.deepcopy(full)):
         assert type(again) is cls
-        assert (again.fault, again.args, str(again)) == (full.fault, full.args, "Said")
+        assert (again.fault, again.args, str(again)) == (full.fault, full.args, "The message")
 
 
 @pytest.mark.parametrize(("name", "code"), [item for item in CLASSES if item[0] != EVERYDAY])
-def test_the_everyday_class_is_above(name, code):
-    """Design 3: subclassing the everyday class where there is one, so that one except catches every dialect's."""
+def test_classes_derive_from_their_everyday_class(name, code):
+    """Design 3: a code of the everyday set derives from that class, so one `except` catches it in every dialect."""
     above = getattr(everyday, class_name(code), None)
-    cls = found(name, code)
+    cls = import_class(name, code)
     assert above is None or issubclass(cls, above)
     others = [other for other in everyday.__all__ if other not in {"FaultError", class_name(code)}]
     assert not any(issubclass(cls, getattr(everyday, other)) for other in others)
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if "TIMEOUT" in vocabulary(name).rows])
-def test_time_outs_are_the_builtins_too(name):
-    """Design 3: TimeoutError also subclasses the builtin."""
-    cls = found(name, "TIMEOUT")
+def test_timeout_errors_are_builtin_timeout_errors(name):
+    """Design 3: TimeoutError also derives from the builtin TimeoutError."""
+    cls = import_class(name, "TIMEOUT")
     assert issubclass(cls, builtins.TimeoutError)
     with pytest.raises(builtins.TimeoutError):
         raise cls("late")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_modules_hold_their_vocabulary_and_nothing_else(name):
-    """Every name a module offers is a class of its vocabulary, a root, or R5's function."""
+def test_each_module_exports_its_vocabulary(name):
+    """A module exports the classes of its vocabulary, its base class, and R5's function."""
     module = importlib.import_module(MODULES[name])
     expected = {class_name(code) for code in vocabulary(name).rows}
     extra = {EVERYDAY: {"FaultError"}, "arcp": {"ARCPError", "is_retryable_by_default"}}.get(name, set())
@@ -127,6 +127,6 @@ def test_the_modules_hold_their_vocabulary_and_nothing_else(name):
         ("AGENT_VERSION_NOT_AVAILABLE", "AgentVersionNotAvailableError"),
     ],
 )
-def test_names(code, name):
-    """Design 3: CamelCase with Error behind it, not doubled; S5's own names."""
+def test_class_names(code, name):
+    """Design 3: a class name is CamelCase with the suffix Error, which is not doubled; ARCP's names are S5's."""
     assert class_name(code) == name
