@@ -27,7 +27,7 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
         kind = type(cause)
         if not isinstance(error, kind):
             error = kind.__new__(kind)
-            error._hold(fault)  # noqa: SLF001 - an error of this package
+            error._set_fault(fault)  # noqa: SLF001 - an error of this package
         error.__dict__ = {**cause.__dict__, **error.__dict__}
         error.__dict__.pop("__notes__", None)
     error.decision, error.history = stepper.decision, stepper.history
