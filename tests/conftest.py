@@ -1,13 +1,13 @@
-"""What the whole suite needs: interrupts that work, reports that can travel between its workers, properties without a stopwatch."""
+"""Settings of the whole suite: SIGINT, reports of xdist workers, and Hypothesis without a deadline."""
 
 import signal
 
 import pytest
 from hypothesis import settings
 
-# On a busy machine the duration of an example proves nothing.
-settings.register_profile("calm", deadline=None)
-settings.load_profile("calm")
+# The duration of an example depends on the load of the machine.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A process that a shell starts in the background ignores SIGINT, and so do its children.
@@ -17,15 +17,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable(report):
     """Failures quote hostile text; characters outside UTF-8 are escaped, because they would crash the xdist worker."""
-    return sayable((yield))
+    return escape((yield))
 
 
-def sayable(value):
-    """The same without lone surrogates."""
+def escape(value):
+    """Return the value with lone surrogates escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
-        return {sayable(name): sayable(item) for name, item in value.items()}
+        return {escape(name): escape(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(map(sayable, value))
+        return type(value)(map(escape, value))
     return value

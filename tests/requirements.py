@@ -1,9 +1,9 @@
 """
-The requirements ledger as data: every clause of the five source documents, with the tests that prove it.
+The requirements: every clause of the five specifications, with the tests that cover it.
 
-`tests` are node ids or globs of them ("tests/core/test_exits.py::*"). `deferral` names, first thing, the subject of the
-later issue that does the rest, and what the rest is. A clause that is proven in part has both; one that has neither
-fails tests/test_requirements.py. Ids are never renumbered; new ones are added at the end of their letter.
+`tests` are node ids or globs of them ("tests/core/test_exits.py::*"). `deferral` is "subject: rest", where `subject` is
+that of the later issue and `rest` what is missing. A clause that is covered in part has both; one that has neither fails
+tests/test_requirements.py. Ids are never renumbered; new ones are added at the end of their letter.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ SUBJECTS = (
     *("recovery", "stores", "HTTP", "command line", "MCP and A2A", "ARCP", "agent tasks"),
     *("many machines", "first ten minutes"),
 )
-"""What the later issues are about."""
+"""The subjects of later issues."""
 
 VECTORS = "tests/test_vectors.py::test_every_vector_holds"
-"""Proof by those of the shipped vectors that name the id."""
+"""The shipped vectors that name the id."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One clause, in short, with the tests that prove it."""
+    """One clause in short, with the tests that cover it."""
 
     id: str
     clause: str
@@ -78,13 +78,13 @@ _MCP_CLIENT = "tests/bindings/test_mcp_client.py::"
 _MCP_REJECT = "tests/bindings/test_mcp_reject.py::"
 _FASTMCP = "tests/bindings/test_fastmcp.py::"
 _DECISIONS = "tests/test_decisions.py::"
-_S4_FORM = "tests/test_vectors.py::test_every_vector_in_s4s_form_holds"
+_S4_FORM = "tests/test_vectors.py::test_every_vector_in_adcps_format_holds"
 
 ALL = (
     # S1: problem details for agents over HTTP
     _(
         "P1",
-        "The five core members; title, status and detail always written, missing ones accepted; the media type",
+        "The five core members (title, status and detail are always written, missing ones accepted) and the media type",
         VECTORS,
         f"{_PROBLEM}test_title_status_and_detail_are_always_written",
         f"{_ROWS}test_every_http_code_has_its_status_and_its_title",
@@ -96,13 +96,13 @@ ALL = (
     ),
     _(
         "P2",
-        "is_retriable: might the same request, unchanged, succeed",
+        "is_retriable: whether the same request may succeed unchanged",
         VECTORS,
-        f"{_PROBLEM}test_is_retriable_answers_its_own_question",
+        f"{_PROBLEM}test_is_retriable",
     ),
     _(
         "P3",
-        "retry_after_ms before the header; the header sent too, rounded up, and read in both forms",
+        "retry_after_ms takes precedence over the header; the header is sent too, rounded up, and read in both forms",
         VECTORS,
         f"{_PROBLEM}test_precedence_of_waits",
         f"{_PROBLEM}test_milliseconds_are_whole_and_rounded_up",
@@ -114,7 +114,7 @@ ALL = (
     ),
     _(
         "P4",
-        "doc_uri opens a page about this very error",
+        "doc_uri opens a page about this error",
         VECTORS,
         f"{_ASGI}test_every_page_equals_explain_and_shows_what_is_answered",
         f"{_ASGI}test_users_own_codes_groups_and_challenges",
@@ -142,13 +142,13 @@ ALL = (
         "P7",
         "errors: nested problems of the same schema",
         VECTORS,
-        f"{_PROBLEM}test_nested_parts_are_bounded_over_all_levels",
+        f"{_PROBLEM}test_the_number_of_nested_problems_is_limited",
         f"{_PROBLEM}test_a_nested_problem_takes_its_parents_status",
         f"{_FASTAPI}test_every_field_is_named_with_what_to_do",
     ),
     _(
         "P8",
-        "One schema for responses and command lines; wrong types ignored when read, never written",
+        "One schema for responses and command lines; wrong types are ignored when read and never written",
         VECTORS,
         f"{_PROBLEM}test_wrong_types_are_ignored_and_never_emitted",
         f"{_FILLING}test_a_value_of_the_wrong_type_raises",
@@ -158,7 +158,7 @@ ALL = (
     ),
     _(
         "P9",
-        "An agent's branches: give up with what is known, wait and repeat, or hand back for a change",
+        "The agent's choices: give up with the details, wait and repeat, or return the request for a change",
         VECTORS,
         f"{_HTTPX}test_waits_as_asked_and_repeats_unchanged",
         f"{_HTTPX}test_what_cannot_be_retried_is_raised_with_everything",
@@ -170,17 +170,17 @@ ALL = (
     ),
     _(
         "P10",
-        "A batch that failed in part answers 207 and loses no success; one that failed whole answers 422",
+        "A partly failed batch answers 207 with all results; a completely failed one answers 422",
         VECTORS,
         f"{_OVER_HTTP}test_a_batch_that_failed_in_part",
-        f"{_OVER_HTTP}test_a_batch_that_failed_altogether",
+        f"{_OVER_HTTP}test_a_batch_that_failed_completely",
         "tests/http/test_batch.py::test_partial_success_is_207_with_everything",
         "tests/http/test_batch.py::test_all_or_none",
         "tests/http/test_batch.py::test_only_what_may_be_retried_is_sent_again",
     ),
     _(
         "P11",
-        "An aborted request answers 408 with the intent it had",
+        "An aborted request answers 408 with its intent",
         VECTORS,
         f"{_PROBLEM}test_a_408_with_an_intent_is_a_cancellation",
         "tests/http/test_cancellation.py::test_a_deadline_answers_408_with_the_intent",
@@ -189,7 +189,7 @@ ALL = (
     # S2: retry hints of a command line
     _(
         "C1",
-        "One JSON envelope on stdout and nothing else",
+        "stdout has one JSON envelope and nothing else",
         VECTORS,
         f"{_ENVELOPE}test_the_envelope_is_ok_error_meta",
         f"{_ANSWERS}test_nothing_else_reaches_stdout",
@@ -206,9 +206,9 @@ ALL = (
     ),
     _(
         "C3",
-        "retry_after_ms, from the upstream's header where there is one; always there for rate limits",
+        "retry_after_ms, from the upstream's header if there is one; always present for rate limits",
         VECTORS,
-        f"{_ENVELOPE}test_a_rate_limit_always_says_how_long",
+        f"{_ENVELOPE}test_a_rate_limit_always_has_a_wait",
         f"{_ENVELOPE}test_waits_are_kept_as_received",
         f"{_ANSWERS}test_an_upstreams_failure_without_its_text",
         "tests/foreign/test_http_clients.py::test_a_response_is_read_with_its_headers",
@@ -217,26 +217,26 @@ ALL = (
         "C4",
         "retry_strategy and max_retries",
         VECTORS,
-        f"{_ENVELOPE}test_everything_s2_shows_is_read",
+        f"{_ENVELOPE}test_the_example_of_s2",
         f"{_ROUND}test_writing_then_reading_gives_the_fault_minus_losses",
         f"{_ANSWERS}test_failures_and_exits",
     ),
     _(
         "C5",
-        "fix_required where the arguments have to change",
+        "fix_required if the arguments have to change",
         VECTORS,
-        f"{_ENVELOPE}test_what_has_to_be_fixed",
+        f"{_ENVELOPE}test_fix_required",
         "tests/bindings/test_cli_errors.py::test_one_mistake",
     ),
     _(
         "C6",
-        "Which codes are retryable, which not, and which maybe",
+        "The codes that are retryable, not retryable, and maybe retryable",
         VECTORS,
         f"{_ROWS}test_the_taxonomy_of_the_command_line",
     ),
     _(
         "C7",
-        "Exit codes carry retryability",
+        "Exit codes show retryability",
         VECTORS,
         f"{_EXITS}*",
         f"{_DECISIONS}test_no_decision_changed",
@@ -255,7 +255,7 @@ ALL = (
     ),
     _(
         "C9",
-        "The framework itself retries when asked",
+        "The framework retries on request",
         f"{_ANSWERS}test_retries_of_a_read_only_command",
         f"{_ANSWERS}test_retries_with_a_key",
         f"{_ANSWERS}test_retries_are_refused_for_all_other_commands",
@@ -264,14 +264,14 @@ ALL = (
         "C10",
         "meta.attempt and meta.max_attempts",
         VECTORS,
-        f"{_ENVELOPE}test_everything_s2_shows_is_read",
+        f"{_ENVELOPE}test_the_example_of_s2",
         f"{_ANSWERS}test_retries_of_a_read_only_command",
         f"{_ANSWERS}test_attempts_of_recovery_inside_the_command",
     ),
     _("C11", "The rubric from 0 to 3 and its check, as a program", "tests/audit/*"),
     _(
         "C12",
-        "The runner of other people's commands: envelope, then exit code, then one careful retry",
+        "A runner of any command: envelope, then exit code, then one careful retry",
         VECTORS,
         "tests/process/test_run.py::*",
         "tests/process/test_command.py::*",
@@ -299,7 +299,7 @@ ALL = (
         "T3",
         "A failed task's response and its metadata",
         VECTORS,
-        f"{_TASK}test_s3s_example",
+        f"{_TASK}test_the_example_of_s3",
         "tests/carriers/test_task.py::*",
         "tests/tasks/test_documents.py::test_a_response_survives_reading_and_writing",
         "tests/tasks/test_orchestrator.py::test_a_failed_task",
@@ -307,14 +307,14 @@ ALL = (
     ),
     _(
         "T4",
-        "An agent wraps, adds context, judges, and returns the error",
+        "An agent wraps the error, adds context, sets recoverable, and returns it",
         "tests/tasks/test_agent.py::*",
         "tests/tasks/test_inputs.py::*",
         "tests/tasks/remote/*",
     ),
     _(
         "T5",
-        "An orchestrator retries what is recoverable, else surfaces it and cleans up",
+        "An orchestrator retries recoverable errors, else reports them and cleans up",
         f"{_DECIDE}test_without_a_hint_the_wait_grows",
         f"{_RECOVER}test_the_final_error_has_fault_decision_history_and_cause",
         "tests/tasks/test_undoing.py::test_finished_steps_are_undone_in_reverse",
@@ -325,15 +325,15 @@ ALL = (
     ),
     _(
         "T6",
-        "A message for people per code, the missing thing named",
+        "A user message per code, which names the missing thing",
         f"{_ROWS}test_every_row_is_complete",
         "tests/core/test_user_messages.py::*",
         "tests/tasks/test_message_catalogue.py::*",
     ),
     _(
         "T7",
-        "Retry policy by group; a no is never retried",
-        f"{_DECISIONS}test_the_recorded_series_are_those_of_the_documents",
+        "Retry policy by group; an error that is not recoverable is never retried",
+        f"{_DECISIONS}test_the_waits_are_those_of_the_specifications",
         f"{_DECISIONS}test_no_decision_changed",
         "tests/core/test_backoff.py::test_growth_by_kind",
         f"{_POLICY}test_task_errors_go_by_category",
@@ -361,7 +361,7 @@ ALL = (
         "tests/tasks/test_fallbacks.py::*",
         "tests/tasks/test_recovery.py::test_fallbacks_in_code",
         "tests/tasks/test_recovery.py::test_fallbacks_in_prose",
-        "tests/test_examples.py::test_it_prints_what_it_says",
+        "tests/test_examples.py::test_examples_print_the_output_shown",
     ),
     _(
         "T10",
@@ -380,7 +380,7 @@ ALL = (
     ),
     _(
         "T12",
-        "Nothing swallowed, no hopeless retry, no internals to users, no needless codes",
+        "No swallowed error, no hopeless retry, no internals shown to users, no unnecessary codes",
         VECTORS,
         f"{_STEPPER}test_the_task_policy_depends_on_the_category",
         f"{_LEAKS}*",
@@ -392,7 +392,7 @@ ALL = (
     # S4: AdCP errors over MCP and A2A
     _(
         "A1",
-        "Application errors in the response, transport errors in the protocol's own channel",
+        "Application errors in the response, transport errors in the protocol's error channel",
         VECTORS,
         _S4_FORM,
         f"{_OVER_HTTP}test_a_gateway_in_front_of_an_mcp_server",
@@ -405,13 +405,13 @@ ALL = (
     ),
     _(
         "A2",
-        "An MCP tool error in both places, with at most one sentence beside it",
+        "An MCP tool error in structured content and text, with at most one further sentence",
         VECTORS,
         _S4_FORM,
-        f"{_OVER_MCP}test_s4s_example",
-        f"{_OVER_MCP}test_what_is_written_is_read_on_every_path",
-        f"{_OVER_MCP}test_older_protocols_get_the_text_alone",
-        f"{_OVER_MCP}test_one_terse_sentence_comes_second",
+        f"{_OVER_MCP}test_the_example_of_s4",
+        f"{_OVER_MCP}test_a_written_result_is_read_on_every_path",
+        f"{_OVER_MCP}test_older_protocols_get_only_text",
+        f"{_OVER_MCP}test_the_sentence_is_the_second_item",
         f"{_MCP_GUARD}test_typed_errors_are_sent_completely",
         f"{_MCP_GUARD}test_older_protocols_get_text_alone",
         f"{_MCP_GUARD}test_over_standard_streams",
@@ -427,10 +427,10 @@ ALL = (
         _S4_FORM,
         f"{_ROWS}test_the_reserved_jsonrpc_numbers",
         f"{_ADCP}test_reserved_jsonrpc_codes",
-        f"{_OVER_RPC}test_the_number_is_never_needed",
+        f"{_OVER_RPC}test_the_error_is_read_with_any_number",
         f"{_OVER_RPC}test_the_reserved_numbers_by_protocol_version",
         f"{_OVER_RPC}test_three_codes_are_reserved",
-        f"{_OVER_RPC}test_what_is_written_is_read",
+        f"{_OVER_RPC}test_a_written_error_is_read",
         f"{_A2A_GUARD}test_a_rejection_before_the_agent",
         f"{_A2A_CLIENT}test_rejections_before_the_agent_are_recovered",
         f"{_MCP_REJECT}test_the_numbers_depend_on_the_protocol",
@@ -442,19 +442,19 @@ ALL = (
         "A failed A2A task: one artifact, a text part and a data part with the error alone",
         VECTORS,
         _S4_FORM,
-        f"{_OVER_A2A}test_s4s_example",
+        f"{_OVER_A2A}test_the_example_of_s4",
         f"{_OVER_A2A}test_the_mime_type_is_never_required",
-        f"{_OVER_A2A}test_what_is_written_is_read",
-        f"{_OVER_A2A}test_there_is_always_something_to_read",
+        f"{_OVER_A2A}test_a_written_task_is_read",
+        f"{_OVER_A2A}test_the_text_part",
         f"{_A2A_GUARD}test_a_typed_error_is_a_failed_task",
         f"{_A2A_GUARD}test_the_mime_type_is_optional",
         f"{_A2A_CLIENT}test_a_plain_servers_failed_task_is_a_typed_error",
     ),
     _(
         "A5",
-        "Two layers: fatal fills both, a remark only the payload, fatal in the payload alone is a gap",
+        "Two layers: a fatal error is in both, a non-fatal one only in the payload; fatal only in the payload is a gap",
         VECTORS,
-        f"{_OVER_MCP}test_what_is_written_is_read_on_every_path",
+        f"{_OVER_MCP}test_a_written_result_is_read_on_every_path",
         f"{_OVER_MCP}test_the_payload_layer_of_a_failure",
         f"{_OVER_MCP}test_the_payload_layer_of_a_success",
         f"{_OVER_A2A}test_the_payload_layer",
@@ -490,7 +490,7 @@ ALL = (
         "Acting by recovery, with the wait rounded up and clamped; a producer sends 1 to 3600 only",
         VECTORS,
         f"{_FILLING}test_a_wait_is_finite",
-        f"{_DECISIONS}test_a_hint_is_never_undercut_and_never_counts_for_more_than_an_hour",
+        f"{_DECISIONS}test_a_hint_is_waited_for_up_to_an_hour",
         f"{_ADCP_ERROR}test_a_producer_sends_whole_seconds_from_1_to_3600",
         "tests/core/test_hints.py::*",
         f"{_DECIDE}test_a_hint_is_waited_for",
@@ -498,8 +498,8 @@ ALL = (
     ),
     _(
         "A11",
-        "A ceiling of attempts and waiting per operation; past it, escalate",
-        f"{_DECISIONS}test_the_recorded_series_are_those_of_the_documents",
+        "A limit of attempts and waiting per operation; beyond it, escalate",
+        f"{_DECISIONS}test_the_waits_are_those_of_the_specifications",
         f"{_DECISIONS}test_no_decision_changed",
         f"{_POLICY}test_the_default_is_five_calls_and_three_for_adcp",
         f"{_DECIDE}test_a_wait_that_is_too_long_is_not_started",
@@ -511,7 +511,7 @@ ALL = (
     ),
     _(
         "A12",
-        "No recovery: the code table; unknown code or unknown recovery: terminal",
+        "Without recovery the code table applies; an unknown code or recovery is terminal",
         VECTORS,
         _S4_FORM,
         f"{_ADCP}test_an_unknown_code_is_terminal",
@@ -528,15 +528,15 @@ ALL = (
     ),
     _(
         "A14",
-        "Recommended details, checked on the producing side, under 500 bytes, required by no reader",
+        "Recommended details: checked by the producer, under 500 bytes, not required by readers",
         VECTORS,
         "tests/core/test_details.py::*",
         f"{_VENDORS}test_details_of_a_producer_are_checked",
-        f"{_OUTGOING}test_details_that_are_not_as_recommended_are_logged",
+        f"{_OUTGOING}test_details_of_another_shape_are_logged",
     ),
     _(
         "A15",
-        "Vendor codes by their two patterns; unknown ones handled by recovery",
+        "Vendor codes match two patterns; unknown codes are handled by recovery",
         VECTORS,
         f"{_ADCP}test_the_patterns_of_vendor_codes",
         f"{_ADCP}test_vendor_codes",
@@ -567,10 +567,10 @@ ALL = (
         f"{_FASTMCP}test_the_client_raises_typed_errors_and_recovers",
         "tests/bindings/test_mcp_faults.py::*",
     ),
-    _("A17", "Vectors in S4's form", _S4_FORM),
+    _("A17", "Vectors in S4's format", _S4_FORM),
     _(
         "A18",
-        "Chains translate, classify from the caller's side, and strip nothing",
+        "Chains translate errors, classify them from the caller's side, and drop no member",
         VECTORS,
         "tests/core/test_crosswalk.py::test_parts_are_translated_too",
         f"{_ADCP_ERROR}test_every_member_is_read_and_passed_on",
@@ -583,8 +583,8 @@ ALL = (
     ),
     _(
         "A19",
-        "A producer never emits internals, and suggestions reveal nothing",
-        f"{_PROBLEM}test_what_we_raise_is_redacted",
+        "A producer never sends internals, and suggestions reveal nothing",
+        f"{_PROBLEM}test_raised_faults_are_redacted",
         f"{_ADCP}test_suggestions_reveal_nothing",
         "tests/core/test_details.py::test_warnings_repeat_no_value",
         f"{_ADCP_ERROR}test_what_we_raise_is_redacted",
@@ -602,7 +602,7 @@ ALL = (
     ),
     _(
         "A20",
-        "A consumer decides by code and recovery, fences, truncates and strips",
+        "A consumer decides by code and recovery, and fences, truncates and strips received text",
         VECTORS,
         "tests/core/test_fence.py::*",
         "tests/core/test_text.py::*",
@@ -610,11 +610,15 @@ ALL = (
         "tests/core/test_crosswalk.py::test_a_received_original_is_checked",
         f"{_MCP_CLIENT}test_the_members_of_an_error_do_not_change_the_client",
     ),
-    _("A21", "URLs from errors: https, no userinfo, the known host", "tests/core/test_urls.py::*"),
+    _(
+        "A21",
+        "URLs from errors are followed only with https, without userinfo, on the known host",
+        "tests/core/test_urls.py::*",
+    ),
     # S5: ARCP errors
     _(
         "R1",
-        "Fifteen codes, one class each, default retryability, override per error",
+        "Fifteen codes with one class each, a default retryability, and an override per error",
         VECTORS,
         f"{_ROWS}test_arcp_rows",
         f"{_ARCP}test_recovery_of_every_code",
@@ -630,7 +634,7 @@ ALL = (
         VECTORS,
         f"{_ROUND}*",
         f"{_ARCP}test_the_shape_is_closed",
-        f"{_OVER_ARCP}test_one_shape_in_every_place",
+        f"{_OVER_ARCP}test_errors_are_read_from_every_envelope",
         f"{_CODES}test_every_code_has_its_condition_and_one_shape",
         f"{_JOBS}test_a_tool_error_does_not_end_the_job",
         f"{_SUBMITTING}test_every_job_error_is_raised",
@@ -638,7 +642,7 @@ ALL = (
     ),
     _(
         "R3",
-        "A raised ARCP error becomes job.error; anything else INTERNAL_ERROR without its text",
+        "A raised ARCP error becomes job.error; any other exception INTERNAL_ERROR without its text",
         VECTORS,
         f"{_CODES}test_what_an_agent_raises_arrives_as_raised",
         f"{_CODES}test_errors_of_other_vocabularies_are_translated",
@@ -660,7 +664,7 @@ ALL = (
         f"{_ARCP_RAISED}test_every_class_is_an_arcp_error",
         f"{_ARCP_RAISED}test_default_retryability",
         f"{_ARCP_RAISED}test_an_unknown_code_is_an_arcp_error",
-        f"{_OVER_ARCP}test_a_peers_failed_result_by_its_status",
+        f"{_OVER_ARCP}test_a_failed_result_without_an_error",
         f"{_SUBMITTING}test_every_job_error_is_raised",
         f"{_SUBMITTING}test_every_failed_result_is_raised",
         f"{_RESUMING}test_a_session_that_cannot_be_resumed",
@@ -679,7 +683,7 @@ ALL = (
     ),
     _(
         "R7",
-        "A tool_result with an error leaves the job alive",
+        "A tool_result with an error does not end the job",
         VECTORS,
         f"{_JOBS}test_a_tool_error_does_not_end_the_job",
     ),
@@ -703,7 +707,7 @@ ALL = (
     ),
     _(
         "R10",
-        "A caller may add to details while re-raising",
+        "A caller may add to details when re-raising",
         f"{_RAISED}test_assigning_details_replaces_them",
         f"{_RAISED}test_assigning_details_of_a_copy",
         f"{_ARCP_RAISED}test_details_can_be_added_when_re_raising",
@@ -711,7 +715,7 @@ ALL = (
     ),
     _(
         "R11",
-        "The conditions behind every code really exist",
+        "The runtime has the condition for every code",
         f"{_CODES}test_every_code_has_its_condition_and_one_shape",
         f"{_JOBS}*",
         "tests/arcp/test_sessions.py::*",

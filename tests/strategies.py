@@ -1,8 +1,8 @@
 """
 Strategies of the property tests: faults with every field, JSON values, and invalid input.
 
-`faults` makes faults as if they had been received in the dialect they are about to be written in, so that nothing is
-redacted on the way out and a round trip can be compared to the letter.
+`faults` makes faults that seem to have been received in the dialect in which they are written again. They are not
+redacted, so a round trip can be compared exactly.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ seldom = settings(_CALM, max_examples=10)
 VOCABULARY_OF = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
 
 RESERVED = frozenset().union(*(dialect(name)._MEMBERS for name in NAMES))
-"""Every member any dialect knows. An extension of one of these names would not be one."""
+"""The known members of all dialects. A member of one of these names is not an extension."""
 
 texts = st.text(max_size=20)
-"""Any characters but lone surrogates, which are no text in UTF-8."""
+"""Any characters except lone surrogates, which UTF-8 cannot encode."""
 calm_texts = st.text("abcdefg éßλж漢🙂\u200b", max_size=20)
-"""Odd characters, but nothing that could be taken for a secret, an address or a path."""
+"""Unusual characters, but no text that looks like a secret, an address or a path."""
 
 
 def json_values(strings: st.SearchStrategy[str] = texts) -> st.SearchStrategy[Any]:
-    """JSON values that a reader has to return unchanged: big integers, fractions, odd characters."""
+    """JSON values that a reader has to return unchanged: big integers, fractions, unusual characters."""
     leaves = (
         st.none()
         | st.booleans()
@@ -94,13 +94,13 @@ def faults(
     code: st.SearchStrategy[str] | None = None,
 ) -> st.SearchStrategy[Fault]:
     """
-    Faults that came in the dialect `name`, with every field there is.
+    Faults received in the dialect `name`, with any fields set.
 
-    Waits are whole milliseconds, the finest grain any dialect but AdCP writes.
+    Waits are whole milliseconds, which is the resolution of all dialects except AdCP.
     """
     maybe_text = st.none() | strings
     maybe_object = st.none() | json_objects(strings)
-    home = VOCABULARY_OF[name]
+    vocabulary = VOCABULARY_OF[name]
     extensions = st.dictionaries(
         strings.filter(lambda key: key not in RESERVED), json_values(strings), max_size=2
     )
@@ -110,10 +110,10 @@ def faults(
         children = st.lists(below, max_size=2).map(tuple)
     return st.builds(
         Fault,
-        code=code or codes(home),
+        code=code or codes(vocabulary),
         message=strings,
         recovery=st.sampled_from(Recovery),
-        vocabulary=st.just(home),
+        vocabulary=st.just(vocabulary),
         retry_after=st.none() | _MILLISECONDS,
         strategy=maybe_text,
         max_retries=st.none() | st.integers(0, 2**53),
@@ -185,11 +185,11 @@ ODD: tuple[Any, ...] = (
     1j,
     _deep(200, lambda value: {"error": value}),
 )
-"""One value of every wrong kind. Values without a repr are in test_fuzz."""
+"""One value of every wrong type. Values without a repr are in test_fuzz."""
 
 
 def hostile() -> st.SearchStrategy[Any]:
-    """Anything at all: wrong types everywhere, no numbers, no text, no end."""
+    """Any value: wrong types at any place, NaN, invalid text, deep nesting."""
     names = st.sampled_from(_NAMES) | st.text(max_size=3)
     return st.recursive(
         st.sampled_from(ODD) | st.text(max_size=5) | st.integers() | st.floats() | st.binary(max_size=5),
@@ -319,7 +319,7 @@ documents: dict[str, tuple[dict[str, Any], ...]] = {
         {"type": "job.result", "payload": {"final_status": "timed_out", "error": {"code": "TIMEOUT"}}},
     ),
 }
-"""One whole document of every shape a `via` reads; what to break is chosen from these."""
+"""Complete documents of every shape that each `via` reads; `mutated` changes them."""
 
 
 def _names(value: Any) -> set[str]:
@@ -335,7 +335,7 @@ _ANYTHING = st.sampled_from(ODD) | hostile()
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """(holder, key) of everything inside a document."""
+    """Return (container, key) of every value inside a document."""
     found: list[tuple[Any, Any]] = []
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in items:

@@ -1,4 +1,4 @@
-"""A terminal for a command: what a person would see on it."""
+"""Run a command at a pseudo-terminal."""
 
 import os
 import pty
@@ -9,10 +9,10 @@ import time
 
 def at_a_terminal(argv, typed=b"", after=b"", *, env=None, **streams):
     """
-    The exit code of a command, and what it showed on the terminal its streams are connected to.
+    Run a command whose streams are a terminal, and return its exit code and output.
 
-    `typed` is typed once `after` has been shown, and ends the input. `env` is the whole environment. Streams that are
-    named are connected to something else.
+    Once the output contains `after`, `typed` is sent as the whole input. `env` is the whole environment. `streams`
+    connects single streams to something else.
     """
     ours, theirs = pty.openpty()
     connected = {name: theirs for name in ("stdin", "stdout", "stderr")} | streams

@@ -17,12 +17,12 @@ spec.loader.exec_module(check_subject)
     "message",
     [
         "Release the key when the handler did not run",
-        "Feed the recorder\n\nBecause it starves.\n# a comment of git's",
+        "Flush the recorder\n\nIt lost its last lines.\n# a comment of git's",
         "Merge branch 'a very long name of a branch in another repository' into main and further",
     ],
 )
 def test_good_messages(message):
-    """Imperative, short, a blank line before the body."""
+    """A short imperative subject with a blank line before the body has no mistakes."""
     assert check_subject.mistakes(message) == []
 
 
@@ -38,13 +38,13 @@ def test_good_messages(message):
         ("Fix it\nbecause", "not blank"),
     ],
 )
-def test_mistakes_are_named(message, part):
-    """Each mistake has a sentence that names it."""
+def test_mistakes_are_reported(message, part):
+    """Each mistake is reported with a sentence."""
     assert any(part in mistake for mistake in check_subject.mistakes(message))
 
 
 def test_the_hook_fails_on_a_mistake(tmp_path):
-    """Exit 1 stops the commit."""
+    """The hook exits 1, which stops the commit, and prints the mistake."""
     file = tmp_path / "message"
     file.write_text("fixed.")
     done = subprocess.run([sys.executable, SCRIPT, file], capture_output=True, text=True)

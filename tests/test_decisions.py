@@ -1,4 +1,4 @@
-"""Recorded decisions, replayed: a changed decision is always a choice."""
+"""Recorded decisions are replayed, so that no decision changes unnoticed."""
 
 from collections import Counter
 
@@ -12,13 +12,13 @@ from amends.core.vocabulary import vocabulary
 RECORDED = [msgspec.json.decode(line) for line in FILE.read_bytes().splitlines()]
 
 HOW = (
-    "If the new decision is the better one: run `python scripts/record_decisions.py`, read the difference of "
-    "tests/data/decisions.jsonl line by line, and explain in the commit why it changed. If not, it is a regression."
+    "If the new decision is better, run `python scripts/record_decisions.py`, read the diff of "
+    "tests/data/decisions.jsonl line by line, and explain the change in the commit message. Otherwise it is a regression."
 )
 
 
 def test_no_decision_changed():
-    """A11, A12, C7, T7 and the defaults of design section 5: a recorded decision changes only on purpose."""
+    """A11, A12, C7, T7 and the defaults of design section 5: every decision equals its record."""
     changed = [
         f"{msgspec.json.encode(item['case']).decode()}\n    was {item['decision']}\n    is  {now}"
         for item in RECORDED
@@ -29,34 +29,36 @@ def test_no_decision_changed():
 
 
 def test_the_whole_grid_is_recorded():
-    """A case that was added, or a code that was, is recorded too; none is recorded twice."""
+    """Every case of the grid is recorded once, and no other case."""
     recorded = Counter(msgspec.json.encode(item["case"]) for item in RECORDED)
     grid = Counter(map(msgspec.json.encode, cases()))
     missing, gone = grid - recorded, recorded - grid
     if missing or gone:
-        pytest.fail(f"{missing.total()} cases are not recorded, {gone.total()} are no longer asked. {HOW}")
+        pytest.fail(
+            f"{missing.total()} cases are not recorded, {gone.total()} are not in the grid any more. {HOW}"
+        )
     assert max(recorded.values()) == 1
     assert len(RECORDED) <= 3000
 
 
-def test_the_grid_reaches_every_code_policy_and_action():
-    """All rows of every vocabulary, all policies, and every action that a failure by itself can have."""
-    asked = {(item["case"]["vocabulary"], item["case"]["code"]) for item in RECORDED}
-    assert asked == {(name, code) for name in VOCABULARIES for code in vocabulary(name).rows}
+def test_the_grid_has_every_code_policy_and_action():
+    """The records contain all codes, all policies, and every action of a single failure."""
+    codes = {(item["case"]["vocabulary"], item["case"]["code"]) for item in RECORDED}
+    assert codes == {(name, code) for name in VOCABULARIES for code in vocabulary(name).rows}
     assert {item["case"].get("policy", "default") for item in RECORDED} == set(POLICIES)
     assert {item["decision"]["action"] for item in RECORDED} == set(Action) - {Action.NONE, Action.GENERIC}
 
 
-def test_a_hint_is_never_undercut_and_never_counts_for_more_than_an_hour():
-    """A10 and design section 5, held over the whole record: a retry waits at least the hint so bounded."""
+def test_a_hint_is_waited_for_up_to_an_hour():
+    """A10, design section 5: in every record, a retry waits at least the hint, limited to one hour."""
     for item in RECORDED:
         hint, decision = item["case"].get("retry_after"), item["decision"]
         if decision["action"] == "retry" and hint is not None and hint >= 0:
             assert min(hint, 3600) <= decision["delay"] <= 3600
 
 
-def test_what_may_have_happened_is_never_repeated_blindly():
-    """M3: where a repeat is not safe and the effect is not known to be absent, no record has the action retry."""
+def test_an_unsafe_operation_with_an_unknown_effect_is_not_retried():
+    """M3: unless the operation is repeatable or had no effect, no record has the action retry."""
     for item in RECORDED:
         case = item["case"]
         executed = case.get("executed") or vocabulary(case["vocabulary"]).row(case["code"]).executed
@@ -78,8 +80,8 @@ def test_what_may_have_happened_is_never_repeated_blindly():
         ("cli", "TIMEOUT", [0, 2, 4, 8]),
     ],
 )
-def test_the_recorded_series_are_those_of_the_documents(vocabulary, code, waits):
-    """Worked out by hand: five calls (design 5), three for AdCP (A11), S3's groups (T7), a row's own wait (M4)."""
+def test_the_waits_are_those_of_the_specifications(vocabulary, code, waits):
+    """Calculated by hand: five calls (design 5), three for AdCP (A11), S3's groups (T7), waits of rows (M4)."""
     found = [
         item["decision"]["delay"]
         for item in RECORDED

@@ -1,4 +1,4 @@
-"""Every example in the README and the docs runs and prints what it shows."""
+"""Every example in the README and the docs runs and prints the output shown."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import amends
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Pages whose authors run their own blocks, with the servers and helpers these need.
-ELSEWHERE = {"recovery.md", "stores.md", "security.md", "foreign.md", "vectors.md"}
+# Pages whose examples need servers or helpers; other test modules run them.
+TESTED_ELSEWHERE = {"recovery.md", "stores.md", "security.md", "foreign.md", "vectors.md"}
 
 
 def blocks(page: Path) -> list[str]:
@@ -30,12 +30,12 @@ def expected(block: str) -> str:
     [
         pytest.param(page, block, id=f"{page.name}-{number}")
         for page in PAGES
-        if page.name not in ELSEWHERE
+        if page.name not in TESTED_ELSEWHERE
         for number, block in enumerate(blocks(page), 1)
     ],
 )
-def test_examples_print_what_they_say(page, block):
-    """A block runs on its own in a fresh interpreter; its `#>` lines are its output."""
+def test_examples_print_the_output_shown(page, block):
+    """Each block runs in a new interpreter and prints its `#>` lines."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-"], input=block, capture_output=True, text=True, timeout=60
     )
@@ -44,7 +44,7 @@ def test_examples_print_what_they_say(page, block):
 
 
 def test_every_public_name_is_documented_with_an_example():
-    """Every name of the top-level package is imported by an example on some page."""
+    """An example on some page uses each name of the top-level package."""
     code = "\n".join(block for page in PAGES for block in blocks(page))
     missing = [
         name for name in amends.__all__ if not name.startswith("__") and not re.search(rf"\b{name}\b", code)
@@ -59,15 +59,15 @@ def test_pages_link_to_pages_that_exist():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_tables_are_what_the_code_says():
-    """Tables between marks are made from the code: `make generate` writes them again."""
+def test_generated_tables_are_up_to_date():
+    """The generated tables in the docs are what `make generate` writes."""
     script = ROOT / "scripts" / "generate_docs.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_changed_table_would_be_noticed(tmp_path):
-    """The check names a page whose table differs; seen on a copy."""
+def test_the_check_finds_a_changed_table(tmp_path):
+    """`--check` prints the name of a page whose table differs."""
     (tmp_path / "page.md").write_text("<!-- made: crosswalk -->\nan old table\n<!-- end -->\n")
     script = ROOT / "scripts" / "generate_docs.py"
     done = subprocess.run(

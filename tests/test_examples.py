@@ -1,4 +1,4 @@
-"""Every file in examples/ runs on its own and prints what its last lines show."""
+"""Every file in examples/ runs and prints the output in its last lines."""
 
 import signal
 import subprocess
@@ -15,8 +15,8 @@ def expected(text):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_it_prints_what_it_says(path, tmp_path):
-    """From any folder, in a fresh interpreter, warnings being errors."""
+def test_examples_print_the_output_shown(path, tmp_path):
+    """An example runs in any folder, in a new interpreter with warnings as errors."""
     running = subprocess.Popen(
         [sys.executable, "-W", "error", "-X", "faulthandler", path],
         cwd=tmp_path,
@@ -25,11 +25,11 @@ def test_it_prints_what_it_says(path, tmp_path):
         text=True,
     )
     try:
-        said, complained = running.communicate(timeout=250)
+        stdout, stderr = running.communicate(timeout=250)
     except subprocess.TimeoutExpired:
         # Prints the stack of every thread.
         running.send_signal(signal.SIGABRT)
-        said, complained = running.communicate()
-    assert running.returncode == 0, said + complained
+        stdout, stderr = running.communicate()
+    assert running.returncode == 0, stdout + stderr
     assert expected(path.read_text())
-    assert said == expected(path.read_text())
+    assert stdout == expected(path.read_text())

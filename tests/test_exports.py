@@ -1,4 +1,4 @@
-"""The public surface: every module has `__all__`, and the top-level package exports the design's list."""
+"""Public names: every module has `__all__`, and the top-level package exports the names of the design."""
 
 import importlib
 import pkgutil
@@ -17,7 +17,7 @@ SECTION_9 = {
 
 
 def public_modules():
-    """Every module of the package whose name promises something, and that needs no extra to be imported."""
+    """Return the names of all public modules of the package."""
     found = ["amends"]
     for module in pkgutil.walk_packages(amends.__path__, "amends."):
         parts = module.name.split(".")
@@ -27,26 +27,26 @@ def public_modules():
 
 
 MODULES = public_modules()
-NEEDS_MORE = ("amends.bindings.", "amends.testing_plugin", "amends.stores.nats", "amends.arcp")
-"""Modules that stand on a framework; their own tests hold them."""
+NEEDS_EXTRA = ("amends.bindings.", "amends.testing_plugin", "amends.stores.nats", "amends.arcp")
+"""Modules that need an extra or a framework; their own tests import them."""
 
 
-def test_the_front_door_is_the_designs_list():
-    """Design 9, with State, which decide takes, and the version."""
+def test_the_top_level_names():
+    """Design 9: the package exports the names of the design, State and the version."""
     assert set(amends.__all__) == SECTION_9 | {"State", "__version__"}
 
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))
-def test_every_name_is_there_and_is_the_same_everywhere(name):
-    """A top-level name is the object of its own module, has a docstring, and is loaded once."""
+def test_every_top_level_name(name):
+    """A top-level name is the object of its module, is cached, and has a docstring."""
     found = getattr(amends, name)
     assert found is getattr(importlib.import_module(f"amends.{amends._MODULES[name]}"), name)
     assert found is amends.__dict__[name]
     assert found.__doc__
 
 
-def test_dir_shows_what_there_is():
-    """Completion offers the lazy names before they are loaded."""
+def test_dir_lists_the_public_names():
+    """`dir` lists the names before they are loaded."""
     assert dir(amends) == sorted(amends.__all__)
     script = "import amends; print(' '.join(dir(amends)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -54,40 +54,40 @@ def test_dir_shows_what_there_is():
 
 
 def test_another_name_is_an_attribute_error():
-    """As of any module."""
+    """An unknown name raises AttributeError."""
     with pytest.raises(AttributeError):
         amends.nonsense  # noqa: B018
     assert not hasattr(amends, "Recover")
 
 
 def test_a_star_import_gives_everything():
-    """`from amends import *` works, because it needs nothing optional."""
+    """`from amends import *` imports all public names."""
     given: dict = {}
     exec("from amends import *", given)
     assert set(amends.__all__) <= set(given)
 
 
-def test_the_version_is_one():
-    """The version is defined in one place."""
+def test_the_version():
+    """`__version__` is the version of the distribution."""
     from importlib.metadata import version
 
     assert amends.__version__ == version("amends")
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith(NEEDS_MORE)])
-def test_every_public_module_says_what_it_offers(name):
-    """House style 10: `__all__` in every public module, sorted by nothing but containing what exists."""
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith(NEEDS_EXTRA)])
+def test_every_public_module_has_all(name):
+    """House style 10: every public module has a docstring and an `__all__` whose names exist."""
     module = importlib.import_module(name)
-    assert module.__doc__, "a module opens with its theory"
+    assert module.__doc__, "a module starts with a docstring"
     source = getattr(module, "__file__", "") or ""
-    offered = getattr(module, "__all__", None)
-    if offered is None:
-        # A package that only groups its modules offers those.
+    exported = getattr(module, "__all__", None)
+    if exported is None:
+        # A package without names of its own exports only its modules.
         assert source.endswith("__init__.py")
         public = {key for key, value in vars(module).items() if not key.startswith("_")}
         assert all(
             isinstance(getattr(module, key), type(pkgutil)) or key == "annotations" for key in public
         ), public
         return
-    assert len(set(offered)) == len(offered)
-    assert all(hasattr(module, each) for each in offered)
+    assert len(set(exported)) == len(exported)
+    assert all(hasattr(module, each) for each in exported)

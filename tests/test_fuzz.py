@@ -1,7 +1,7 @@
 """
-Bad input: no bytes and no values make a decoder raise, hang, or return more than its bound.
+Bad input: no bytes and no value make a decoder raise, hang, or return more than its limit.
 
-Hypothesis breaks real documents of every shape; a table holds the documents that are known to hurt parsers.
+Hypothesis changes real documents of every shape; a table has documents that are known to cause problems in parsers.
 """
 
 import json
@@ -20,11 +20,11 @@ from tests.strategies import documents, hostile, mutated, often, rarely, seldom
 
 EVERY_VIA = (None, *VIAS)
 SECONDS = 5.0
-"""Of the processor's time: far more than any one document takes, far less than a hang."""
+"""CPU time: much more than any document takes, much less than a hang."""
 
 
 def faults_in(fault):
-    """A fault and all of its parts."""
+    """Return the number of a fault and all its nested faults."""
     found, level = 0, [fault]
     while level:
         found += len(level)
@@ -33,7 +33,7 @@ def faults_in(fault):
 
 
 def bounded(fault):
-    """What a reader may give back at most."""
+    """Check the limits of a decoded fault."""
     if fault is None:
         return True
     assert isinstance(fault, Fault)
@@ -44,7 +44,7 @@ def bounded(fault):
 
 
 def try_everything(value, vias=EVERY_VIA, names=NAMES):
-    """Every reader on one value, each against the clock."""
+    """Read one value with every reader, and check time and limits."""
     for via in vias:
         began = time.process_time()
         seen, reading = examine(value, via)
@@ -61,14 +61,14 @@ def try_everything(value, vias=EVERY_VIA, names=NAMES):
 @often
 @given(hostile())
 def test_any_value(value):
-    """Whatever it is."""
+    """Every reader handles any value."""
     try_everything(value)
 
 
 @often
 @given(st.binary(max_size=60) | st.text(max_size=60))
 def test_any_bytes(data):
-    """Whatever they are."""
+    """Every reader handles any bytes and text."""
     try_everything(data)
 
 
@@ -76,7 +76,7 @@ def test_any_bytes(data):
 @rarely
 @given(st.data())
 def test_broken_documents(via, data):
-    """Real shapes with wrong types, no numbers and no text inside."""
+    """Readers handle real documents with changed or removed values."""
     try_everything(data.draw(mutated(via)), vias=(None, via))
 
 
@@ -84,7 +84,7 @@ def test_broken_documents(via, data):
 @seldom
 @given(st.data())
 def test_broken_bytes(via, data):
-    """Real documents cut off, with bytes changed, doubled, or in another encoding."""
+    """Readers handle real documents that are cut, changed, doubled, or in another encoding."""
     document = json.dumps(data.draw(st.sampled_from(documents[via]))).encode()
     cut = data.draw(st.integers(0, len(document)))
     put = data.draw(st.binary(max_size=4))
@@ -102,8 +102,8 @@ def test_broken_bytes(via, data):
 @pytest.mark.parametrize("name", NAMES)
 @rarely
 @given(st.data())
-def test_what_was_accepted_can_be_passed_on(name, data):
-    """Whatever a decoder accepts can be written in every dialect, and read there without raising."""
+def test_a_decoded_fault_can_be_written_in_every_dialect(name, data):
+    """Any decoded fault can be written in every dialect and read again."""
     via = {"problem": "problem", "envelope": "cli"}.get(name, name)
     fault = decode(data.draw(mutated(via)), name)
     if fault is not None:
@@ -113,7 +113,7 @@ def test_what_was_accepted_can_be_passed_on(name, data):
 
 
 def nested(levels, wrap, value=0):
-    """A value of that many levels."""
+    """Return a value with that many levels."""
     for _ in range(levels):
         value = wrap(value)
     return value
@@ -139,13 +139,13 @@ WRAPS = {
 
 @pytest.mark.parametrize("name", WRAPS)
 def test_ten_thousand_levels(name):
-    """Issue 2: 10,000 levels deep, in each position, as values."""
+    """Issue 2: readers handle values with 10,000 levels at each position."""
     try_everything(nested(10_000, WRAPS[name]))
 
 
 @pytest.mark.parametrize("via", VIAS)
 def test_ten_thousand_levels_inside_real_documents(via):
-    """Each member of each document in turn nested without end."""
+    """Readers handle each document with each member replaced by 10,000 levels."""
     for document in documents[via]:
         for name in document:
             try_everything({**document, name: nested(10_000, WRAPS["arrays"])}, vias=(None, via))
@@ -156,7 +156,7 @@ def test_ten_thousand_levels_inside_real_documents(via):
     "opening", ["[", '{"a":', '{"errors":[', '{"error":{"data":', '{"isError":true,"structuredContent":']
 )
 def test_ten_thousand_levels_of_text(opening):
-    """The same as bytes, never closed and closed."""
+    """Readers handle JSON text with 10,000 levels, complete and cut off."""
     closing = "".join({"[": "]", "{": "}"}[letter] for letter in reversed(opening) if letter in "[{")
     for levels in (10_000, 100_000):
         for text in (opening * levels, opening * levels + "0" + closing * levels):
@@ -167,7 +167,7 @@ def test_ten_thousand_levels_of_text(opening):
     try_everything({"exit": 1, "stdout": "log\n" + inner, "stderr": inner})
 
 
-NASTY = {
+DIFFICULT = {
     "empty": b"",
     "a byte-order mark": b"\xef\xbb\xbf",
     "utf-16": '{"code": "X"}'.encode("utf-16"),
@@ -202,22 +202,22 @@ NASTY = {
 }
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_nasty_documents(name):
-    """Known to hurt parsers: as bytes and as text."""
-    data = NASTY[name]
+@pytest.mark.parametrize("name", DIFFICULT)
+def test_difficult_documents(name):
+    """Readers handle documents that are known to cause problems in parsers."""
+    data = DIFFICULT[name]
     if len(data) < 1000:
         try_everything(data)
         try_everything(data.decode("utf-8", "surrogateescape"))
         try_everything(bytearray(data))
         try_everything(memoryview(data))
     else:
-        # Reading is the same for all of them; what comes after it differs by shape, and the shape decides.
+        # Parsing is the same for every `via`, so a few are enough for large documents.
         try_everything(data, vias=(None, "mcp"), names=("problem", "envelope"))
 
 
 def test_a_hundred_megabytes():
-    """Refused by its size; not parsed, not copied, not walked."""
+    """A document of 100 MB is rejected by its size, without parsing."""
     huge = b'{"code": "X", "message": "' + b"a" * 100_000_000 + b'"}'
     began = time.process_time()
     try_everything(huge)
@@ -229,8 +229,8 @@ def test_a_hundred_megabytes():
 @pytest.mark.parametrize(
     "number", [10**400, -(10**400), 10**5000, -(10**5000)], ids=["big", "-big", "huge", "-huge"]
 )
-def test_numbers_no_double_can_hold(number):
-    """In every member of every document; the interpreter refuses to write out some of them."""
+def test_numbers_beyond_a_double(number):
+    """Readers handle huge numbers in every member; Python refuses to convert some of them to text."""
     for via, found in documents.items():
         for document in found:
             for name in document:
@@ -240,8 +240,8 @@ def test_numbers_no_double_can_hold(number):
     try_everything({"code": "X", "retry_after": number, "retry_after_ms": number, "status": number})
 
 
-def test_values_that_hold_themselves():
-    """Endless values, and ones that double on every level, are no documents, and take no time."""
+def test_values_that_contain_themselves():
+    """Readers handle values that contain themselves, and values that double on every level."""
     endless: dict = {"code": "X", "title": "x", "status": 500, "isError": True}
     endless |= {
         "errors": [endless],
@@ -260,7 +260,7 @@ def test_values_that_hold_themselves():
 @pytest.mark.soak
 @pytest.mark.parametrize("via", VIAS)
 def test_broken_documents_at_length(via):
-    """The same as above, for as long as there is time."""
+    """Like test_broken_documents, with 5,000 examples."""
     from hypothesis import settings
 
     @settings(often, max_examples=5000)

@@ -1,4 +1,4 @@
-"""Imports point one way: which folder may import which, as docs/architecture.md draws it."""
+"""The folders that each folder may import, as in docs/architecture.md."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "amends"
 
 PURE = {"core", "dialects", "carriers"}
 BASE = PURE | {"errors", "foreign", "recovery", "stores", "schemas", "_version"}
-# The top-level package is for users: modules inside import from the defining module.
+# Modules of the package import from the defining module, not from the top-level package.
 MAY = {
     "core": set(),
     "errors": {"core"},
@@ -41,7 +41,7 @@ FOLDERS = sorted(
 
 
 def imported(path):
-    """Top folders of amends that a file imports, also inside functions."""
+    """Yield the top-level folders of amends that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -54,14 +54,14 @@ def imported(path):
 
 
 def files(folder):
-    """The files of one top folder, or the one file of that name."""
+    """Return the files of a top-level folder, or the single file of that name."""
     single = SOURCE / f"{folder}.py"
     return [single] if single.exists() else sorted((SOURCE / folder).rglob("*.py"))
 
 
 @pytest.mark.parametrize("folder", [name for name in FOLDERS if name not in FREE])
-def test_arrows_point_one_way(folder):
-    """A folder imports those below it and nothing else; a new folder needs a row in the table."""
+def test_a_folder_imports_only_lower_layers(folder):
+    """A folder imports only the folders in its row of the table."""
     assert folder in MAY, f"add a row to this table: what may {folder} import?"
     wrong = {
         f"{path.relative_to(SOURCE)} imports amends.{name}"

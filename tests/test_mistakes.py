@@ -1,4 +1,4 @@
-"""What a newcomer writes wrong in Python: each mistake is answered at once, with what would have been right."""
+"""Common mistakes in calls: each raises at once, and the message shows the correct form."""
 
 import asyncio
 import subprocess
@@ -29,12 +29,12 @@ from amends.recovery import recovering
 FAULT = Fault(code="RATE_LIMITED")
 
 
-def plain(word="well"):
-    return word
+def plain(value="ok"):
+    return value
 
 
-async def promised(word="well"):
-    return word
+async def promised(value="ok"):
+    return value
 
 
 def arecovered(*args, **options):
@@ -104,40 +104,40 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("mistake", "answer"), WRONG.values(), ids=WRONG)
-def test_a_wrong_type_is_refused_with_what_would_be_right(mistake, answer):
-    """A TypeError, whatever the thing was given to; nothing is called twice because of it."""
-    with pytest.raises(TypeError, match=answer):
-        mistake()
+@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
+def test_a_mistake_raises_with_the_correct_form(call, message):
+    """A wrong argument raises TypeError, and the message shows what to write."""
+    with pytest.raises(TypeError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("key", ["", 3])
-def test_a_key_that_no_server_looks_at_makes_nothing_safe(key):
-    """An empty key would pass for one, and a repeat for safe."""
+def test_an_invalid_key_raises(key):
+    """An empty key raises, because the operation would count as repeatable."""
     with pytest.raises(ValueError, match="key is a non-empty string"):
         Operation(key=key)
 
 
-def test_functions_take_a_timedelta_where_they_take_seconds():
-    """What is read back is a number."""
+def test_functions_accept_a_timedelta():
+    """A timedelta is accepted for seconds and converted to a number."""
     assert RateLimitedError("x", retry_after=timedelta(minutes=1)).fault.retry_after == 60
     assert run([sys.executable, "-c", "print(1)"], timeout=timedelta(minutes=1)).exit == 0
 
 
-def test_a_call_that_cannot_be_made_says_nothing_about_the_service():
-    """A wrong call is not reported to the shared upstream and takes no fallback."""
+def test_a_wrong_call_does_not_count_for_the_upstream():
+    """A wrong call is not reported to the shared upstream, and does not start the fallback."""
     shared, taken = Upstream("search"), []
-    for mistaken in (
+    for call in (
         lambda: recover(plain, 1, 2, upstream=shared, fallback=taken.append),
         lambda: arecovered(plain, upstream=shared),
     ):
         with pytest.raises(TypeError):
-            mistaken()
+            call()
     assert (taken, shared.snapshot().failing, shared.snapshot().state) == ([], 0.0, "flowing")
 
 
-def test_a_type_error_of_the_call_itself_is_a_failure_like_any_other():
-    """Only what calling it like this raises is the caller's mistake."""
+def test_a_type_error_inside_the_function_is_a_failure():
+    """A TypeError from inside the called function is treated as a failure, not as a wrong call."""
     from amends.errors import InternalError
 
     def broken():
@@ -149,8 +149,8 @@ def test_a_type_error_of_the_call_itself_is_a_failure_like_any_other():
 
 
 @pytest.mark.parametrize("name", ["recove", "Falt"])
-def test_a_wrong_name_of_the_front_door_is_corrected(name):
-    """Python names the nearest, because the error carries what it needs for that."""
+def test_a_misspelt_name_gets_a_suggestion(name):
+    """The AttributeError has name and obj, so Python suggests the nearest name."""
     done = subprocess.run(
         [sys.executable, "-c", f"import amends; amends.{name}"], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""What is shipped: the types, the data, and no tests."""
+"""The contents of the package: types and data, no tests."""
 
 import re
 import subprocess
@@ -28,35 +28,35 @@ def test_the_version_is_read_from_one_file():
 
 
 def test_the_core_needs_msgspec_alone():
-    """Design 10."""
+    """Design 10: msgspec is the only dependency of the core."""
     assert [re.match(r"[a-z-]+", need).group() for need in PROJECT["project"]["dependencies"]] == ["msgspec"]
 
 
-def test_every_extra_of_the_design_is_there():
-    """Design 10: one each, and all together."""
+def test_the_extras_are_those_of_the_design():
+    """Design 10: the extras of the design exist, and `all` contains each of them."""
     extras = PROJECT["project"]["optional-dependencies"]
     named = {"http", "server", "mcp", "fastmcp", "a2a", "arcp", "nats", "otel", "limits", "rich"}
     assert named | {"all", "dev"} <= set(extras)
     assert set(re.search(r"\[(.*)\]", extras["all"][0]).group(1).split(",")) == named
 
 
-def test_no_module_of_the_package_is_a_test():
-    """Tests live beside the package, not in it."""
+def test_the_package_contains_no_tests():
+    """No module of the package is a test."""
     names = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
     assert not [name for name in names if re.search(r"(^|/)(test_[^/]*|conftest|tests)(\.py|/)", name)]
 
 
 def test_no_file_of_the_package_names_a_machine():
-    """What is shipped works anywhere: no home directories, no paths of the place it was built."""
-    marks = (str(ROOT), str(Path.home()))
+    """No file contains the home directory or the path of the source tree."""
+    local_paths = (str(ROOT), str(Path.home()))
     for path in PACKAGE.rglob("*"):
         if path.suffix in {".py", ".json", ".toml", ".md"}:
             text = path.read_text("utf-8")
-            assert not [mark for mark in marks if len(mark) > 6 and mark in text], path.name
+            assert not [local for local in local_paths if len(local) > 6 and local in text], path.name
 
 
 def test_the_wheel(tmp_path):
-    """Built as a release is: py.typed and data inside, tests and caches not, the version in its name."""
+    """The wheel contains all modules, data and py.typed, no tests or caches, and has the version in its name."""
     pytest.importorskip("hatchling", reason="the build backend is part of the dev extra only")
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     done = subprocess.run(

@@ -56,7 +56,7 @@ PURE_NAMES = (
 
 
 def loaded(code):
-    """The modules a fresh interpreter has after running some code."""
+    """Return the modules that a new interpreter has loaded after running `code`."""
     script = f"import sys\n{code}\nprint('\\n'.join(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -64,17 +64,17 @@ def loaded(code):
 
 BASE = loaded("pass")
 WITH_MSGSPEC = BASE | loaded("import msgspec")
-"""msgspec loads uuid, and uuid, on this platform, a C module of the socket library. None of it is ours."""
+"""msgspec imports uuid, which on some platforms imports a C module of the socket library."""
 
 
 def third_party(names):
-    """What is neither ours nor the standard library's."""
+    """Return the top-level packages that are neither amends nor in the standard library."""
     tops = {name.partition(".")[0] for name in names - BASE}
     return {top for top in tops if top not in sys.stdlib_module_names and top != "amends"}
 
 
 def modules_of(package):
-    """Every module below a package."""
+    """Return all modules of a package."""
     return [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")] or [
         package.__name__
     ]
@@ -84,7 +84,7 @@ def modules_of(package):
     "package", [amends.core, amends.dialects, amends.carriers], ids=lambda package: package.__name__
 )
 def test_pure_packages_load_nothing_impure(package):
-    """Design 2: core, dialects and carriers, every module of them."""
+    """Design 2: no module of core, dialects and carriers imports an impure module."""
     names = loaded("\n".join(f"import {name}" for name in modules_of(package)))
     assert {name for name in IMPURE if name in names - WITH_MSGSPEC} == set()
     assert third_party(names) <= {"msgspec", "typing_extensions"}
@@ -95,24 +95,24 @@ def test_msgspec_itself_is_harmless():
     assert not {"asyncio", "socket", "ssl", "http.client", "pydantic"} & WITH_MSGSPEC
 
 
-def test_importing_the_front_door_loads_nothing():
-    """Issue 2: no asyncio, socket, ssl, http, pydantic or framework; not even msgspec, nor anything else of ours."""
+def test_importing_amends_loads_nothing_else():
+    """Issue 2: `import amends` loads no other module of amends, no msgspec, and no impure module."""
     names = loaded("import amends") - BASE
     assert third_party(names) == set()
     assert {name for name in names if name.startswith("amends")} == {"amends", "amends._version"}
     assert {name for name in (*IMPURE, "http", "typing", "json", "dataclasses") if name in names} == set()
 
 
-def test_touching_the_pure_names_loads_msgspec_and_nothing_else():
-    """Design 10: the core needs msgspec alone (which may import typing_extensions)."""
+def test_reading_the_pure_names_loads_only_msgspec():
+    """Design 10: the pure names load no third-party package but msgspec, which may import typing_extensions."""
     names = loaded("import amends\n" + "\n".join(f"amends.{name}" for name in PURE_NAMES))
     assert third_party(names) <= {"msgspec", "typing_extensions"}
     assert {name for name in IMPURE if name in names - WITH_MSGSPEC} == set()
     assert not {"asyncio", "socket", "ssl", "http.client", "pydantic"} & names
 
 
-def test_using_the_pure_names_loads_nothing_impure_either():
-    """Calling is as pure as importing: decoding, deciding, translating, writing, showing; redaction and dates too."""
+def test_calling_the_pure_names_loads_nothing_impure():
+    """Extracting, decoding, encoding, translating and deciding load no impure module, except for parsing dates."""
     code = """
 import amends
 fault = amends.extract({"status": 429, "headers": {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, "body": "{}"})
@@ -129,8 +129,8 @@ amends.for_llm(fault)
     assert {name for name in ("asyncio", "ssl", "http.client", "pydantic") if name in names - BASE} == set()
 
 
-def test_decoding_s4s_example_loads_nothing_impure():
-    """The usual case: no date, no clock, no socket."""
+def test_extracting_an_adcp_error_loads_nothing_impure():
+    """A response without a date needs no impure module."""
     code = """
 import amends
 amends.decide(amends.extract(b'{"isError": true, "structuredContent": {"adcp_error": {"code": "RATE_LIMITED"}}}'))

@@ -1,4 +1,4 @@
-"""S4's `check: error_code` (A8)."""
+"""The check `error_code` of AdCP's storyboards (A8)."""
 
 import pickle
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ LAYERS = {
         "content": [{"type": "text", "text": '{"adcp_error": {"code": "RATE_LIMITED"}}'}],
     },
     "mcp, payload alone": {"isError": True, "structuredContent": {"payload": {"errors": [ERROR]}}},
-    "mcp, a remark": {"structuredContent": {"errors": [ERROR]}},
+    "mcp, not fatal": {"structuredContent": {"errors": [ERROR]}},
     "mcp, both layers": {"isError": True, "structuredContent": {"adcp_error": ERROR, "errors": [OTHER]}},
     "a2a": {
         "status": {"state": "failed"},
@@ -52,8 +52,8 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_the_code_is_found_on_whichever_layer(layer):
-    """adcp_error before errors[0], as a client would find it."""
+def test_the_code_is_found_on_either_layer(layer):
+    """The code is read from adcp_error, then from errors[0]."""
     assert_error_code(LAYERS[layer], "RATE_LIMITED")
     assert_error_code(LAYERS[layer], "CONFLICT", "RATE_LIMITED")
     with pytest.raises(ErrorCodeMismatch) as caught:
@@ -63,8 +63,8 @@ def test_the_code_is_found_on_whichever_layer(layer):
 
 
 @pytest.mark.parametrize("response", NOTHING)
-def test_where_neither_layer_carries_a_code_it_is_not_resolvable(response):
-    """S4's check as an assertion that test runners understand."""
+def test_a_response_without_a_code_is_not_resolvable(response):
+    """If no layer has a code, the check fails with the reason error_code_not_resolvable."""
     with pytest.raises(AssertionError, match=NOT_RESOLVABLE) as caught:
         assert_error_code(NOTHING[response], "RATE_LIMITED")
     assert (caught.value.reason, caught.value.found) == ("error_code_not_resolvable", None)
@@ -77,8 +77,8 @@ def test_the_published_vectors():
         assert error_code(vector.response, vector.transport) == (wanted and wanted["code"]), vector.id
 
 
-def test_the_check_itself_can_be_wrong():
-    """An unexpected code; the failed check can be pickled."""
+def test_a_check_without_codes_and_pickling():
+    """A call without codes raises TypeError; ErrorCodeMismatch can be pickled."""
     with pytest.raises(TypeError):
         assert_error_code(ERROR)
     again = pickle.loads(pickle.dumps(ErrorCodeMismatch("r", ("A",), None)))

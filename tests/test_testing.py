@@ -1,4 +1,4 @@
-"""What users' tests get: time that passes at once, scripts, events, fixtures."""
+"""`amends.testing`: FakeClock, Script, recorded_events, and the pytest fixtures."""
 
 import asyncio
 import threading
@@ -16,8 +16,8 @@ pytest_plugins = ["pytester"]
 READ = Operation(read_only=True)
 
 
-def test_nobody_sleeps_and_waits_are_recorded():
-    """Minutes pass in no time, exactly as asked for."""
+def test_waits_take_no_time_and_are_recorded():
+    """Waits advance the fake clock and are recorded, without sleeping."""
     began = time.monotonic()
     with FakeClock() as clock:
         before = clock.now()
@@ -31,24 +31,24 @@ def test_nobody_sleeps_and_waits_are_recorded():
     assert abs(CLOCK.now() - time.monotonic()) < 1
 
 
-def test_jitter_can_be_had_back():
-    """As a number, or as dice of one's own."""
+def test_jitter_can_be_set():
+    """`draw` is a number or a function."""
     for draw in (0.5, lambda: 0.5):
         with FakeClock(draw=draw) as clock:
             recover(Script(Fault(code="SERVICE_UNAVAILABLE"), 1), operation=READ)
         assert clock.waits == [0.75]
 
 
-def test_time_can_pass_without_waiting():
-    """A call that takes long."""
+def test_advance():
+    """`advance` simulates a slow call."""
     with FakeClock() as clock:
         history = []
         recover(lambda: clock.advance(3), history=history)
     assert history[0].duration == 3
 
 
-async def test_tasks_wait_side_by_side():
-    """Two waits of ten seconds are ten seconds, and the shorter one ends first."""
+async def test_tasks_wait_concurrently():
+    """Two concurrent waits of ten seconds take ten seconds, and a shorter one ends first."""
     order = []
 
     async def work(name, hint):
@@ -63,7 +63,7 @@ async def test_tasks_wait_side_by_side():
 
 
 async def test_parked_calls_wait_in_fake_time():
-    """On threads and tasks, and are woken when their turn comes."""
+    """Calls that wait for their turn at an upstream use the fake clock, in threads and tasks."""
     upstream = Upstream()
     with FakeClock() as clock:
         upstream.failed(Fault(code="RATE_LIMITED", retry_after=30), clock.now(), clock.now(), 0.0)
@@ -76,7 +76,7 @@ async def test_parked_calls_wait_in_fake_time():
 
 
 def test_a_parked_thread_can_be_woken_by_another():
-    """Then no time passes for it."""
+    """The clock does not advance if another thread wakes the waiter."""
     from amends.recovery.waiter import ThreadWaiter
 
     waiter = ThreadWaiter()
@@ -89,8 +89,8 @@ def test_a_parked_thread_can_be_woken_by_another():
         assert clock.now() == before
 
 
-def test_a_script_does_what_it_is_told():
-    """Exceptions and faults are raised, by instance or class; the rest is returned; arguments are kept."""
+def test_the_outcomes_of_a_script():
+    """A script raises exceptions and faults, returns other values, and records the arguments."""
     script = Script(OSError, ValueError("x"), Fault(code="NOT_FOUND"), 7)
     for expected in (OSError, ValueError, FaultError):
         with pytest.raises(expected):
@@ -99,16 +99,16 @@ def test_a_script_does_what_it_is_told():
     assert (script.count, script.calls[0]) == (4, ((1,), {"two": 2}))
 
 
-def test_a_script_that_is_over_is_no_failure_to_recover_from():
-    """One call too many ends the test, not the recovery."""
+def test_the_end_of_a_script():
+    """One call too many raises ScriptEndedError, which recovery does not catch; `repeat` repeats the last outcome."""
     with FakeClock(), pytest.raises(ScriptEndedError):
         recover(Script(RateLimitedError(retry_after=1)))
     forever = Script(1, repeat=True)
     assert [forever(), forever(), forever()] == [1, 1, 1]
 
 
-def test_events_are_recorded_for_a_while():
-    """And no longer."""
+def test_events_are_recorded_inside_the_block():
+    """Events after the block are not recorded."""
     with FakeClock():
         with recorded_events() as seen:
             recover(Script(RateLimitedError(retry_after=1), 1))
@@ -116,8 +116,8 @@ def test_events_are_recorded_for_a_while():
     assert [event.kind for event in seen] == ["retry", "recovered"]
 
 
-def test_the_fixtures_work(pytester):
-    """In a pytest of its own, as a user's project has it."""
+def test_the_fixtures(pytester):
+    """The fixtures work in a separate pytest run, as in a user's project."""
     pytester.makepyfile(
         """
         from amends import recover

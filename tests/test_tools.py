@@ -37,7 +37,7 @@ def test_the_text_begins_with_the_attempts():
 
 
 def test_the_text_of_foreign_exceptions_is_not_shown():
-    """Hosts, SQL, paths, tokens, prompts."""
+    """The text of a foreign exception, which may contain hosts, SQL, paths or tokens, is left out."""
     for number in range(200):
         poison = POISONS[number % len(POISONS)]
         text = failure_text(poisoned(f"acme_{number}.Own", poison))
@@ -46,7 +46,7 @@ def test_the_text_of_foreign_exceptions_is_not_shown():
 
 
 def test_reporting_returns_the_text_instead_of_raising(caplog):
-    """Plain and async. A FaultError is logged at INFO, any other exception at ERROR with its traceback."""
+    """Works for plain and async functions; logs a FaultError at INFO, others at ERROR with their traceback."""
     caplog.set_level(logging.INFO, "amends.tools")
 
     @reporting
@@ -74,7 +74,7 @@ def test_reporting_returns_the_text_instead_of_raising(caplog):
 
 
 def test_cancellation_passes_through():
-    """CancelledError is no Exception, so it is raised."""
+    """CancelledError is not an Exception, so it is raised."""
 
     @reporting
     async def tool():

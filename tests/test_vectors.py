@@ -1,4 +1,4 @@
-"""The shipped vectors: each one holds, names its source, and is in the package."""
+"""The shipped vectors: each gives the expected result, names its source, and is in the package."""
 
 import re
 import subprocess
@@ -28,13 +28,13 @@ MEMBERS = {
 
 
 def examined(vector: vectors.Vector, *, safe: bool) -> Report:
-    """What `amends decode` makes of a vector's response."""
+    """Return the report of `amends decode` on the response of a vector."""
     via, reading = examine(vector.response, vector.via)
     return report(via, reading, safe=safe)
 
 
 def differences(expected: dict[str, Any], fault: Fault) -> dict[str, tuple[Any, Any]]:
-    """The fields in which a fault differs from a vector: name → (expected, got). Nested errors likewise."""
+    """Return the fields of a fault that differ from the vector: name → (expected, got), nested errors too."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, value in expected.items():
         got = getattr(fault, name)
@@ -50,7 +50,7 @@ def differences(expected: dict[str, Any], fault: Fault) -> dict[str, tuple[Any, 
 
 
 def at(pointer: str, document: Any) -> Any:
-    """What a JSON pointer points at."""
+    """Return the value at a JSON pointer."""
     for step in pointer.split("/")[1:]:
         document = document[int(step)] if isinstance(document, list) else document[step]
     return document
@@ -58,7 +58,7 @@ def at(pointer: str, document: Any) -> Any:
 
 @pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
 def test_every_vector_holds(vector):
-    """Reading the response gives the fault, and deciding gives the action and the wait, that the vector states."""
+    """Fault, action and wait are those that the vector expects."""
     expected = vector.expected
     got = examined(vector, safe=True)
     for name in ("found", "failed", "fatal", "via", "path"):
@@ -79,8 +79,8 @@ def test_every_vector_holds(vector):
 
 
 @pytest.mark.parametrize("vector", [v for v in ALL if "readable" in v.expected], ids=lambda vector: vector.id)
-def test_unreadable_input_differs_from_input_without_an_error(vector):
-    """`readable` states whether the bytes are a document at all (M6: an unreadable one is answered with an envelope)."""
+def test_readable(vector):
+    """`readable` states whether the input can be parsed (M6: `amends decode` answers other input with an envelope)."""
     if vector.expected["readable"]:
         read(vector.response)
     else:
@@ -89,7 +89,7 @@ def test_unreadable_input_differs_from_input_without_an_error(vector):
 
 
 @pytest.mark.parametrize("vector", TRANSPORT, ids=lambda vector: vector.id)
-def test_every_vector_in_s4s_form_holds(vector):
+def test_every_vector_in_adcps_format_holds(vector):
     """A17: transport, path and response give the error as sent and S4's action (A1, A2, A3, A4, A6, A7, A10, A12)."""
     via, reading = examine(vector.response, vector.transport)
     got = report(via, reading)
@@ -99,8 +99,8 @@ def test_every_vector_in_s4s_form_holds(vector):
         assert got.path == vector.path
 
 
-def test_there_are_enough_and_each_is_told_apart():
-    """Ids are unique and begin with their group."""
+def test_ids_are_unique():
+    """There are at least 200 vectors; ids are unique and start with their group."""
     assert len(ALL) >= 200
     ids = [vector.id for vector in ALL]
     assert len(ids) == len(set(ids))
@@ -113,7 +113,7 @@ def test_there_are_enough_and_each_is_told_apart():
 
 @pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
 def test_a_vector_is_well_formed(vector):
-    """It names its source and requirements, and states only what there is to state."""
+    """A vector names its source and requirements, and expects only known members."""
     assert re.match(r"S[1-5] |mappings|design|requirements|data/|ARCP 1\.1|AdCP ", vector.source)
     assert vector.requirements
     assert all(re.fullmatch(r"[PCTAR]\d+", id) for id in vector.requirements)
@@ -128,25 +128,25 @@ def test_a_vector_is_well_formed(vector):
 
 
 def test_every_action_that_a_single_failure_can_have_occurs():
-    """All but `fallback`, which needs a policy that declares one."""
+    """All actions occur except `fallback`, which needs a policy with one."""
     seen = {vector.expected[name]["action"] for vector in ALL for name in ("decision", "decision_unsafe")}
     assert seen == {action.value for action in Action} - {"fallback"}
     assert {vector.expected_action for vector in TRANSPORT} == set(vectors.ADCP_ACTIONS.values())
 
 
 def test_every_via_occurs():
-    """Each way a response can come is covered, and so is none."""
+    """The vectors cover every `via`, and None."""
     assert {vector.via for vector in ALL} == {None, *VIAS}
 
 
-def test_the_files_ship_and_are_the_groups():
-    """They are package data, found as installed; no file is without a group and none is missing."""
+def test_every_group_has_a_file():
+    """The package contains exactly one file per group."""
     names = {item.name for item in files("amends.vectors").iterdir() if item.name.endswith(".json")}
     assert names == {f"{group}.json" for group in (*vectors.GROUPS, "transport-error-mapping")}
 
 
-def test_an_unknown_group_is_refused():
-    """The message lists the names."""
+def test_an_unknown_group_raises():
+    """An unknown group raises LookupError, and the message lists the names."""
     with pytest.raises(LookupError, match="adcp-mcp"):
         list(vectors.load("nope"))
 
@@ -162,7 +162,7 @@ def test_raw_documents_differ_from_objects():
 
 
 def test_the_example_of_the_documentation_runs():
-    """The program on the page checks our command line against one of the files."""
+    """The program on the page runs and checks one of the files."""
     page = Path(__file__).parents[1].joinpath("docs", "vectors.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -171,7 +171,7 @@ def test_the_example_of_the_documentation_runs():
 
 
 def test_the_documentation_names_every_file():
-    """No group is left out of the page's table."""
+    """The page names the file of every group."""
     page = Path(__file__).parents[1].joinpath("docs", "vectors.md").read_text(encoding="utf-8")
     for name in (*vectors.GROUPS, "transport-error-mapping"):
         assert f"`{name}.json`" in page

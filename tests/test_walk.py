@@ -1,4 +1,4 @@
-"""The 429 of docs/architecture.md, sent for real: it goes through every file that the page names."""
+"""The 429 of docs/architecture.md: the request uses every file that the page names."""
 
 import asyncio
 import re
@@ -16,24 +16,24 @@ from amends.errors import RateLimitedError
 from amends.testing import FakeClock
 
 ROOT = Path(__file__).parents[1]
-# Classes and tables: looked into, never called.
-STILL = {"errors/__init__.py", "core/vocabularies/everyday.py"}
+# Classes and tables, which are read and not called.
+NOT_CALLED = {"errors/__init__.py", "core/vocabularies/everyday.py"}
 
 
 def named():
-    """The files of the walk, as the page names them."""
+    """Return the files that the page names."""
     _, _, walk = (ROOT / "docs" / "architecture.md").read_text().partition("## A 429, file by file")
     return {name for name in re.findall(r"`([\w/]+\.py)`", walk) if not name.startswith("tests/")}
 
 
-async def fetched(seen):
-    """One request that is answered 429 first; `seen` gets the files of ours that are called."""
+async def fetch(seen):
+    """Send a request that is first answered with 429, and add the called files of amends to `seen`."""
     waits = iter([2])
 
     async def page(request):
         for wait in waits:
             raise RateLimitedError("Too many", retry_after=wait)
-        return PlainTextResponse("well")
+        return PlainTextResponse("ok")
 
     app = Starlette(routes=[Route("/", page)])
     install(app)
@@ -54,11 +54,11 @@ async def fetched(seen):
             sys.setprofile(before)
 
 
-def test_a_429_goes_through_every_file_that_is_named():
-    """The page's list of files matches the calls that are made."""
+def test_a_429_uses_every_file_that_the_page_names():
+    """Every named file is called, except classes and tables."""
     seen = set()
     with FakeClock():
-        assert asyncio.run(fetched(seen)).text == "well"
+        assert asyncio.run(fetch(seen)).text == "ok"
     assert len(named()) > 15
-    assert named() - STILL <= seen
-    assert all((ROOT / "src" / "amends" / name).exists() for name in STILL)
+    assert named() - NOT_CALLED <= seen
+    assert all((ROOT / "src" / "amends" / name).exists() for name in NOT_CALLED)

@@ -1,4 +1,4 @@
-"""The built wheel in empty environments: without extras, with each alone, with all."""
+"""The built wheel in new environments: without extras, with each extra, and with `try`."""
 
 import json
 import re
@@ -23,7 +23,7 @@ EXTRAS = {
     "otel": "from amends.bindings.otel import instrument; instrument()",
     "limits": "from amends.bindings.limits import Limited",
 }
-# NATS is asked for by its address.
+# A NATS store is opened by its address.
 WITHOUT = EXTRAS | {
     "nats": "import asyncio; from amends.stores import open; asyncio.run(open('nats://127.0.0.1:4/x'))"
 }
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.soak
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """As a release is built."""
+    """The wheel, built as for a release."""
     folder = tmp_path_factory.mktemp("wheel")
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", build, folder], cwd=ROOT, capture_output=True, check=True)
@@ -41,7 +41,7 @@ def wheel(tmp_path_factory):
 
 
 def environment(folder, wheel, extra=""):
-    """A new environment with the wheel, and its python."""
+    """Create an environment with the wheel, and return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     what = f"{wheel}[{extra}]" if extra else str(wheel)
@@ -49,9 +49,9 @@ def environment(folder, wheel, extra=""):
     return python
 
 
-def ran(python, *words, **options):
+def run(python, *arguments, **options):
     return subprocess.run(
-        [python, *words], capture_output=True, text=True, check=False, timeout=120, **options
+        [python, *arguments], capture_output=True, text=True, check=False, timeout=120, **options
     )
 
 
@@ -61,39 +61,39 @@ def bare(wheel, tmp_path_factory):
 
 
 def test_without_extras_the_command_works(bare):
-    """With msgspec alone everything that needs no library works, and `amends try` names the missing extra."""
-    assert "amends" in ran(bare, "-m", "amends", "--version").stdout
-    listed = json.loads(ran(bare, "-m", "pip", "list", "--format", "json").stdout)
+    """With msgspec alone the command works, and `amends try` names the missing extra."""
+    assert "amends" in run(bare, "-m", "amends", "--version").stdout
+    listed = json.loads(run(bare, "-m", "pip", "list", "--format", "json").stdout)
     assert {each["name"] for each in listed} <= {"amends", "msgspec", "pip", "setuptools"}
-    decoded = ran(bare, "-m", "amends", "decode", input='{"code": "RATE_LIMITED", "retry_after": 5}')
+    decoded = run(bare, "-m", "amends", "decode", input='{"code": "RATE_LIMITED", "retry_after": 5}')
     assert json.loads(decoded.stdout)["decision"]["delay"] == 5
-    show = ran(bare, "-m", "amends", "try")
+    show = run(bare, "-m", "amends", "try")
     assert show.returncode == 0
     assert len(json.loads(show.stdout)) == 5
     assert "pip install 'amends[try]'" in show.stderr
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_without_it_the_install_line_is_named(bare, extra):
-    """A missing extra is an ImportError with the pip command."""
-    done = ran(bare, "-c", WITHOUT[extra])
+def test_a_missing_extra_names_the_pip_command(bare, extra):
+    """Without its extra, a module raises ImportError with the pip command."""
+    done = run(bare, "-c", WITHOUT[extra])
     assert done.returncode == 1
-    said = done.stderr.strip().splitlines()[-1]
-    assert re.search(r"ImportError: .*pip install '?(amends\[|starlette|fast)", said), said
+    last = done.stderr.strip().splitlines()[-1]
+    assert re.search(r"ImportError: .*pip install '?(amends\[|starlette|fast)", last), last
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_extra_alone_is_enough(wheel, tmp_path, extra):
-    """With its extra the module imports; it needs no other extra."""
+    """With its extra the module can be imported; it needs no other extra."""
     python = environment(tmp_path / "env", wheel, extra)
-    done = ran(python, "-c", EXTRAS[extra])
+    done = run(python, "-c", EXTRAS[extra])
     assert done.returncode == 0, done.stderr
 
 
-def test_the_show_with_everything(wheel, tmp_path):
-    """`pip install 'amends[try]'`, then the whole show."""
+def test_the_demo_with_its_extra(wheel, tmp_path):
+    """With `amends[try]`, `amends try` runs the whole demo."""
     python = environment(tmp_path / "env", wheel, "try")
-    done = ran(python, "-m", "amends", "try")
+    done = run(python, "-m", "amends", "try")
     assert done.returncode == 0, done.stderr
     ours = json.loads(done.stdout)["agents"][-1]
     assert (ours["finished"], ours["wasted"], ours["duplicates"]) == (6, 0, 0)

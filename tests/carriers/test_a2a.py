@@ -1,4 +1,4 @@
-"""A2A tasks: artifacts before the status message, versions 0.3 and 1.0, events of a stream."""
+"""AdCP errors in A2A tasks and stream events, versions 0.3 and 1.0."""
 
 import pytest
 
@@ -18,12 +18,12 @@ TEXT = {"kind": "text", "text": "Rate limit exceeded."}
 
 
 def data(content, old=True, **more):
-    """A data part of either version."""
+    """Return a data part of version 0.3 (`old`) or 1.0."""
     return {"kind": "data", "data": content, **more} if old else {"data": content, **more}
 
 
 def task(*artifacts, message=None, state="failed"):
-    """A task with the parts of its artifacts, and of its status message."""
+    """Return a task with these parts in its artifacts and in its status message."""
     status = {"state": state}
     if message is not None:
         status["message"] = {"role": "agent", "parts": message}
@@ -34,15 +34,15 @@ def task(*artifacts, message=None, state="failed"):
     }
 
 
-def test_s4s_example():
-    """A4: an artifact with a text part and a data part."""
+def test_the_example_of_s4():
+    """A4: the error is read from the data part of an artifact."""
     reading = read(task([TEXT, data({"adcp_error": ERROR})]))
     assert (reading.failed, reading.fatal, reading.path) == (True, True, "artifact")
     assert (reading.error, reading.fault.code, reading.fault.retry_after) == (ERROR, "RATE_LIMITED", 5)
 
 
 def test_artifacts_before_the_status_message():
-    """A6: step 2 before step 3."""
+    """A6: artifacts (step 2) are read before the status message (step 3)."""
     both = task([data({"adcp_error": ERROR})], message=[data({"adcp_error": OTHER})])
     assert read(both).fault.code == "RATE_LIMITED"
     alone = task(message=[TEXT, data({"adcp_error": OTHER})])
@@ -59,21 +59,21 @@ def test_artifacts_before_the_status_message():
         [[None, "x", {"kind": "data"}, data([]), data({"adcp_error": ERROR})]],
     ],
 )
-def test_two_data_parts(artifacts):
-    """A6: the first part with a truthy adcp_error, in any artifact; parts that are no data are passed over."""
+def test_the_first_data_part_with_an_error(artifacts):
+    """A6: the first data part with a truthy adcp_error counts, in any artifact; other parts are skipped."""
     assert read(task(*artifacts)).fault.code == "RATE_LIMITED"
 
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}, {"code": "X" * 65}])
 def test_the_first_truthy_value_decides(invalid):
-    """Design 4: where it is invalid none is found: not in later parts, not in the message, not in the payload."""
+    """Design 4: if the first truthy adcp_error is invalid, later parts, message and payload are not read."""
     good = data({"adcp_error": ERROR, "errors": [ERROR]})
     assert read(task([data({"adcp_error": invalid}), good], message=[good])) == FAILED
     assert read(task([data({"errors": [ERROR]})], message=[data({"adcp_error": invalid}), good])) == FAILED
 
 
 def test_the_mime_type_is_never_required():
-    """A4."""
+    """A4: the error is read with any MIME type."""
     assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": MIME_TYPE})])).fault is not None
     assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": "text/plain"})])).fault is not None
 
@@ -89,19 +89,19 @@ def test_the_mime_type_is_never_required():
     ],
 )
 def test_which_states_report_a_failure(state, failed):
-    """M6: failed or rejected, in either spelling."""
+    """M6: the states failed and rejected of both versions report a failure."""
     assert read(task(state=state)) == (FAILED if failed else NOT_FAILED)
 
 
 def test_the_payload_layer():
-    """A5, A6 step 6, M3: fatal in a failed task (a gap), a remark on what happened otherwise."""
+    """A5, A6 step 6, M3: an error only in the payload is fatal in a failed task (a gap), otherwise not."""
     fatal = read(task([data({"errors": [ERROR]})]))
     assert (fatal.path, fatal.fatal, bool(fatal.fault.origin.gap)) == ("payload", True, True)
-    remark = read(task([data({"payload": {"errors": [ERROR]}, "errors": [OTHER]})], state="completed"))
-    assert (remark.failed, remark.fatal, remark.fault.code) == (False, False, "RATE_LIMITED")
-    assert (remark.fault.executed, remark.fault.origin.gap) == (Executed.YES, None)
-    spoken = read(task(message=[data({"errors": [ERROR]})], state="input-required"))
-    assert (spoken.path, spoken.fatal) == ("payload", False)
+    non_fatal = read(task([data({"payload": {"errors": [ERROR]}, "errors": [OTHER]})], state="completed"))
+    assert (non_fatal.failed, non_fatal.fatal, non_fatal.fault.code) == (False, False, "RATE_LIMITED")
+    assert (non_fatal.fault.executed, non_fatal.fault.origin.gap) == (Executed.YES, None)
+    in_message = read(task(message=[data({"errors": [ERROR]})], state="input-required"))
+    assert (in_message.path, in_message.fatal) == ("payload", False)
     assert read(task([data({"errors": [{}]})])) == FAILED
     second = read(task([data({"products": []}), data({"errors": [ERROR]})], state="completed"))
     assert (second.path, second.fault.code) == ("payload", "RATE_LIMITED")
@@ -118,7 +118,7 @@ ONE = {
 
 @pytest.mark.parametrize("wrapped", [ONE, {"task": ONE}])
 def test_version_1_0(wrapped):
-    """Design 8: no kind, TASK_STATE_FAILED, whole numbers as floats, result.task."""
+    """Design 8: version 1.0 has no `kind`, TASK_STATE_FAILED, floats for whole numbers, and `task` as a wrapper."""
     reading = read(wrapped)
     assert (reading.fault.code, reading.fault.retry_after, reading.path) == ("RATE_LIMITED", 5.0, "artifact")
 
@@ -158,7 +158,7 @@ def test_version_1_0(wrapped):
     ],
 )
 def test_events_of_a_stream(event, path):
-    """A6: streaming speaks in events; each is read like the task it is about."""
+    """A6: a stream event is read like a task."""
     reading = read(event)
     assert (reading.fault.code, reading.path) == ("RATE_LIMITED", path)
 
@@ -171,13 +171,13 @@ def test_events_of_a_stream(event, path):
         {"status": {"message": {"parts": "x"}}},
     ],
 )  # fmt: skip
-def test_what_holds_nothing(value):
-    """Nothing failed that can be seen."""
+def test_values_without_a_failure(value):
+    """Values that are no task, or hold no parts, are not a failure."""
     assert read(value) == NOT_FAILED
 
 
 def test_the_task_in_a_wrapper():
-    """1.0 wraps; 0.3 does not."""
+    """`task_in` returns the task inside a 1.0 wrapper, and any other value unchanged."""
     assert task_in({"task": ONE}) is ONE
     assert task_in(ONE) is ONE
     assert task_in([ONE]) == [ONE]
@@ -188,24 +188,24 @@ FAULT = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Slow down", retry
 
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 @pytest.mark.parametrize("mime_type", [True, False])
-def test_what_is_written_is_read(version, mime_type):
-    """A4: one artifact, a text part, and a data part that holds adcp_error and nothing else."""
+def test_a_written_task_is_read(version, mime_type):
+    """A4: a written task has one artifact with a text part and a data part that has only adcp_error."""
     written = write(
         FAULT, id="t", context_id="c", version=version, mime_type=mime_type, sentence="Slow down, please."
     )
     assert (written["id"], written["contextId"]) == ("t", "c")
     (artifact,) = written["artifacts"]
-    spoken, structured = artifact["parts"]
-    assert spoken["text"] == "Slow down, please."
+    text, structured = artifact["parts"]
+    assert text["text"] == "Slow down, please."
     assert set(structured["data"]) == {"adcp_error"}
     assert (MIME_TYPE in str(structured)) is mime_type
-    assert ("kind" in written) is ("kind" in spoken) is ("kind" in structured) is (version == "0.3")
+    assert ("kind" in written) is ("kind" in text) is ("kind" in structured) is (version == "0.3")
     assert written["status"]["state"] in FAILED_STATES
     assert read(written).fault.code == "RATE_LIMITED"
 
 
-def test_there_is_always_something_to_read():
-    """A4: a text part for people and models, from the message or at least the code."""
+def test_the_text_part():
+    """A4: the text part is the sentence, else the message, else the code."""
     assert write(FAULT, id="t")["artifacts"][0]["parts"][0]["text"] == "Slow down"
     bare = write(Fault(code="CONFLICT", vocabulary="adcp"), id="t")
     assert bare["artifacts"][0]["parts"][0]["text"] == "CONFLICT"
@@ -213,8 +213,8 @@ def test_there_is_always_something_to_read():
 
 
 @pytest.mark.parametrize("version", ["0.2", "1", "", None])
-def test_other_versions_are_refused(version):
-    """The one asked for is written, and there are two."""
+def test_other_versions_raise(version):
+    """A version other than 0.3 and 1.0 raises ValueError."""
     with pytest.raises(ValueError):
         write(FAULT, id="t", version=version)
 
@@ -228,7 +228,7 @@ def test_other_versions_are_refused(version):
         ("TASK_STATE_WORKING", Executed.MAYBE),
     ],
 )
-def test_only_a_completed_task_did_happen(state, executed):
-    """M3: a remark on a task that is still going on does not say that it had its effect."""
+def test_only_a_completed_task_had_its_effect(state, executed):
+    """M3: the effect of a non-fatal error is yes for a completed task, and maybe for a running one."""
     reading = read(task([data({"errors": [{"code": "STALE_RESPONSE"}]})], state=state))
     assert (reading.fatal, reading.fault.executed) == (False, executed)

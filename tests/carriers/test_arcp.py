@@ -1,4 +1,4 @@
-"""ARCP envelopes: where errors sit, and a peer's own way of ending jobs."""
+"""Errors in ARCP envelopes, and failed results of other SDKs."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ERROR = {"code": "TIMEOUT", "message": "late", "retryable": True, "details": {"l
 
 
 def tool_result(error, **more):
-    """A job.event whose tool failed."""
+    """Return a job.event with a failed tool_result."""
     body = {"call_id": "fetch-1", "error": error, **more}
     return {"type": "job.event", "payload": {"kind": "tool_result", "body": body}}
 
@@ -29,8 +29,8 @@ def tool_result(error, **more):
         ),
     ],
 )
-def test_one_shape_in_every_place(envelope, path, layer):
-    """R2: session.error, job.error, tool_result.body.error; and a peer's failed job.result."""
+def test_errors_are_read_from_every_envelope(envelope, path, layer):
+    """R2: the error is read from session.error, job.error, tool_result.body.error and a failed job.result."""
     reading = read(envelope)
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, path, ERROR)
     assert (reading.fault.code, reading.fault.details) == ("TIMEOUT", {"limit": 5})
@@ -39,21 +39,21 @@ def test_one_shape_in_every_place(envelope, path, layer):
 
 
 def test_the_envelopes_trace_is_the_faults():
-    """P5: the same id everywhere."""
+    """P5: the fault has the trace id of the envelope."""
     assert read({"type": "job.error", "trace_id": "t", "payload": ERROR}).fault.trace_id == "t"
     assert read({"type": "job.error", "trace_id": 5, "payload": ERROR}).fault.trace_id is None
 
 
 @pytest.mark.parametrize("kind", ["session.error", "job.error"])
 @pytest.mark.parametrize("payload", [None, "x", [], {}, {"code": 5}, {"message": "x"}])
-def test_an_error_that_says_nothing(kind, payload):
-    """M6: it failed, at least."""
+def test_an_error_without_a_code(kind, payload):
+    """M6: an error envelope without a valid error is a failure without a fault."""
     assert read({"type": kind, "payload": payload}) == FAILED
 
 
 @pytest.mark.parametrize("error", [{}, "boom", 5, False, []])
-def test_a_tool_error_that_says_nothing(error):
-    """R7: the tool failed; the job may go on."""
+def test_a_tool_error_without_a_code(error):
+    """R7: a tool_result with an invalid error is a failure without a fault."""
     assert read(tool_result(error)) == FAILED
 
 
@@ -78,8 +78,8 @@ def test_a_tool_error_that_says_nothing(error):
         "job.error",
     ],
 )
-def test_what_reports_no_failure(envelope):
-    """M6."""
+def test_envelopes_without_a_failure(envelope):
+    """M6: these envelopes report no failure."""
     assert read(envelope) == NOT_FAILED
 
 
@@ -94,8 +94,8 @@ def test_what_reports_no_failure(envelope):
 )
 @pytest.mark.parametrize("name", ["final_status", "status"])
 @pytest.mark.parametrize("error", [None, {}, "x"])
-def test_a_peers_failed_result_by_its_status(status, code, recovery, name, error):
-    """R5, design 9: a published SDK ends jobs so; only the status spoke, so there is no error object."""
+def test_a_failed_result_without_an_error(status, code, recovery, name, error):
+    """R5, design 9: a published SDK ends a failed job with job.result; the fault then follows from its status."""
     reading = read({"type": "job.result", "trace_id": "t", "payload": {name: status, "error": error}})
     assert (reading.failed, reading.path, reading.error) == (True, "job.result", None)
     assert (reading.fault.code, reading.fault.recovery, reading.fault.trace_id) == (code, recovery, "t")
@@ -103,7 +103,7 @@ def test_a_peers_failed_result_by_its_status(status, code, recovery, name, error
 
 
 def test_a_bare_payload():
-    """Design 9: via arcp takes one."""
+    """Design 9: a bare payload is read; an invalid one is a failure."""
     reading = read_error({"code": "LEASE_EXPIRED"})
     assert (reading.fault.recovery, reading.path) == (Recovery.CORRECTABLE, None)
     assert reading.fault.origin == Origin("arcp")
@@ -111,5 +111,5 @@ def test_a_bare_payload():
 
 
 def test_the_envelopes_that_can_carry_an_error():
-    """R2."""
+    """R2: four types of envelope can carry an error."""
     assert {"session.error", "job.error", "job.event", "job.result"} == TYPES

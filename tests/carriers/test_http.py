@@ -1,4 +1,4 @@
-"""HTTP responses: any status from 400 is a fault, structured or not; a 207 with problems is one too."""
+"""HTTP responses: any status from 400 is a fault, and so is a 207 with problems."""
 
 import json
 
@@ -20,7 +20,7 @@ ADCP = {"code": "BUDGET_TOO_LOW", "recovery": "correctable"}
 
 
 def response(status, body=None, **headers):
-    """A response; headers with underscores."""
+    """Return a response; underscores in header names become dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return {"status": status, "headers": named, "body": body}
 
@@ -30,7 +30,7 @@ def response(status, body=None, **headers):
     "body", [None, "", "<html>", b"\xff\xfe", [], [PROBLEM], 5, {}, {"message": "no"}, "[1"]
 )
 def test_a_bare_status_is_a_fault(status, body):
-    """Design 9, M6: found by its status alone; there is no error object."""
+    """Design 9, M6: without a structured body the fault follows from the status, and `error` is None."""
     reading = read(response(status, body))
     row = VOCABULARY.status_row(int(status))
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, "status", None)
@@ -48,14 +48,14 @@ def test_a_bare_status_is_a_fault(status, body):
     "status",
     [200, 204, 301, 399, 0, -1, 1000, 10**400, "429", True, None, 429.5, float("nan"), float("inf"), []],
 )
-def test_anything_else_did_not_fail(status):
-    """Design 9: from 400 on; what is no status says nothing."""
+def test_other_statuses_are_no_failure(status):
+    """Design 9: a status below 400, or a value that is no status, is not a failure."""
     assert read(response(status, PROBLEM)) == NOT_FAILED
 
 
 @pytest.mark.parametrize("value", [None, 5, [], "x"])
-def test_what_is_no_response(value):
-    """Nothing failed that can be seen."""
+def test_values_that_are_no_response(value):
+    """A value that is not an object is not a failure."""
     assert read(value) == NOT_FAILED
 
 
@@ -69,15 +69,15 @@ def test_what_is_no_response(value):
         lambda data: "\ufeff" + json.dumps(data),
     ],
 )
-def test_a_body_comes_as_an_object_text_or_bytes(kind):
-    """P1: the content type is not needed to see what it is."""
+def test_a_body_may_be_an_object_text_or_bytes(kind):
+    """P1: a problem is recognised without the content type."""
     body = kind(PROBLEM)
     reading = read(response(429, body))
     assert (reading.path, reading.error, reading.fault.type) == ("body", PROBLEM, PROBLEM["type"])
 
 
-def test_a_body_nested_without_end_says_nothing():
-    """M6: the status still speaks."""
+def test_a_body_nested_too_deep():
+    """M6: a body with 10,000 levels is ignored, and the status is used."""
     assert read(response(429, "[" * 10_000)).path == "status"
     assert read(response(429, '{"errors":[' * 10_000 + "]}" * 10_000)).path == "status"
 
@@ -95,18 +95,18 @@ def test_a_body_nested_without_end_says_nothing():
     ],
 )
 def test_precedence_of_waits(body, headers, expected):
-    """Design 8, P3: the body's own, then the headers'."""
+    """Design 8, P3: a wait in the body is used before one in the headers."""
     assert read(response(429, body, **headers)).fault.retry_after == expected
 
 
-def test_a_wait_in_a_header_is_what_was_found():
-    """M6: path header."""
+def test_the_path_of_a_wait_in_a_header():
+    """M6: if only a header has information, the path is `header`."""
     reading = read(response(503, None, Retry_After="9"))
     assert (reading.path, reading.fault.origin.path, reading.error) == ("header", "header", None)
 
 
 def test_a_date_needs_a_clock():
-    """Pure: the clock is an argument, asked only where the response has no Date."""
+    """The clock is an argument, and is used only if the response has no Date header."""
     late = response(503, None, Retry_After="Wed, 21 Oct 2015 12:00:30 GMT")
     assert read(late).fault.retry_after is None
     assert read(late, now=lambda: 1_445_428_800.0).fault.retry_after == 30.0
@@ -121,15 +121,15 @@ def test_a_date_needs_a_clock():
     [{"X_Should_Retry": "false"}, {"Stripe_Should_Retry": "false"}, {"Grpc_Retry_Pushback_Ms": "-1"}],
 )
 @pytest.mark.parametrize("body", [None, PROBLEM, {"adcp_error": ADCP}])
-def test_a_no_is_obeyed(header, body):
-    """Design 8: no retries are left, whatever the status or the body."""
+def test_headers_that_forbid_a_retry(header, body):
+    """Design 8: the header sets max_retries to 0, whatever the status or the body."""
     assert read(response(503, body, **header)).fault.max_retries == 0
 
 
 @pytest.mark.parametrize("status", [409, 500, 403])
 @pytest.mark.parametrize("body", [None, {"title": "no"}, "<html>"])
-def test_a_yes_makes_an_undecided_failure_transient(status, body):
-    """Design 8: a yes counts where the body does not say; it overrides neither bounds nor executed."""
+def test_a_header_that_allows_a_retry(status, body):
+    """Design 8: the header makes a failure transient if the body does not decide; limits and effect do not change."""
     reading = read(response(status, body, X_Should_Retry="true"))
     fault = reading.fault
     assert (fault.recovery, fault.max_retries) == (Recovery.TRANSIENT, None)
@@ -147,13 +147,13 @@ def test_a_yes_makes_an_undecided_failure_transient(status, body):
         ({"adcp_error": {"code": "X_ACME_ODD"}}, "terminal"),
     ],
 )
-def test_a_yes_overrides_nothing_that_was_said(body, recovery):
-    """M1, A20: the body's own word first; AdCP is decided by code and recovery only."""
+def test_the_body_takes_precedence_over_the_header(body, recovery):
+    """M1, A20: the recovery in the body is used before the header; for AdCP only code and recovery count."""
     assert read(response(409, body, X_Should_Retry="true")).fault.recovery == recovery
 
 
-def test_the_responses_status_beats_the_bodys():
-    """M1."""
+def test_the_responses_status_takes_precedence():
+    """M1: the status of the response is used, not that in the body."""
     assert read(response(503, PROBLEM)).fault.status == 503
 
 
@@ -168,7 +168,7 @@ def test_the_responses_status_beats_the_bodys():
     ],
 )
 def test_a_gateway_in_front_of_an_mcp_server(body):
-    """A1, A3: JSON-RPC in the body, or S4's key alone; the status is kept, and the header's wait where there is none."""
+    """A1, A3: an AdCP error is read from a JSON-RPC body or from `adcp_error`; status and header wait are added."""
     reading = read(response(429, body, Retry_After="9"))
     assert (reading.path, reading.error, reading.fault.code) == ("body", ADCP, "BUDGET_TOO_LOW")
     assert (reading.fault.status, reading.fault.retry_after, reading.fault.vocabulary) == (429, 9.0, "adcp")
@@ -176,14 +176,14 @@ def test_a_gateway_in_front_of_an_mcp_server(body):
 
 
 def test_an_adcp_errors_own_wait_comes_first():
-    """A9: kept as received."""
+    """A9: the wait of the AdCP error is used before that of the header."""
     body = {"adcp_error": {"code": "RATE_LIMITED", "retry_after": 5}}
     assert read(response(429, body, Retry_After="9")).fault.retry_after == 5
 
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", {"code": 5}])
-def test_an_invalid_adcp_error_leaves_the_status(invalid):
-    """A7: none found there; a status from 400 on is a fault anyway."""
+def test_an_invalid_adcp_error_is_ignored(invalid):
+    """A7: an invalid adcp_error is ignored, and the status is used."""
     assert read(response(429, {"adcp_error": invalid})).path == "status"
 
 
@@ -201,7 +201,7 @@ BATCH = {
 
 
 def test_a_batch_that_failed_in_part():
-    """P10, M1, M3: it did not fail, it is not fatal, it happened, and its parts decide one by one."""
+    """P10, M1, M3: a partial failure is not fatal, had an effect, and each nested problem has its own recovery."""
     reading = read(response(207, BATCH))
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (False, False, "body", BATCH)
     fault = reading.fault
@@ -217,18 +217,18 @@ def test_a_batch_that_failed_in_part():
     [None, {}, [], {"errors": []}, {"errors": {}}, {"errors": ["x", 5]}, "<multistatus/>", {"title": "t"}],
 )
 def test_a_207_without_problems_is_a_success(body):
-    """Design 9: 207 with problems is one too; WebDAV's is not."""
+    """Design 9: a 207 without problems, such as WebDAV's, is not a failure."""
     assert read(response(207, body)) == NOT_FAILED
 
 
-def test_a_batch_that_failed_altogether():
-    """P10: 422 is a failure like any other."""
+def test_a_batch_that_failed_completely():
+    """P10: a batch with status 422 is a fatal failure."""
     reading = read(response(422, {**BATCH, "status": 422}))
     assert (reading.failed, reading.fatal, reading.fault.executed) == (True, True, Executed.NO)
 
 
-def test_headers_of_any_kind_do_no_harm():
-    """What is no header is not there."""
+def test_invalid_headers_are_ignored():
+    """Headers of the wrong type are ignored."""
     for headers in (None, [], "x", {"Retry-After": {}}, {None: None}, {"retry-after": 10**5000}):
         assert read({"status": 503, "headers": headers}).fault.retry_after is None
     assert read({"status": 503}).path == "status"

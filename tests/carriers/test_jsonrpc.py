@@ -1,4 +1,4 @@
-"""JSON-RPC errors: read by data.adcp_error whatever the number, written by protocol version."""
+"""AdCP errors in JSON-RPC errors, and the number for each protocol version."""
 
 import pytest
 
@@ -11,15 +11,15 @@ ERROR = {"code": "RATE_LIMITED", "retry_after": 5, "recovery": "transient"}
 
 
 def response(data, code=-32029):
-    """A whole response."""
+    """Return a JSON-RPC response with an error."""
     return {"jsonrpc": "2.0", "id": "req-123", "error": {"code": code, "message": "no", "data": data}}
 
 
 @pytest.mark.parametrize(
     "code", [-32029, -31029, -32000, -32603, 0, 5.0, "x", None, True, float("nan"), 10**400]
 )
-def test_the_number_is_never_needed(code):
-    """A3, design 8: read by data.adcp_error, whatever the number; its message may be missing."""
+def test_the_error_is_read_with_any_number(code):
+    """A3, design 8: data.adcp_error is read with any number and without a message."""
     reading = read(response({"adcp_error": ERROR}, code))
     assert (reading.fault.code, reading.fault.message, reading.path) == ("RATE_LIMITED", "", "jsonrpc_error")
     assert (reading.failed, reading.fatal, reading.error) == (True, True, ERROR)
@@ -35,14 +35,14 @@ def test_the_number_is_never_needed(code):
         (-32602.0, "no"),
     ],
 )
-def test_what_the_number_says_about_the_effect(code, executed):
-    """M3: rejected before anything ran; floats as protobuf writes them."""
+def test_the_effect_by_number(code, executed):
+    """M3: these numbers mean a rejection before the call ran; -32602.0 counts as -32602."""
     error = {"code": "SERVICE_UNAVAILABLE"}
     assert read(response({"adcp_error": error}, code)).fault.executed == executed
 
 
 def test_an_array_of_data_as_in_a2a_1_0():
-    """Design 8: error.data an array of typed objects."""
+    """Design 8: in an array the first object with a truthy adcp_error is read."""
     data = [
         {"@type": "x"},
         "x",
@@ -53,8 +53,8 @@ def test_an_array_of_data_as_in_a2a_1_0():
     assert read(response(data)).fault.code == "RATE_LIMITED"
 
 
-def test_typed_objects_keep_it_in_their_metadata():
-    """What the SDK of A2A 1.0 makes of an error's data: an ErrorInfo; over REST in an array called details."""
+def test_an_error_in_the_metadata_of_an_error_info():
+    """The SDK of A2A 1.0 writes the data as ErrorInfo; over REST the array is called `details`."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": "X",
@@ -67,28 +67,28 @@ def test_typed_objects_keep_it_in_their_metadata():
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}])
 def test_the_first_truthy_value_decides(invalid):
-    """Design 4: where it is invalid none is found."""
+    """Design 4: if the first truthy adcp_error is invalid, no error is found."""
     assert read(response({"adcp_error": invalid})) == FAILED
     assert read(response([{"adcp_error": invalid}, {"adcp_error": ERROR}])) == FAILED
 
 
 @pytest.mark.parametrize("data", [None, {}, [], "x", 5, {"adcp_error": None}, {"other": 1}, [[]]])
 def test_an_error_without_a_structured_one(data):
-    """A6 step 7: it failed, and says nothing that can be read."""
+    """A6 step 7: an error without adcp_error is a failure without a fault."""
     assert read(response(data)) == FAILED
 
 
 @pytest.mark.parametrize("error", ["boom", 1, True, ["x"], []])
-def test_an_error_that_is_no_object(error):
-    """It failed, at least."""
+def test_an_error_that_is_not_an_object(error):
+    """An error that is not an object is a failure without a fault."""
     assert read({"jsonrpc": "2.0", "error": error}) == FAILED
 
 
 @pytest.mark.parametrize(
     "value", [None, 5, [], {}, {"result": {}}, {"error": None}, {"error": 0}, {"error": ""}]
 )
-def test_a_response_without_an_error_did_not_fail_here(value):
-    """JSON-RPC: a result is none."""
+def test_a_response_without_an_error(value):
+    """A response without a truthy `error` is not a failure."""
     assert read(value) == NOT_FAILED
 
 
@@ -101,7 +101,7 @@ def test_a_response_without_an_error_did_not_fail_here(value):
     ],
 )
 def test_the_reserved_numbers_by_protocol_version(code, old, new):
-    """A3, design 8: up to 2025-11-25 S4's own; from 2026-07-28, which took that range, moved; or collapsed."""
+    """A3, design 8: the numbers are S4's up to 2025-11-25, moved from 2026-07-28, or one number if collapsed."""
     assert number(code) == number(code, protocol="2025-11-25") == old
     assert number(code, protocol=MOVED_SINCE) == number(code, protocol="2027-01-01") == new
     assert (
@@ -113,7 +113,7 @@ def test_the_reserved_numbers_by_protocol_version(code, old, new):
 
 
 def test_three_codes_are_reserved():
-    """A3: every other code uses the tool-level path only."""
+    """A3: only three codes have a number; others raise ValueError."""
     assert set(RESERVED) == {"RATE_LIMITED", "AUTH_MISSING", "SERVICE_UNAVAILABLE"}
     with pytest.raises(ValueError, match="CONFLICT"):
         number("CONFLICT")
@@ -123,8 +123,8 @@ def test_three_codes_are_reserved():
 
 @pytest.mark.parametrize("protocol", [None, "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("collapse", [True, False])
-def test_what_is_written_is_read(protocol, collapse):
-    """A3: data is the same in every form."""
+def test_a_written_error_is_read(protocol, collapse):
+    """A3: an error written for any protocol version is read completely."""
     fault = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Slow down", retry_after=5)
     written = write(fault, id=7, protocol=protocol, collapse=collapse)
     assert (written["jsonrpc"], written["id"]) == ("2.0", 7)

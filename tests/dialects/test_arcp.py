@@ -1,4 +1,4 @@
-"""ARCP's error payload (S5): M1's rules row by row, both ways."""
+"""ARCP's error payload (S5), read and written by the rules of M1."""
 
 import logging
 
@@ -16,7 +16,7 @@ from amends.dialects.arcp import decode, encode
 @pytest.mark.parametrize("code", VOCABULARY.rows)
 @pytest.mark.parametrize("retryable", [True, False, None, "true", 1, 0])
 def test_recovery_of_every_code(code, retryable):
-    """R1, M1: true → transient; false → the row, a transient one becoming terminal; absent → the row."""
+    """R1, M1: true → transient; false → the row's recovery, or terminal if that is transient; absent → the row's."""
     row = VOCABULARY.rows[code]
     expected = row.recovery
     if retryable is True:
@@ -31,27 +31,27 @@ def test_recovery_of_every_code(code, retryable):
 @pytest.mark.parametrize(
     ("retryable", "recovery"), [(True, "transient"), (False, "terminal"), (None, "terminal")]
 )
-def test_recovery_of_a_code_nobody_knows(retryable, recovery):
-    """M1: unknown is for a person unless the payload says retryable."""
+def test_recovery_of_an_unknown_code(retryable, recovery):
+    """M1: an unknown code is terminal unless `retryable` is true."""
     fault = decode({"code": "X", "retryable": retryable})
     assert (fault.recovery, fault.executed) == (recovery, Executed.MAYBE)
 
 
 def test_a_rate_limit_had_no_effect():
-    """M3: RATE_LIMITED anywhere, though ARCP has no such code."""
+    """M3: RATE_LIMITED had no effect, although ARCP does not define the code."""
     assert decode({"code": "RATE_LIMITED", "retryable": True}).executed is Executed.NO
 
 
 @pytest.mark.parametrize(
     "data", [None, 5, "x", [], {}, {"code": 5}, {"code": ""}, {"code": "X" * 65}, {"message": "x"}]
 )
-def test_what_is_no_error(data):
-    """R2: an object with a code."""
+def test_values_that_are_no_error(data):
+    """R2: an error is an object with a code of 1 to 64 characters; other values give None."""
     assert decode(data) is None
 
 
 def test_too_deep_is_none():
-    """M6: nested without end holds nothing."""
+    """M6: a document with 10,000 levels is read as no error."""
     value: dict = {}
     for _ in range(10_000):
         value = {"details": value}
@@ -66,24 +66,24 @@ def test_too_deep_is_none():
         ("TIMEOUT", "terminal", False),
         ("TIMEOUT", "uncertain", True),
         ("PERMISSION_DENIED", "uncertain", False),
-        ("NOBODY_KNOWS", "uncertain", False),
+        ("NO_SUCH_CODE", "uncertain", False),
     ],
 )
 def test_retryable_is_always_written(code, recovery, retryable):
-    """M2: uncertain is written as the code's default."""
+    """M2: `retryable` follows from the recovery; for uncertain it is the default of the code."""
     assert encode(Fault(code=code, vocabulary="arcp", recovery=recovery))["retryable"] is retryable
 
 
 @often
 @given(st.none() | json_objects())
 def test_details_arrive_as_raised(details):
-    """R4: exactly, whatever is in them."""
+    """R4: any details are equal after writing and reading."""
     fault = Fault(code="PERMISSION_DENIED", vocabulary="arcp", message="no", details=details)
     assert decode(encode(fault)).details == details
 
 
 def test_the_shape_is_closed():
-    """R2: four members; what came in this shape keeps what it had, what came in another does not bring it."""
+    """R2: four members are written; unknown members are kept only if the error was received as ARCP."""
     fault = Fault(code="TIMEOUT", extensions={"a": 1}, retry_after=5, title="t", details={})
     assert set(encode(fault)) == {"code", "message", "details", "retryable"}
     passed_on = {"code": "TIMEOUT", "message": "", "retryable": True, "vendor": 1}
@@ -92,8 +92,8 @@ def test_the_shape_is_closed():
     assert set(encode(foreign)) == {"code", "message", "retryable"}
 
 
-def test_a_leak_is_logged_and_left(caplog):
-    """R4, design 6: details leave as raised; the warning names the kind and never the text."""
+def test_a_leak_in_details_is_logged_and_not_redacted(caplog):
+    """R4, design 6: details are sent as raised; the warning names the kind of leak, not the text."""
     details = {"host": "db01.internal.corp", "target": "s3://other/"}
     fault = Fault(code="PERMISSION_DENIED", vocabulary="arcp", message="net.fetch denied", details=details)
     with caplog.at_level(logging.WARNING, logger="amends"):
@@ -102,11 +102,11 @@ def test_a_leak_is_logged_and_left(caplog):
     assert "db01" not in caplog.text
     caplog.clear()
     encode(decode(encode(fault)))
-    assert len(caplog.records) == 1, "only the one made here, again"
+    assert len(caplog.records) == 1, "only the error that was raised here is logged"
 
 
-def test_nothing_is_logged_of_what_came_from_outside(caplog):
-    """Design 6: only what was made here is ours to warn about."""
+def test_received_errors_are_not_logged(caplog):
+    """Design 6: leaks in received errors are not logged."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         encode(
             decode({"code": "TIMEOUT", "message": "10.0.0.5:5432 refused", "details": {"a": "/etc/passwd"}})

@@ -1,4 +1,4 @@
-"""The five modules have the same names, and two functions reach them all."""
+"""The five dialects: `encode`, `decode` and the names that all modules share."""
 
 import json
 
@@ -10,8 +10,8 @@ from amends.errors import TimeoutError as AmendsTimeoutError
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_names_in_each(name):
-    """House style 3: NAME, SPEC, LOSSES, encode, decode."""
+def test_every_module_has_the_same_names(name):
+    """House style 3: every dialect has NAME, SPEC, LOSSES, encode and decode."""
     module = dialect(name)
     assert name == module.NAME
     assert isinstance(module.SPEC, str)
@@ -19,16 +19,16 @@ def test_the_same_names_in_each(name):
     assert {"NAME", "SPEC", "LOSSES", "encode", "decode"} <= set(module.__all__)
 
 
-def test_a_vocabularys_name_finds_its_dialect():
-    """Design 9: envelope (alias cli); http is problem."""
+def test_aliases():
+    """Design 9: cli is an alias of envelope, and http of problem."""
     assert ALIASES == {"cli": "envelope", "http": "problem"}
     assert dialect("cli") is dialect("envelope")
     assert dialect("http") is dialect("problem")
 
 
 @pytest.mark.parametrize("name", ["nowhere", "", "amends", "problem.x"])
-def test_there_are_five(name):
-    """Asking for another is a mistake of ours."""
+def test_other_names_raise(name):
+    """An unknown dialect raises LookupError."""
     for call in (lambda: dialect(name), lambda: decode({}, name), lambda: encode(Fault(code="X"), name)):
         with pytest.raises(LookupError):
             call()
@@ -44,8 +44,8 @@ def test_there_are_five(name):
         lambda data: bytearray(json.dumps(data), "utf8"),
     ],
 )
-def test_documents_come_as_objects_bytes_or_text(name, kind):
-    """decode takes a mapping, or its JSON."""
+def test_decode_takes_objects_bytes_and_text(name, kind):
+    """The result is the same for a mapping and for its JSON."""
     fault = Fault(code="RATE_LIMITED", message="é", retry_after=5)
     assert decode(kind(encode(fault, name)), name) == decode(encode(fault, name), name) is not None
 
@@ -54,29 +54,29 @@ def test_documents_come_as_objects_bytes_or_text(name, kind):
 @pytest.mark.parametrize(
     "data", [b"", b"{", "nope", b"\xff", b"[]", b"null", "[" * 10_000, b"x" * (8 * 1024**2 + 1)]
 )
-def test_what_cannot_be_read_is_none(name, data):
-    """decode never raises on data."""
+def test_unreadable_data_is_none(name, data):
+    """decode returns None for invalid or too large JSON."""
     assert decode(data, name) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wrong", [None, {"code": "X"}, "X", AmendsTimeoutError("late")])
 def test_encode_takes_a_fault(name, wrong):
-    """What encode is given wrong is our user's mistake and raises."""
+    """encode raises TypeError for a value that is not a Fault."""
     with pytest.raises(TypeError):
         encode(wrong, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_written_is_plain_json(name):
-    """Plain values out: any JSON writer can take it from there."""
+def test_encode_returns_plain_json(name):
+    """The standard library's `json` can write the result of encode."""
     fault = Fault(code="CONFLICT", errors=(Fault(code="TIMEOUT"),), suggestions=("a",), actor="user")
     assert json.loads(json.dumps(encode(fault, name))) == encode(fault, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_extensions_stand_beside_known_members(name):
-    """Design 3: an unknown member is passed on, one named like a known member never gets out."""
+def test_extensions_do_not_replace_known_members(name):
+    """Design 3: extensions are written, except those with the name of a known member."""
     known = {"code": "EVIL", "message": "evil", "detail": "evil", "retryable": "evil", "recoverable": "evil"}
     fault = Fault(code="TIMEOUT", message="late", extensions={**known, "vendor": [1]}, origin=Origin(name))
     document = encode(fault, name)

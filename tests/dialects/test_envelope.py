@@ -1,4 +1,4 @@
-"""A command line's envelope (S2): M1's rules row by row, both ways."""
+"""The envelope of a command line (S2), read and written by the rules of M1."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from amends.dialects.problem import MAX_LEVELS
 
 
 def envelope(error, **more):
-    """A failure."""
+    """Return the envelope of a failure."""
     return {"ok": False, "error": error, **more}
 
 
@@ -32,8 +32,8 @@ def envelope(error, **more):
         ({"code": "PERMISSION_DENIED", "retryable": False, "fix_required": "Log in"}, "correctable"),
         ({"code": "TIMEOUT", "retryable": False}, "terminal"),
         ({"code": "TIMEOUT", "retryable": False, "fix_required": 5}, "terminal"),
-        ({"code": "NOBODY_KNOWS", "retryable": False}, "terminal"),
-        ({"code": "NOBODY_KNOWS", "retryable": False, "fix_required": "x"}, "correctable"),
+        ({"code": "NO_SUCH_CODE", "retryable": False}, "terminal"),
+        ({"code": "NO_SUCH_CODE", "retryable": False, "fix_required": "x"}, "correctable"),
         ({"retryable": True}, "transient"),
         # absent or of the wrong type: the code's row
         ({"code": "RATE_LIMITED"}, "transient"),
@@ -43,11 +43,11 @@ def envelope(error, **more):
         ({"code": "PERMISSION_DENIED"}, "terminal"),
         ({"code": "INTERNAL_ERROR"}, "uncertain"),
         # neither: uncertain
-        ({"code": "NOBODY_KNOWS"}, "uncertain"),
+        ({"code": "NO_SUCH_CODE"}, "uncertain"),
     ],
 )
 def test_recovery_by_the_first_rule_that_applies(error, recovery):
-    """M1, cli."""
+    """M1: the recovery follows from the first rule for cli that applies."""
     assert decode(envelope(error)).recovery == recovery
     assert decode({"error": error}).recovery == recovery
     assert decode(error).recovery == recovery
@@ -56,25 +56,25 @@ def test_recovery_by_the_first_rule_that_applies(error, recovery):
 @pytest.mark.parametrize(
     ("error", "number", "expected"),
     [
-        ({"code": "NOBODY_KNOWS"}, 9, ("NOBODY_KNOWS", "transient", "no")),
-        ({"code": "NOBODY_KNOWS"}, 7, ("NOBODY_KNOWS", "transient", "maybe")),
-        ({"code": "NOBODY_KNOWS"}, 2, ("NOBODY_KNOWS", "correctable", "no")),
-        ({"code": "NOBODY_KNOWS"}, 8, ("NOBODY_KNOWS", "terminal", "no")),
-        ({"code": "NOBODY_KNOWS"}, 99, ("NOBODY_KNOWS", "uncertain", "maybe")),
+        ({"code": "NO_SUCH_CODE"}, 9, ("NO_SUCH_CODE", "transient", "no")),
+        ({"code": "NO_SUCH_CODE"}, 7, ("NO_SUCH_CODE", "transient", "maybe")),
+        ({"code": "NO_SUCH_CODE"}, 2, ("NO_SUCH_CODE", "correctable", "no")),
+        ({"code": "NO_SUCH_CODE"}, 8, ("NO_SUCH_CODE", "terminal", "no")),
+        ({"code": "NO_SUCH_CODE"}, 99, ("NO_SUCH_CODE", "uncertain", "maybe")),
         ({"code": "TIMEOUT"}, 2, ("TIMEOUT", "transient", "maybe")),
         ({"retryable": "maybe"}, 9, ("RATE_LIMITED", "uncertain", "no")),
         ({"retryable": False}, 2, ("VALIDATION_ERROR", "correctable", "no")),
         ({"retryable": False}, 99, ("INTERNAL_ERROR", "terminal", "maybe")),
     ],
 )
-def test_the_exit_row_speaks_where_the_envelope_does_not(error, number, expected):
-    """M1: code row, then exit row, then uncertain."""
+def test_the_exit_code_decides_if_the_envelope_does_not(error, number, expected):
+    """M1: the row of the code is used first, then that of the exit code, then uncertain."""
     fault = decode(envelope(error), exit=PROFILES["s2"].get(number))
     assert (fault.code, fault.recovery, fault.executed) == expected
 
 
-def test_everything_s2_shows_is_read():
-    """C1 to C5, C10: the example with all of its hints, and meta."""
+def test_the_example_of_s2():
+    """C1 to C5, C10: every member of S2's example is read, including `meta`."""
     error = {
         "code": "RATE_LIMITED",
         "message": "API rate limit exceeded",
@@ -107,7 +107,7 @@ def test_everything_s2_shows_is_read():
     ],
 )
 def test_waits_are_kept_as_received(wait, expected):
-    """C3, A9: bounds apply when acting; what is no number is absent."""
+    """C3, A9: any finite wait from 0 is kept, because limits apply when a decision is made; other values are None."""
     assert decode(envelope({"code": "X", "retry_after_ms": wait})).retry_after == expected
 
 
@@ -122,8 +122,8 @@ def test_waits_are_kept_as_received(wait, expected):
         ({"fix_required": 5, "suggestion": None}, ()),
     ],
 )
-def test_suggestions_come_from_what_says_what_to_do(error, expected):
-    """C5: fix_required is the first suggestion; our own list, where there is one, is the whole of it."""
+def test_suggestions(error, expected):
+    """C5: `fix_required` is the first suggestion; if `suggestions` is there, only that list is used."""
     assert decode(envelope({"code": "X", **error})).suggestions == expected
 
 
@@ -148,26 +148,26 @@ def test_suggestions_come_from_what_says_what_to_do(error, expected):
         {"code": 5},
     ],
 )
-def test_what_says_nothing_is_no_error(data):
-    """An error says a code, or whether to try again; null errors, strings and lists say neither."""
+def test_values_that_are_no_error(data):
+    """An error is an object with a valid `code` or `retryable`; other values give None."""
     assert decode(data) is None
     assert error_of(data) is None
 
 
 @pytest.mark.parametrize(("length", "found"), [(1, True), (64, True), (65, False)])
-def test_a_code_is_a_word(length, found):
-    """A7's length holds here too."""
+def test_the_length_of_a_code(length, found):
+    """A code has 1 to 64 characters, as in A7."""
     assert (decode({"code": "X" * length}) is not None) is found
 
 
-def test_validation_ran_nothing():
-    """M3: failures before a command's body ran; the newer table says it by `phase`."""
+def test_a_validation_failure_had_no_effect():
+    """M3: an error with `phase` validation happened before the command ran."""
     assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "validation"})).executed is Executed.NO
     assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "execution"})).executed is Executed.MAYBE
 
 
 def test_nested_errors_are_read_and_bounded():
-    """P7 in S2's clothes: what says nothing is passed over, and 10,000 parts are enough."""
+    """P7: invalid nested errors are skipped, and at most 10,000 are read."""
     error = {"code": "X", "errors": [{"code": "TIMEOUT", "errors": [{"retryable": True}]}, {}, 5, "x"]}
     fault = decode(envelope(error))
     assert [child.code for child in fault.errors] == ["TIMEOUT"]
@@ -176,7 +176,7 @@ def test_nested_errors_are_read_and_bounded():
 
 
 def test_nested_errors_keep_their_trace_and_attempts():
-    """P5, C10: parts have no meta, so theirs stand among their members; nothing is lost on the way."""
+    """P5, C10: nested errors have no `meta`, so trace id and attempts are members of the error."""
     part = Fault(code="TIMEOUT", vocabulary="cli", trace_id="t", attempt=2, max_attempts=3)
     written = encode(Fault(code="CONFLICT", vocabulary="cli", errors=(part,), trace_id="top"))
     assert written["meta"] == {"trace_id": "top"}
@@ -185,13 +185,13 @@ def test_nested_errors_keep_their_trace_and_attempts():
 
 
 @pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
-def test_parts_that_are_no_list_are_none(errors):
-    """P8: a member of the wrong type is not there."""
+def test_errors_of_the_wrong_type_are_ignored(errors):
+    """P8: `errors` of the wrong type is ignored."""
     assert decode({"code": "X", "errors": errors}).errors == ()
 
 
-def test_parts_are_read_to_a_depth():
-    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+def test_the_depth_of_nested_errors_is_limited():
+    """Nested errors below MAX_LEVELS are skipped, and the rest is read."""
     value: dict = {"code": "X"}
     for _ in range(MAX_LEVELS + 20):
         value = {"code": "X", "errors": [value]}
@@ -203,7 +203,7 @@ def test_parts_are_read_to_a_depth():
 
 
 def test_too_deep_is_none():
-    """M6: nested without end holds nothing."""
+    """M6: a document with 10,000 levels is read as no error."""
     value: dict = {"code": "X"}
     for _ in range(10_000):
         value = {"code": "X", "errors": [value]}
@@ -220,13 +220,13 @@ def test_too_deep_is_none():
     ],
 )
 def test_retryable_is_written_in_every_error(recovery, retryable, fix):
-    """C2, C5, M2."""
+    """C2, C5, M2: `retryable` and `recovery` are always written, `fix_required` for correctable errors."""
     error = encode_error(Fault(code="CONFLICT", recovery=recovery))
     assert (error["retryable"], error["recovery"], "fix_required" in error) == (retryable, recovery, fix)
 
 
-def test_what_has_to_be_fixed():
-    """C5: the first suggestion, else the code's own; and a reader does not take ours for the producer's."""
+def test_fix_required():
+    """C5: `fix_required` is the first suggestion, else the code's, which a reader does not take for the producer's."""
     fault = Fault(code="CONFLICT", suggestions=("Read it again", "Wait"))
     assert encode_error(fault)["fix_required"] == "Read it again"
     bare = Fault(code="CONFLICT")
@@ -234,8 +234,8 @@ def test_what_has_to_be_fixed():
     assert decode(encode(bare)).suggestions == ()
 
 
-def test_a_rate_limit_always_says_how_long():
-    """C3: raised without a wait it says the default; one that came without is passed on without."""
+def test_a_rate_limit_always_has_a_wait():
+    """C3: a rate limit raised without a wait gets the default; a received one without a wait is passed on unchanged."""
     assert encode_error(Fault(code="RATE_LIMITED"))["retry_after_ms"] == 5000
     assert encode_error(Fault(code="RATE_LIMITED", retry_after=0.07))["retry_after_ms"] == 70
     assert "retry_after_ms" not in encode_error(decode(envelope({"code": "RATE_LIMITED"})))
@@ -243,21 +243,21 @@ def test_a_rate_limit_always_says_how_long():
 
 
 def test_the_envelope_is_ok_error_meta():
-    """C1: and nothing else."""
+    """C1: an envelope has the members ok, error and meta."""
     written = encode(Fault(code="TIMEOUT", attempt=1, max_attempts=3))
     assert list(written) == ["ok", "error", "meta"]
     assert written["ok"] is False
     assert written["meta"] == {"attempt": 1, "max_attempts": 3}
 
 
-def test_the_actor_is_said_or_follows_from_the_row():
-    """Design 3: a reader takes it from what the wire says where it says it."""
+def test_the_actor_is_read_or_follows_from_the_row():
+    """Design 3: a valid `actor` member is used; otherwise the actor follows from code and recovery."""
     assert decode({"code": "TIMEOUT", "actor": "provider"}).actor is Actor.PROVIDER
     assert decode({"code": "PERMISSION_DENIED", "actor": 5}).actor is Actor.USER
     assert decode({"code": "TIMEOUT", "retryable": False}).actor is Actor.OPERATOR
 
 
 def test_recovery_of_a_translated_fault_is_explicit():
-    """M2: a changed code never changes the decision."""
+    """M2: `recovery` is written, so a recovery other than the code's is kept."""
     fault = Fault(code="CONFLICT", vocabulary="cli", recovery="transient")
     assert decode(encode(fault)).recovery is Recovery.TRANSIENT

@@ -1,4 +1,4 @@
-"""The one way out: every field of a fault is made plain and redacted, or is listed as an exception."""
+"""`outgoing`: every field of a fault is made plain and redacted, or is a listed exception."""
 
 import logging
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ LEAK = "connect to 10.0.0.5:5432 failed"
 
 
 def test_a_fault_without_leaks_is_returned_as_it_is():
-    """Nothing is copied where nothing changes."""
+    """If no field changes, the same object is returned."""
     fault = Fault(code="TIMEOUT", message="It took too long")
     assert outgoing(fault, "problem") is fault
 
 
 def test_every_free_text_is_redacted():
-    """A19: message, title, user message, suggestions, details, extensions, and nested errors."""
+    """A19: message, title, user message, suggestions, details, extensions and nested errors are redacted."""
     fault = Fault(
         code="TIMEOUT",
         message=LEAK,
@@ -44,13 +44,13 @@ def test_every_free_text_is_redacted():
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_a_fault_received_in_the_format_is_passed_on_unchanged(format):
-    """Design section 6: a conformant upstream's error is never rewritten."""
+    """Design section 6: an error received in the same format is not rewritten."""
     fault = Fault(code="TIMEOUT", message=LEAK, details={"password": "x"}, origin=Origin(format))
     assert outgoing(fault, format) is fault
 
 
 def test_identifiers_and_urls_lose_credentials_only():
-    """A dotted field is not a host name, and a documented URL is meant to be followed."""
+    """Field, instance and intent are not redacted; URLs lose only their credentials."""
     fault = Fault(
         code="VALIDATION_ERROR",
         field="order.customer.com",
@@ -64,7 +64,7 @@ def test_identifiers_and_urls_lose_credentials_only():
 
 
 def test_an_envelope_keeps_paths_and_loses_credentials():
-    """The reader started the command, so a path helps; a password helps nobody."""
+    """Paths stay, because the reader started the command on the same machine; credentials are redacted."""
     fault = Fault(code="NOT_FOUND", message="/home/me/a.csv: no such file (password=hunter2)")
     assert (
         encode(fault, "envelope")["error"]["message"] == "/home/me/a.csv: no such file (password=[redacted])"
@@ -92,7 +92,7 @@ class Item(pydantic.BaseModel):
 
 @pytest.mark.parametrize("format", ["problem", "envelope", "adcp", "task", "arcp"])
 def test_details_are_plain_in_every_format(format):
-    """Enum members, dataclasses, models, sets and bytes are plain JSON; secrets in a model stay secret."""
+    """Enum members, dataclasses, models, sets and bytes become plain JSON; secrets in a model are redacted."""
     details = {
         "colour": Colour.RED,
         "level": Level.HIGH,
@@ -118,8 +118,8 @@ def test_details_are_plain_in_every_format(format):
     }
 
 
-def test_a_warning_names_kinds_and_never_texts(caplog):
-    """Design section 6: a task's details leave as raised; the log names the kind of leak, not the leak."""
+def test_a_warning_names_the_kind_of_leak(caplog):
+    """Design section 6: the details of a task are sent as raised; the log names the kind of leak, not the text."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         outgoing(Fault(code="TIMEOUT", suggestions=(LEAK,), details={"a": LEAK}), "task")
         outgoing(Fault(code="TIMEOUT", details={"a": object()}), "task")
@@ -128,8 +128,8 @@ def test_a_warning_names_kinds_and_never_texts(caplog):
     assert "10.0.0.5" not in caplog.text
 
 
-def test_details_that_are_not_as_recommended_are_logged(caplog):
-    """A14: a producer's details are checked and a difference is logged; the error is sent all the same."""
+def test_details_of_another_shape_are_logged(caplog):
+    """A14: details that differ from the recommended shape are logged as a warning."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp"))
         check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": 100}))

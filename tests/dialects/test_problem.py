@@ -1,4 +1,4 @@
-"""Problem details (S1): M1's rules row by row, what is always written, what is ignored."""
+"""Problem details (S1), read and written by the rules of M1."""
 
 import pytest
 
@@ -57,13 +57,13 @@ PARTS = {"errors": [{"detail": "Item 0"}]}
     ],
 )
 def test_recovery_by_the_first_rule_that_applies(document, recovery):
-    """M1, problem and nested."""
+    """M1: the recovery follows from the first rule for problems that applies."""
     assert decode(document).recovery == recovery
 
 
 @pytest.mark.parametrize("status", range(400, 600))
-def test_a_status_alone_has_its_row(status):
-    """M1, status rows; S1 has no code, so the row names it."""
+def test_a_status_alone(status):
+    """M1: a problem with only a status has the code, recovery, effect and actor of the status row."""
     fault, row = decode({"status": status}), VOCABULARY.status_row(status)
     assert (fault.code, fault.recovery, fault.executed, fault.actor) == (
         row.code,
@@ -75,15 +75,15 @@ def test_a_status_alone_has_its_row(status):
 
 
 def test_a_nested_problem_takes_its_parents_status():
-    """M1: unless that is 207; at any depth."""
+    """M1: a nested problem without a status has its parent's, unless that is 207; at any depth."""
     fault = decode({"status": 422, "errors": [{"detail": "a", "errors": [{"detail": "b"}]}]})
     assert (fault.errors[0].status, fault.errors[0].errors[0].status) == (422, 422)
     assert decode({"status": 207, "errors": [{"detail": "a"}]}).errors[0].status is None
     assert decode({"status": 422, "errors": [{"status": 503}]}).errors[0].status == 503
 
 
-def test_the_responses_status_beats_the_bodys():
-    """M1: a gateway's 502 with a body that says 200 is a 502."""
+def test_the_responses_status_takes_precedence():
+    """M1: a response with status 502 and status 200 in its body is a 502."""
     fault = decode({"status": 200, "title": "Fine"}, status=502)
     assert (fault.status, fault.recovery) == (502, Recovery.TRANSIENT)
 
@@ -109,12 +109,12 @@ def test_the_responses_status_beats_the_bodys():
     ],
 )
 def test_precedence_of_waits(document, wait, expected):
-    """P3, design 8, M1: milliseconds, then seconds, then the header; 0 is none; kept as received."""
+    """P3, design 8, M1: milliseconds are used first, then seconds, then the header; 0 is no wait."""
     assert decode({"status": 429, **document}, wait=wait).retry_after == expected
 
 
 def test_a_408_with_an_intent_is_a_cancellation():
-    """P11, M5: a bare 408 is a time-out."""
+    """P11, M5: a 408 with an intent is CANCELLED; without one it is TIMEOUT."""
     intent = {"operation": "create_invoice", "recovery": "Poll"}
     fault = decode({"status": 408, "is_retriable": True, "intent": intent})
     assert (fault.code, fault.intent, fault.executed) == ("CANCELLED", intent, Executed.MAYBE)
@@ -139,20 +139,20 @@ def test_a_408_with_an_intent_is_a_cancellation():
         ({"status": 302, "title": "x"}, "UNKNOWN", "maybe"),
     ],
 )
-def test_what_it_is_called_and_whether_it_happened(document, code, executed):
-    """Design 8: our extra member `code`, else the status row. M3: RATE_LIMITED anywhere is no, a 207 is yes."""
+def test_code_and_effect(document, code, executed):
+    """Design 8: the code is the member `code`, else that of the status row. M3: RATE_LIMITED had no effect, a 207 had."""
     fault = decode(document)
     assert (fault.code, fault.executed) == (code, executed)
 
 
 @pytest.mark.parametrize("status", ["429", 429.5, True, None, [], 99, 600, 10**400, float("nan"), -1])
-def test_a_status_that_is_none_is_ignored(status):
-    """P8: wrong-typed members are ignored when reading."""
+def test_an_invalid_status_is_ignored(status):
+    """P8: a status of the wrong type or range is ignored."""
     assert decode({"status": status, "title": "x"}).status is None
 
 
 def test_a_whole_float_is_a_status():
-    """Some writers know no integers."""
+    """429.0 is read as 429, because some JSON writers have no integers."""
     assert decode({"status": 429.0}).status == 429
 
 
@@ -166,7 +166,7 @@ def test_a_whole_float_is_a_status():
 )
 @pytest.mark.parametrize("value", [5, True, 1.5, "x", [], {}, None, [5], {"a": 1}])
 def test_wrong_types_are_ignored_and_never_emitted(name, value):
-    """P8: whatever a member holds, what goes out again has the right type or is not there."""
+    """P8: a member of the wrong type is not written again."""
     fault = decode({"status": 500, "title": "t", name: value})
     again = encode(fault)
     assert encode(decode(again)) == again
@@ -179,18 +179,18 @@ def test_wrong_types_are_ignored_and_never_emitted(name, value):
 
 
 def test_suggestions_keep_their_order_and_only_strings():
-    """P6: most likely fix first."""
+    """P6: suggestions keep their order; values that are not strings are skipped."""
     assert decode({"title": "x", "suggestions": ["b", 5, None, "a", ["c"]]}).suggestions == ("b", "a")
 
 
 @pytest.mark.parametrize("value", [None, 5, "x", [], [{"status": 500}], {}, {"code": "X"}, {"message": "x"}])
-def test_what_is_no_problem(value):
-    """None of S1's members, or no object at all."""
+def test_values_that_are_no_problem(value):
+    """A value that is not an object, or has none of S1's members, gives None."""
     assert decode(value) is None
 
 
-def test_nested_parts_are_bounded_over_all_levels():
-    """No input makes a decoder return more than its bound: 10,000 parts, wherever they hang."""
+def test_the_number_of_nested_problems_is_limited():
+    """At most MAX_PARTS (10,000) nested problems are read over all levels."""
     branch = {"status": 422, "errors": [{"status": 422}] * 3000}
     fault = decode({"status": 422, "errors": [branch] * 10})
     count = sum(1 + len(child.errors) for child in fault.errors)
@@ -198,13 +198,13 @@ def test_nested_parts_are_bounded_over_all_levels():
 
 
 @pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
-def test_parts_that_are_no_list_are_none(errors):
-    """P8: a member of the wrong type is not there."""
+def test_errors_of_the_wrong_type_are_ignored(errors):
+    """P8: `errors` of the wrong type is ignored."""
     assert decode({"status": 422, "errors": errors}).errors == ()
 
 
-def test_parts_are_read_to_a_depth():
-    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+def test_the_depth_of_nested_problems_is_limited():
+    """Nested problems below MAX_LEVELS are skipped, and the rest is read."""
     value: dict = {"status": 422}
     for _ in range(MAX_LEVELS + 20):
         value = {"status": 422, "errors": [value]}
@@ -216,7 +216,7 @@ def test_parts_are_read_to_a_depth():
 
 
 def test_too_deep_is_no_problem():
-    """M6: nested without end holds nothing."""
+    """M6: a document with 10,000 levels is read as no problem."""
     value = {"status": 422}
     for _ in range(10_000):
         value = {"status": 422, "errors": [value]}
@@ -227,14 +227,14 @@ def test_too_deep_is_no_problem():
     ("recovery", "is_retriable"),
     [("transient", True), ("uncertain", True), ("correctable", False), ("terminal", False)],
 )
-def test_is_retriable_answers_its_own_question(recovery, is_retriable):
-    """P2, M2: might the same request succeed; `recovery` beside it says the rest."""
+def test_is_retriable(recovery, is_retriable):
+    """P2, M2: `is_retriable` is true for transient and uncertain faults; `recovery` is written too."""
     written = encode(Fault(code="X", recovery=recovery))
     assert (written["is_retriable"], written["recovery"]) == (is_retriable, recovery)
 
 
 def test_title_status_and_detail_are_always_written():
-    """P1: also in nested problems, also from a bare code."""
+    """P1: title, status and detail are written for a bare code and for nested problems."""
     written = encode(Fault(code="TIMEOUT", errors=(Fault(code="BUDGET_TOO_LOW", vocabulary="adcp"),)))
     for document in (written, *written["errors"]):
         assert isinstance(document["title"], str)
@@ -245,8 +245,8 @@ def test_title_status_and_detail_are_always_written():
     assert problem.MEDIA_TYPE == "application/problem+json"
 
 
-def test_what_the_fault_says_beats_the_row():
-    """P1: the row is for what is missing."""
+def test_the_faults_own_values_take_precedence():
+    """P1: the row of the code supplies only missing members."""
     written = encode(Fault(code="TIMEOUT", title="", status=408, message="late", type="https://e.com/t"))
     assert (written["title"], written["status"], written["detail"]) == ("", 408, "late")
     assert written["type"] == "https://e.com/t"
@@ -257,18 +257,18 @@ def test_what_the_fault_says_beats_the_row():
     [(0.07, 70), (0.0001, 1), (1, 1000), (2.5, 2500), (0, 0), (-1, None), (None, None), (0.1 + 0.2, 300)],
 )
 def test_milliseconds_are_whole_and_rounded_up(seconds, expected):
-    """P3: never shorter than asked, and 0.07 s is 70, whatever floats make of it."""
+    """P3: milliseconds are rounded up, but 0.07 s is 70 despite the float's error."""
     assert milliseconds(seconds) == expected
 
 
 @pytest.mark.parametrize("seconds", [0, -5, None])
 def test_no_wait_is_not_written(seconds):
-    """P3, M1: retry_after_ms 0 would say nothing."""
+    """P3, M1: no `retry_after_ms` is written for a wait of 0, a negative wait and None."""
     assert "retry_after_ms" not in encode(Fault(code="TIMEOUT", retry_after=seconds))
 
 
-def test_what_we_raise_is_redacted():
-    """A19: titles, details, suggestions and what users are told; parts too. URL members and intent are declared."""
+def test_raised_faults_are_redacted():
+    """A19: all texts are redacted, in nested problems too; URL members and `intent` are not."""
     leak = "db01.internal.corp refused 10.0.0.5:5432"
     part = Fault(code="CONFLICT", message=leak)
     fault = Fault(
@@ -301,8 +301,8 @@ def test_what_we_raise_is_redacted():
     assert written["suggestions"][1] == "Wait"
 
 
-def test_what_came_as_a_problem_is_passed_on_untouched():
-    """Design 6: errors passed on from a conformant upstream are never rewritten."""
+def test_a_received_problem_is_passed_on_unchanged():
+    """Design 6: a received problem is written with the same members."""
     document = {
         "title": "no",
         "status": 503,
@@ -314,14 +314,14 @@ def test_what_came_as_a_problem_is_passed_on_untouched():
     assert {name: written[name] for name in document} == document
 
 
-def test_what_came_in_another_dialect_is_ours_to_say():
-    """Design 6: a translated error is our own words to a stranger."""
+def test_a_fault_from_another_dialect_is_redacted():
+    """Design 6: a fault received in another dialect is redacted when it is written as a problem."""
     fault = Fault(code="TIMEOUT", message="10.0.0.5:5432 is down", vocabulary="task", origin=Origin("task"))
     assert "10.0.0.5" not in encode(fault)["detail"]
 
 
-def test_the_actor_is_said_or_follows_from_the_row():
-    """Design 3: a reader takes it from what the wire says where it says it."""
+def test_the_actor_is_read_or_follows_from_the_row():
+    """Design 3: a valid `actor` member is used; otherwise the actor follows from status and recovery."""
     assert decode({"status": 503, "actor": "provider"}).actor is Actor.PROVIDER
     assert decode({"status": 503, "actor": "nobody"}).actor is VOCABULARY.status_row(503).actor
     assert decode({"status": 503, "is_retriable": False}).actor is Actor.OPERATOR

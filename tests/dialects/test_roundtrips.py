@@ -1,9 +1,8 @@
 """
 Writing then reading returns the same Fault minus LOSSES: for every dialect, and for every ordered pair of them.
 
-Two things besides LOSSES are stated here exactly. A wait survives to the millisecond (in problem and envelope, whose
-member is whole milliseconds). A problem always has a title and a status (P1): where the fault has none they are the
-code's own, so they come back filled.
+Two differences are not in LOSSES. In problem and envelope a wait is rounded to whole milliseconds. A problem always has
+a title and a status (P1): if the fault has none, those of its code are written, and the decoded fault has them.
 """
 
 import json
@@ -33,20 +32,20 @@ from amends.dialects import NAMES, decode, dialect, encode
 from amends.dialects.translation import losses, translate
 
 FIELDS = frozenset(Fault.__struct_fields__)
-NOT_SAID = {"origin", "vocabulary"}
-"""Where a fault was found is about one hop, and whose word a code is goes without saying in its own dialect."""
+NOT_WRITTEN = {"origin", "vocabulary"}
+"""Fields that no dialect writes: the origin is set by the decoder, the vocabulary follows from the dialect."""
 
 
 def without(fault, lost):
-    """What a fault says, less the fields in `lost`, in itself and its parts."""
-    said = {name: getattr(fault, name) for name in FIELDS - lost}
-    if "errors" in said:
-        said["errors"] = [without(child, lost) for child in fault.errors]
-    return said
+    """Return the fields of a fault and its nested faults, except those in `lost`."""
+    fields = {name: getattr(fault, name) for name in FIELDS - lost}
+    if "errors" in fields:
+        fields["errors"] = [without(child, lost) for child in fault.errors]
+    return fields
 
 
 def filled(fault):
-    """A fault as a problem says it: with a title and a status, in its parts too."""
+    """Return a fault with the title and status that its problem document has, in nested faults too."""
     row = source_row(fault)
     return replace(
         fault,
@@ -57,18 +56,18 @@ def filled(fault):
 
 
 def again(fault, name):
-    """Written in a dialect, through real JSON, and read again."""
+    """Write a fault in a dialect as JSON, and read it."""
     return decode(json.dumps(encode(fault, name)).encode(), name)
 
 
 def expected(fault, name):
-    """What has to come back at least."""
+    """Return the fault that decoding has to give, apart from losses."""
     return filled(fault) if name == "problem" else fault
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_are_fields(name):
-    """House style 3: every lossy bullet is data; M2: three fields are lost everywhere."""
+    """House style 3: LOSSES contains names of fields; M2: three fields are lost in every dialect."""
     assert dialect(name).LOSSES < FIELDS
     assert {"executed", "origin", "vocabulary"} <= dialect(name).LOSSES
 
@@ -77,11 +76,11 @@ def test_losses_are_fields(name):
 @rarely
 @given(st.data())
 def test_writing_then_reading_gives_the_fault_minus_losses(name, data):
-    """Design 4: a property, not a hope."""
+    """Design 4: for any fault, all fields except LOSSES are equal after writing and reading."""
     fault = data.draw(faults(name))
     module = dialect(name)
     back = again(fault, name)
-    # A7: what AdCP cannot carry is no error at all; losses says so.
+    # A7: an error that AdCP cannot carry is not decoded, and `losses` reports it.
     if back is None:
         assert name == "adcp"
         assert losses(fault, name) >= {"code", "message"} - ({"message"} if not fault.message else set())
@@ -93,20 +92,20 @@ def test_writing_then_reading_gives_the_fault_minus_losses(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @rarely
 @given(st.data())
-def test_what_the_loss_report_says_is_what_is_lost(name, data):
-    """Design 4: losses agrees with LOSSES, and with what really does not come back; an empty field is not lost."""
+def test_losses_reports_what_is_lost(name, data):
+    """Design 4: `losses` is a subset of LOSSES and contains exactly the fields that differ; empty fields are not lost."""
     fault = data.draw(faults(name))
     back = again(fault, name)
     assume(back is not None)
     reported = losses(fault, name)
     assert reported <= dialect(name).LOSSES
-    for field in FIELDS - NOT_SAID - {"errors"}:
+    for field in FIELDS - NOT_WRITTEN - {"errors"}:
         value = getattr(fault, field)
         if field not in reported and value not in (None, "", (), {}):
             assert getattr(back, field) == value
     own = {
         field
-        for field in FIELDS - NOT_SAID - {"errors"}
+        for field in FIELDS - NOT_WRITTEN - {"errors"}
         if getattr(fault, field) not in (None, "", (), {}) and getattr(back, field) != getattr(fault, field)
     }
     assert own <= reported
@@ -118,8 +117,8 @@ def test_what_the_loss_report_says_is_what_is_lost(name, data):
 @pytest.mark.parametrize("first", NAMES)
 @seldom
 @given(st.data())
-def test_every_pair_keeps_what_neither_loses(first, second, data):
-    """Design 4: A → Fault → B → Fault. The code is written as it stands; texts here hold nothing to redact."""
+def test_every_pair_keeps_the_fields_that_neither_loses(first, second, data):
+    """Design 4: A → Fault → B → Fault, without translation and with texts that need no redaction."""
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
     middle = again(fault, first)
     assume(middle is not None)
@@ -127,7 +126,7 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
     assume(end is not None)
     lost = dialect(first).LOSSES | dialect(second).LOSSES
     if second == "adcp" and first != "adcp":
-        # A10: what we say ourselves waits whole seconds from 1 to 3600.
+        # A10: a producer writes whole seconds from 1 to 3600.
         lost |= {"retry_after"}
         if middle.retry_after is not None:
             assert end.retry_after == min(3600, max(1, -(-middle.retry_after // 1)))
@@ -135,7 +134,7 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
     for name in (first, second):
         wanted = expected(wanted, name)
     if "problem" in {first, second}:
-        # Each side fills a title and a status from its own row.
+        # Each dialect adds a title and a status from its own row.
         for field in ("title", "status"):
             if getattr(fault, field) is None:
                 lost |= {field}
@@ -146,28 +145,28 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
 @pytest.mark.parametrize("first", NAMES)
 @seldom
 @given(st.data())
-def test_translated_through_any_pair_the_code_comes_back_and_the_recovery_stays(first, second, data):
-    """M2, M5: into the other's words, over its wire, and home again."""
+def test_translation_through_any_pair_restores_code_and_recovery(first, second, data):
+    """M2, M5: translating, writing, reading and translating back gives the same code and recovery."""
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
-    # A word nobody knows that reads like a piece of SQL or an address is taken out on the way, as it has to be.
+    # An unknown code that looks like SQL or an address is redacted when it is written.
     assume(not find(fault.code))
     fault = replace(fault, status=None)
-    told, lost = translate(fault, VOCABULARY_OF[second])
-    assert told.recovery is fault.recovery
-    received = again(told, second)
+    translated, lost = translate(fault, VOCABULARY_OF[second])
+    assert translated.recovery is fault.recovery
+    received = again(translated, second)
     assume(received is not None)
     assert "code" not in lost
-    home, _ = translate(replace(received, status=None), VOCABULARY_OF[first])
-    assert home.code == fault.code
+    restored, _ = translate(replace(received, status=None), VOCABULARY_OF[first])
+    assert restored.code == fault.code
     if "recovery" not in dialect(second).LOSSES:
-        assert home.recovery is fault.recovery
+        assert restored.recovery is fault.recovery
 
 
 @pytest.mark.parametrize("name", NAMES)
 @rarely
 @given(st.data())
 def test_extensions_never_overwrite_a_known_member(name, data):
-    """Design 3, house style mistake 1: whatever an extension is called, known members say what the fault says."""
+    """Design 3, house style mistake 1: an extension with the name of a known member does not replace it."""
     fault = data.draw(faults(name, depth=0))
     evil = data.draw(st.dictionaries(st.sampled_from(sorted(RESERVED)), json_values(), min_size=1))
     evil.pop("recovery", None)  # AdCP's own: the next test
@@ -183,22 +182,22 @@ def test_extensions_never_overwrite_a_known_member(name, data):
     }
 
 
-@pytest.mark.parametrize("word", ["transient", "soon", ["x"]])
+@pytest.mark.parametrize("value", ["transient", "soon", ["x"]])
 @pytest.mark.parametrize("name", ["task", "arcp"])
 @pytest.mark.parametrize("recovery", Recovery)
-def test_a_strangers_recovery_never_becomes_ours(name, recovery, word):
-    """M2: a task or ARCP error that happens to have a member `recovery` says nothing about AdCP's."""
-    error = {"code": "X", "message": "", "recoverable": False, "retryable": False, "recovery": word}
+def test_an_unknown_recovery_member_is_not_written_as_adcps(name, recovery, value):
+    """M2: a member `recovery` of a task or ARCP error does not become the `recovery` of an AdCP error."""
+    error = {"code": "X", "message": "", "recoverable": False, "retryable": False, "recovery": value}
     fault = replace(decode(error, name), recovery=recovery)
-    told, _ = translate(fault, "adcp")
+    translated, _ = translate(fault, "adcp")
     written = "transient" if recovery is Recovery.UNCERTAIN else recovery.value
-    assert encode(told, "adcp")["recovery"] == written
+    assert encode(translated, "adcp")["recovery"] == written
 
 
 @often
 @given(hostile(), st.sampled_from(NAMES))
-def test_what_was_read_can_be_passed_on(value, name):
-    """Whatever a decoder accepts, its encoder writes, and the same fault is read again minus LOSSES."""
+def test_a_decoded_fault_can_be_written_again(value, name):
+    """For any value that a decoder accepts, writing and reading again gives the same code, recovery and extensions."""
     fault = decode(value, name)
     if fault is not None:
         back = decode(encode(fault, name), name)
