@@ -48,7 +48,7 @@ CONTENDERS = {
     "our client, guarded server": (Client, True),
 }
 BARE = "plain client, plain server"
-WANTED = {"our client, guarded server": "≤ 1.05"}
+WANTED = {"our client, guarded server": "≤ 1.08"}
 
 
 class Contender:

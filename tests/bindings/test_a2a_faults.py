@@ -22,7 +22,7 @@ from google.protobuf.json_format import ParseDict
 import amends.bindings.a2a as binding
 from amends import FaultError
 from amends.bindings.a2a.faults import Progress, failure
-from amends.bindings.a2a.http_recorder import Recording, install_recorder, record
+from amends.bindings.a2a.http_recorder import Recording, install_recorder
 from amends.errors import (
     InternalError as BrokenError,
 )
@@ -235,7 +235,7 @@ def test_the_end_of_a_stream_is_kept():
 
 
 async def test_the_recorder_does_not_affect_other_users_of_the_http_client():
-    """It records only inside of `record`, and is installed once."""
+    """It records only inside of `with recording:`, and is installed once."""
 
     async def app(request):
         return httpx.Response(200, content=b"hello")
@@ -246,7 +246,7 @@ async def test_the_recorder_does_not_affect_other_users_of_the_http_client():
         assert len(http.event_hooks["response"]) == 1
         assert (await http.get("http://x.invalid/")).text == "hello"
         made = Recording()
-        with record(made):
+        with made:
             assert (await http.get("http://x.invalid/")).text == "hello"
             assert made.response.text == "hello"
             async with http.stream("GET", "http://x.invalid/"):

@@ -1,6 +1,7 @@
 """The MCP client with plain and guarded servers of the official SDK: typed errors, and safe recovery."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp
@@ -459,6 +460,36 @@ async def test_concurrent_calls_reconnect_once():
         client._connection.broken = True
         found = await asyncio.gather(*(client.call_tool("add", {"a": number}) for number in range(5)))
     assert [each.content[0].text for each in found] == ["1", "2", "3", "4", "5"]
+    assert len(made) == 2
+
+
+async def test_a_client_that_is_closed_while_it_reconnects(nothing_left):
+    """The new connection is closed too, and a call that comes later does not open another one."""
+    from mcp.client._memory import InMemoryTransport
+
+    server, reconnecting, go = official(Shop()), asyncio.Event(), asyncio.Event()
+    made = []
+
+    @asynccontextmanager
+    async def fresh():
+        made.append(1)
+        if len(made) > 1:
+            reconnecting.set()
+            await go.wait()
+        async with InMemoryTransport(server) as streams:
+            yield streams
+
+    client = Client(fresh, mode="legacy", policy=NONE)
+    async with client:
+        client._connection.broken = True
+        calls = [asyncio.create_task(client.list_tools()) for _ in range(2)]
+        await reconnecting.wait()
+        closing = asyncio.create_task(client.__aexit__())
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(*calls, closing, return_exceptions=True)
+        with pytest.raises(RuntimeError, match="within an async context"):
+            await client.list_tools()
     assert len(made) == 2
 
 

@@ -59,7 +59,7 @@ async def test_broken_servers_end_in_time_with_a_typed_error(behaviour, nothing_
         assert error.fault.code in {"SERVICE_UNAVAILABLE", "TIMEOUT"}
         assert error.fault.executed is Executed.MAYBE
         assert error.decision.action.value == "verify"
-        assert len([each for each in server.requests if each.startswith(b"POST")]) == 1
+        assert len([each for each in server.requests if each.startswith(b"POST")]) <= 1
         await until(lambda: server.open == 0)
 
 

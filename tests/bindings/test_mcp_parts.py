@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import anyio
@@ -340,21 +341,51 @@ async def test_one_timer_for_many_limits():
     deadlines.close()
 
 
-async def test_another_cancellation_is_not_taken_for_the_limit():
-    """A block that is cancelled from outside, before or at the same time as by its limit, raises CancelledError."""
-    for seconds in (0.01, 60):
+async def test_a_limit_needs_a_task():
+    """As `asyncio.timeout` does: there is nothing to cancel in a callback of the loop."""
+    loop = asyncio.get_running_loop()
+    raised = loop.create_future()
+
+    def callback():
+        try:
+            with Deadlines().limit(1):
+                pass
+        except RuntimeError as exc:
+            raised.set_result(exc)
+
+    loop.call_soon(callback)
+    assert "task" in str(await raised)
+
+
+async def test_a_cancellation_from_outside_is_not_taken_for_the_limit():
+    """The block raises CancelledError, also if the limit expires before or after the other cancellation."""
+
+    async def block(deadlines, seconds, clean_up):
+        with deadlines.limit(seconds):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await clean_up()
+
+    async def nothing():
+        pass
+
+    async def cancel_again():
+        asyncio.current_task().cancel()
+
+    async def wait_for_the_limit():
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    for seconds, cancelled, clean_up in (
+        (60, True, nothing),
+        (0.01, False, cancel_again),
+        (0.01, True, wait_for_the_limit),
+    ):
         deadlines = Deadlines()
-
-        async def block(deadlines=deadlines, seconds=seconds):
-            with deadlines.limit(seconds):
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    asyncio.current_task().cancel()
-
-        task = asyncio.create_task(block())
+        task = asyncio.create_task(block(deadlines, seconds, clean_up))
         await asyncio.sleep(0)
-        if seconds == 60:
+        if cancelled:
             task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

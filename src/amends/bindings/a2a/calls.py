@@ -12,7 +12,7 @@ from a2a.client.client import ClientCallContext
 from amends.bindings.a2a.connection import Connection
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
-from amends.bindings.a2a.http_recorder import Recording, record
+from amends.bindings.a2a.http_recorder import Recording
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.drivers import arecover
@@ -65,7 +65,7 @@ class Calls:
             sdk = await self.connection.sdk()
             recording = Recording()
             try:
-                with record(recording):
+                with recording:
                     async with asyncio.timeout(deadline.seconds_left(self.timeout)):
                         return await getattr(sdk, name)(copy_of(request), context=context, **more)
             except Exception as exc:

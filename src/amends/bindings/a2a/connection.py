@@ -14,7 +14,7 @@ from a2a.types.a2a_pb2 import AgentCard
 
 from amends.bindings.a2a.deadlines import Deadline
 from amends.bindings.a2a.faults import failure
-from amends.bindings.a2a.http_recorder import Recording, install_recorder, record
+from amends.bindings.a2a.http_recorder import Recording, install_recorder
 from amends.core.policy import Policy
 
 __all__ = ["Connection"]
@@ -87,7 +87,7 @@ class Connection:
     async def _fetch_card(self, http: httpx.AsyncClient, address: str) -> AgentCard:
         recording = Recording()
         try:
-            with record(recording):
+            with recording:
                 async with asyncio.timeout(Deadline(self._policy).seconds_left(self._timeout)):
                     return await A2ACardResolver(http, address).get_agent_card()
         except Exception as exc:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from a2a.types.a2a_pb2 import StreamResponse
 
 from amends.bindings.a2a.faults import failure
-from amends.bindings.a2a.http_recorder import Recording, record
+from amends.bindings.a2a.http_recorder import Recording
 from amends.core.policy import Policy
 from amends.recovery.clock import CLOCK
 from amends.recovery.scope import time_left
@@ -53,7 +53,7 @@ class EventReader:
 
         """
         try:
-            with record(self._recording):
+            with self._recording:
                 async with asyncio.timeout(self._deadline.seconds_left(self._timeout)):
                     event: StreamResponse | None = await anext(self._source, None)
         except Exception as exc:

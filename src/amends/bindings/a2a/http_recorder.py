@@ -8,9 +8,8 @@ keeps the response of the current call, and the last bytes of an event stream. I
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator
+from contextvars import ContextVar, Token
 from typing import Any
 
 import httpx
@@ -20,7 +19,7 @@ from amends.carriers.extraction import extract
 from amends.core.fault import Fault
 from amends.core.wire import Unreadable, read
 
-__all__ = ["Recording", "install_recorder", "record"]
+__all__ = ["Recording", "install_recorder"]
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a response, or of one event of a stream; a larger one fails the call."""
@@ -31,9 +30,15 @@ _EVENT_STREAM = "text/event-stream"
 
 
 class Recording:
-    """The HTTP response of one call."""
+    """
+    The HTTP response of one call.
 
-    __slots__ = ("_kept", "_tail", "response", "streamed")
+    `with recording:` records the responses of the block, if the HTTP client has the recorder installed.
+    """
+
+    __slots__ = ("_kept", "_tail", "_token", "response", "streamed")
+
+    _token: Token[Recording | None]
 
     def __init__(self) -> None:
         self.response: httpx.Response | None = None
@@ -41,6 +46,12 @@ class Recording:
         """Whether the response is an event stream."""
         self._tail: deque[bytes] = deque()
         self._kept = 0
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self)
+
+    def __exit__(self, *exc: object) -> None:
+        _CURRENT.reset(self._token)
 
     def keep(self, chunk: bytes) -> None:
         """Keep a chunk of an event stream, and drop chunks until 64 KB are left."""
@@ -82,18 +93,8 @@ class Recording:
 _CURRENT: ContextVar[Recording | None] = ContextVar("amends_a2a_recording", default=None)
 
 
-@contextmanager
-def record(recording: Recording) -> Iterator[None]:
-    """Record the HTTP responses of the block, if its HTTP client has the recorder installed."""
-    token = _CURRENT.set(recording)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-
-
 def install_recorder(client: httpx.AsyncClient) -> None:
-    """Add the recorder to an HTTP client, once. It does nothing outside of `record`."""
+    """Add the recorder to an HTTP client, once. It does nothing outside of a `with recording:` block."""
     hooks = client.event_hooks["response"]
     if _record_response not in hooks:
         hooks.append(_record_response)

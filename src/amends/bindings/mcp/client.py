@@ -105,7 +105,9 @@ class Client(mcp.Client):
 
     async def __aexit__(self, *exc: object) -> None:
         """Disconnect, within a bounded time."""
-        connection, self._connection = self._connection, None
+        # With the lock, because a call that is reconnecting would leave its connection open.
+        async with self._lock:
+            connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
         self._deadlines.close()
@@ -127,8 +129,8 @@ class Client(mcp.Client):
     async def _connect_again(self) -> ConnectionTask:
         """Open a connection in place of a lost one; one call at a time does so, and the others wait for it."""
         async with self._lock:
-            connection = self._connection
-            if connection is not None:
+            if self._used:
+                connection = self._current()
                 if connection.alive:
                     return connection
                 if not self._target.renewable:
