@@ -1,8 +1,8 @@
 """
-Failures as something an agent can act on.
+Failures that agents can act on.
 
-A producer raises one typed error; it comes out right in every dialect. A consumer gets any of them back as one
-`Fault`, knows what to do next, and can have it done within hard bounds.
+A producer raises one typed error, and amends writes it in the format of each protocol. A consumer reads any of these
+formats into one `Fault`, decides what to do next, and can recover within hard limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 
 from amends._version import __version__
 
-# Type checkers take this name for true; importing it from typing would cost more than everything else here.
+# Type checkers treat this name as true. Importing it from typing would take longer than the rest of this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -52,8 +52,7 @@ __all__ = [
     "translate",
 ]
 
-# Each name is loaded when it is first asked for: importing the front door costs nothing, and a program that only
-# decides never loads what decodes.
+# Each name is imported on first use, so that `import amends` is fast and a program loads only what it uses.
 _HOMES = {
     "Decision": "core.decision",
     "Fault": "core.fault",
@@ -80,7 +79,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        # With the name and the module in it, Python says what was probably meant.
+        # With `name` and `obj`, Python suggests similar names.
         raise AttributeError(
             f"module 'amends' has no attribute {name!r}", name=name, obj=import_module(__name__)
         )

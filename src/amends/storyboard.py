@@ -1,10 +1,10 @@
 """
-S4's storyboard check `error_code` for test suites (A8).
+AdCP's storyboard check `error_code` for test suites (A8).
 
     assert_error_code(response, "RATE_LIMITED")
 
-The code is found in S4's detection order, so the check holds whichever layer an agent speaks on: `adcp_error` of the
-transport first, then `errors[0]` of the payload. It is offered as `amends.testing.assert_error_code`.
+The code is found in AdCP's detection order, so the check works whichever layer an agent uses: `adcp_error` of the
+transport first, then `errors[0]` of the payload. Also available as `amends.testing.assert_error_code`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from amends.errors.base import FaultError
 __all__ = ["NOT_RESOLVABLE", "ErrorCodeMismatch", "assert_error_code", "error_code"]
 
 NOT_RESOLVABLE = "error_code_not_resolvable"
-"""S4's name for a response in which neither layer carries a code."""
+"""AdCP's name for a response in which neither layer has a code."""
 _DIFFERENT = "error_code_mismatch"
 
 
 class ErrorCodeMismatch(AssertionError):
-    """The check failed; `reason` says how, `found` is the code that was there instead."""
+    """The check failed. `reason` says how, `found` is the code of the response or None."""
 
     def __init__(self, reason: str, wanted: tuple[str, ...], found: str | None) -> None:
         super().__init__(reason, wanted, found)
@@ -33,13 +33,13 @@ class ErrorCodeMismatch(AssertionError):
     def __str__(self) -> str:
         wanted = " or ".join(self.wanted)
         if self.found is None:
-            return f"{self.reason}: no layer of the response carries a code, {wanted} was expected"
-        return f"{self.reason}: the response says {self.found}, {wanted} was expected"
+            return f"{self.reason}: no layer of the response has a code, {wanted} was expected"
+        return f"{self.reason}: the response has {self.found}, {wanted} was expected"
 
 
 def error_code(response: Any, via: str | None = None) -> str | None:
     """
-    The code a response carries, or None: a status or an exit code alone is no code of anybody's.
+    Return the code in a response, or None. A status or an exit code alone is not a code.
 
     >>> error_code({"isError": True, "structuredContent": {"errors": [{"code": "CONFLICT"}]}})
     'CONFLICT'
@@ -52,21 +52,21 @@ def error_code(response: Any, via: str | None = None) -> str | None:
 
 def assert_error_code(response: Any, *codes: str, via: str | None = None) -> None:
     """
-    Fail unless a response carries one of the codes, on whichever layer.
+    Raise unless a response has one of the codes, on either layer.
 
     Args:
-        response: as `amends.extract` takes it, plain values and the objects of the SDKs alike; or a FaultError.
-        codes: those expected.
+        response: what `amends.extract` takes (plain values or an SDK's object), or a FaultError.
+        codes: the expected codes.
         via: mcp, a2a, jsonrpc, adcp …; None: the shape decides.
 
     Raises:
-        ErrorCodeMismatch: an AssertionError whose `reason` is "error_code_not_resolvable" where no layer carries a code,
-            "error_code_mismatch" where it is another.
-        TypeError: when no code is given.
+        ErrorCodeMismatch: an AssertionError whose `reason` is "error_code_not_resolvable" if no layer has a code, and
+            "error_code_mismatch" if it is another one.
+        TypeError: if no code is given.
 
     """
     if not codes:
-        raise TypeError("name at least one code to be expected")
+        raise TypeError("assert_error_code needs at least one expected code")
     found = error_code(response, via)
     if found not in codes:
         raise ErrorCodeMismatch(NOT_RESOLVABLE if found is None else _DIFFERENT, codes, found)

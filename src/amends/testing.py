@@ -1,16 +1,16 @@
 """
-For tests of code that recovers: time that passes at once, failures by script, and what recovery did; and S4's check for
-the code an agent answers with.
+Helpers for tests of code with recovery: a clock that does not sleep, functions with scripted outcomes, recorded events,
+and AdCP's check for error codes.
 
     from amends.testing import FakeClock, Script
 
-    def test_it_waits_as_told():
+    def test_it_waits_as_asked():
         fetch = Script(RateLimitedError("slow down", retry_after=1.5), "page")
         with FakeClock() as clock:
             assert recover(fetch) == "page"
         assert clock.waits == [1.5]
 
-With pytest the fixtures `amends_clock`, `amends_events` and `amends_script` are there without an import.
+With pytest, the fixtures `amends_clock`, `amends_events` and `amends_script` are available without an import.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from amends.storyboard import assert_error_code
 
 __all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
 
-# Turns of the event loop that other tasks get before time passes, so that they can act at this moment.
+# Iterations of the event loop before time advances, so that other tasks can act at the current time.
 _TURNS = 10
-# The same for other threads: they need real time, but not much.
+# The same for other threads, in seconds of real time.
 _MOMENT = 0.002
 
 
 class FakeClock:
     """
-    Recovery's clock while the block lasts, for the whole process: nobody sleeps, and time passes when all wait.
+    Replace recovery's clock in the whole process during the block. Waits do not sleep: time advances when all wait.
 
-    There is no jitter, so waits are exactly what was asked for, or 1, 2, 4 … seconds; `draw` brings it back.
+    There is no jitter, so waits are exactly as long as asked for, or 1, 2, 4 … seconds. Pass `draw` for jitter.
     """
 
     def __init__(self, *, draw: Callable[[], float] | float = 0.0) -> None:
         self.waits: list[float] = []
-        """Seconds of every wait in the order they began, also those in the line of an upstream."""
+        """Seconds of every wait in the order they began, including waits for an upstream's turn."""
         self._now = 1000.0
         self._draw = draw if callable(draw) else lambda: draw
         self._targets: list[float] = []
@@ -61,11 +61,11 @@ class FakeClock:
         return sum(self.waits)
 
     def now(self) -> float:
-        """The time on this clock; it begins anywhere."""
+        """Return the time of this clock in seconds; its start is arbitrary."""
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass without anybody waiting: a call that takes long."""
+        """Advance the time without a wait, as a call that takes long does."""
         with self._lock:
             self._now += seconds
 
@@ -111,7 +111,7 @@ class FakeClock:
         await self._pass(self._begin(seconds), waiter.future.done)
 
     async def _pass(self, target: float, woken: Callable[[], bool]) -> None:
-        """Let the other tasks act; then, if nobody waits for an earlier moment, it is that moment."""
+        """Let the other tasks run, then set the time to `target` unless another task waits for an earlier time."""
         self._targets.append(target)
         try:
             while self._now < target:
@@ -126,20 +126,20 @@ class FakeClock:
 
 
 class ScriptEndedError(BaseException):
-    """A scripted call was made more often than the script says. No Exception: recovery must not catch it."""
+    """A Script was called more often than it has outcomes. Not an Exception, so that recovery does not catch it."""
 
 
 class Script:
     """
-    A function that does what it is told, call by call: exceptions and faults are raised, the rest is returned.
+    A function with one given outcome per call: it raises exceptions and faults, and returns any other value.
 
         fetch = Script(Fault(code="RATE_LIMITED", retry_after=2), ConnectionError(), "page")
 
-    `await`ing code uses `fetch.acall`. `calls` holds the arguments of every call.
+    Async code uses `fetch.acall`. `calls` holds the arguments of every call.
     """
 
     def __init__(self, *outcomes: Any, repeat: bool = False) -> None:
-        """`repeat`: the last outcome goes on for ever."""
+        """Set the outcomes; with `repeat`, further calls have the last one."""
         self._outcomes = outcomes
         self._repeat = repeat
         self._lock = Lock()
@@ -147,11 +147,11 @@ class Script:
 
     @property
     def count(self) -> int:
-        """Calls so far."""
+        """The number of calls so far."""
         return len(self.calls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The next outcome."""
+        """Return or raise the next outcome."""
         with self._lock:
             number = len(self.calls)
             self.calls.append((args, kwargs))
@@ -169,13 +169,13 @@ class Script:
         return outcome
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
-        """The next outcome, for code that awaits."""
+        """Return or raise the next outcome, as a coroutine."""
         return self(*args, **kwargs)
 
 
 @contextmanager
 def recorded_events() -> Iterator[list[Event]]:
-    """The events of recovery while the block lasts, beside what the other hooks do."""
+    """Collect the events of recovery during the block. Other hooks still run."""
     seen: list[Event] = []
 
     def record(event: Event) -> None:

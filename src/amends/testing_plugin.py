@@ -1,7 +1,7 @@
 """
-Fixtures for pytest, found by it without an import: tests of code that recovers never sleep.
+Fixtures for pytest, registered as a plugin: with them, tests of code with recovery do not sleep.
 
-Loaded with every pytest run of everybody who has this package, so it imports nothing before a fixture is used.
+Every pytest run in an environment with this package loads the plugin, so it imports nothing before a fixture is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["amends_clock", "amends_events", "amends_script"]
 
 @pytest.fixture
 def amends_clock() -> Iterator[FakeClock]:
-    """Time passes at once while the test runs; `waits` are the seconds that would have been waited."""
+    """Replace recovery's clock during the test; `waits` lists the seconds of each wait."""
     from amends.testing import FakeClock
 
     with FakeClock() as clock:
@@ -29,7 +29,7 @@ def amends_clock() -> Iterator[FakeClock]:
 
 @pytest.fixture
 def amends_events() -> Iterator[list[Event]]:
-    """What recovery reported during the test."""
+    """Return the events that recovery reports during the test."""
     from amends.testing import recorded_events
 
     with recorded_events() as seen:
@@ -38,7 +38,7 @@ def amends_events() -> Iterator[list[Event]]:
 
 @pytest.fixture
 def amends_script() -> type[Script]:
-    """Makes functions that fail by script: `amends_script(fault, error, "result")`."""
+    """Return Script, which makes functions with given outcomes: `amends_script(fault, error, "result")`."""
     from amends.testing import Script
 
     return Script

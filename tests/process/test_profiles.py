@@ -16,7 +16,7 @@ def test_every_row_is_known_and_sourced(name):
     assert found.note
     assert all(0 < number < 256 for number in found.exits)
     assert {row.code for row in found.exits.values()} <= set(vocabulary("cli").rows)
-    assert all(row.says for row in found.exits.values())
+    assert all(row.meaning for row in found.exits.values())
 
 
 def test_unknown_profiles():

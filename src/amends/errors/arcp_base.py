@@ -1,4 +1,4 @@
-"""The root of ARCP's errors, with S5's own constructor."""
+"""The base class of ARCP's errors, with the constructor that ARCP defines (S5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ARCPError", "ARCPErrorOfCode", "is_retryable_by_default"]
 
 def is_retryable_by_default(code: str) -> bool:
     """
-    Whether a code is retryable where the payload does not say (R5).
+    Whether a code is retryable if the payload does not say (R5).
 
     >>> is_retryable_by_default("TIMEOUT"), is_retryable_by_default("CANCELLED")
     (True, False)
@@ -23,7 +23,7 @@ def is_retryable_by_default(code: str) -> bool:
 
 class ARCPError(FaultError):
     """
-    Any ARCP error. Raised in an agent it becomes `job.error` with its code.
+    Base class of all ARCP errors. Raised in an agent, it becomes a `job.error` with its code.
 
     >>> ARCPError("INVALID_REQUEST", "url is required").retryable
     False
@@ -40,7 +40,7 @@ class ARCPError(FaultError):
         retryable: bool | None = None,
         **more: Any,
     ) -> None:
-        """`retryable` overrides the code's default, and travels with the error."""
+        """Create an error; `retryable` overrides the code's default and is sent with the error."""
         if retryable is not None and "recovery" not in more:
             more["recovery"] = _recovery(code, retryable=retryable)
         super().__init__(message, code=code, details=details, **more)
@@ -52,7 +52,7 @@ class ARCPError(FaultError):
 
 
 class ARCPErrorOfCode(ARCPError):
-    """An ARCP error whose class says its code: the message comes first."""
+    """Base class of ARCP errors with a code of their own: the first argument is the message."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class ARCPErrorOfCode(ARCPError):
         retryable: bool | None = None,
         **more: Any,
     ) -> None:
-        """Raise with a message and, where it helps, details."""
+        """Create an error with a message and details."""
         more.setdefault("code", self.code)
         super().__init__(message=message, details=details, retryable=retryable, **more)
 
 
 def _recovery(code: str, *, retryable: bool) -> Recovery:
-    """What `retryable` makes of a code, as a reader will see it (M1)."""
+    """Return the recovery that a reader derives from a code and `retryable` (M1)."""
     default = VOCABULARY.row(code).recovery
     if retryable:
         return Recovery.TRANSIENT

@@ -1,12 +1,12 @@
 """
-What producers raise: an exception that carries a Fault.
+The exception that producers raise. It carries a Fault.
 
     FaultError
     ├── everyday errors (amends.errors): RateLimitedError, TimeoutError (also the builtin), …
-    │   └── the same codes of each vocabulary: amends.errors.adcp.RateLimitedError, …
-    ├── codes only one vocabulary has: amends.errors.adcp.BudgetTooLowError, …
+    │   └── the same codes in each vocabulary: amends.errors.adcp.RateLimitedError, …
+    ├── codes of one vocabulary only: amends.errors.adcp.BudgetTooLowError, …
     ├── ARCPError (amends.errors.arcp): every ARCP error
-    └── your own, one class each:
+    └── your own codes, one class each:
 
         class OutOfStock(FaultError):
             code = "OUT_OF_STOCK"
@@ -40,7 +40,7 @@ __all__ = ["FaultError"]
 
 class FaultError(Exception):
     """
-    A failure, raised. `.fault` is the value; `.decision` and `.history` are set by recovery.
+    An exception that carries a Fault as `.fault`. Recovery sets `.decision` and `.history`.
 
     >>> error = FaultError("The kettle is cold", code="CONFLICT", retry_after=30)
     >>> error.fault.recovery, error.details
@@ -48,16 +48,16 @@ class FaultError(Exception):
     """
 
     code: str = "INTERNAL_ERROR"
-    """The class's code; of an instance, its fault's."""
+    """The code of the class; on an instance, the code of its fault."""
     vocabulary: str = EVERYDAY
     message: str
-    """The default message of a class of your own; of an instance, its fault's."""
+    """The default message of your own class; on an instance, the message of its fault."""
 
     fault: Fault
     decision: Decision | None = None
-    """What recovery decided last, where it was at work."""
+    """The last decision of recovery; None without recovery."""
     history: tuple[Any, ...] = ()
-    """Every attempt recovery made, where it was at work."""
+    """Every attempt that recovery made; empty without recovery."""
 
     def __init__(
         self,
@@ -71,15 +71,15 @@ class FaultError(Exception):
         **more: Any,
     ) -> None:
         """
-        Raise with what the other side needs to act.
+        Create an error with what the caller needs to act on it.
 
         Args:
-            message: what happened, for people; the code's own words without one.
-            code: another code than the class's.
-            retry_after: after how many seconds the same request may succeed.
+            message: what happened, for people; default: the message of the code.
+            code: a code other than that of the class.
+            retry_after: seconds after which the same request may succeed.
             details: structured context.
-            suggestions: recovery steps, most likely fix first.
-            field: the part of the request at fault.
+            suggestions: recovery steps, the most likely fix first.
+            field: the part of the request that is wrong.
             more: any other field of Fault (recovery, trace_id, doc_uri, status, errors, …).
 
         """
@@ -99,29 +99,29 @@ class FaultError(Exception):
             field=field,
             **more,
         )
-        self._hold(fault)
+        self._set_fault(fault)
 
-    def _hold(self, fault: Fault) -> None:
+    def _set_fault(self, fault: Fault) -> None:
         Exception.__init__(self, fault.message)
         self.fault = fault
-        # S5 looks at err.code: what was raised, which need not be what the class says.
+        # S5 reads err.code, which must be the code of the fault even if the class has another one.
         self.code, self.vocabulary, self.message = fault.code, fault.vocabulary, fault.message
 
     @classmethod
     def from_fault(cls, fault: Fault) -> FaultError:
         """
-        An exception for a fault that is there already, of the class its code has in its vocabulary.
+        Return an exception for a fault, of the class that its code has in its vocabulary.
 
         >>> type(FaultError.from_fault(Fault(code="TIMEOUT", vocabulary="arcp"))).__name__
         'TimeoutError'
         """
         from amends.errors.classes import class_for
 
-        return _rebuilt(class_for(fault.vocabulary, fault.code), fault)
+        return _rebuild(class_for(fault.vocabulary, fault.code), fault)
 
     @property
     def details(self) -> dict[str, Any] | None:
-        """The fault's details. Assigning replaces them, so that context can be added while re-raising (R10)."""
+        """The fault's details. Assigning replaces them, to add context before raising again (R10)."""
         return self.fault.details
 
     @details.setter
@@ -135,37 +135,37 @@ class FaultError(Exception):
         return f"{type(self).__name__}({self.fault.message!r}, code={self.fault.code!r})"
 
     def __reduce__(self) -> tuple[Callable[..., FaultError], tuple[Any, ...], dict[str, Any]]:
-        # Pickling and copying need no constructor's cooperation: the fault and the attributes are everything.
+        # Pickles the fault and the attributes, so that subclasses with other constructors work as well.
         state = dict(self.__dict__)
         if "__notes__" in state:
             state["__notes__"] = list(state["__notes__"])
-        return _rebuilt, (type(self), self.fault), state
+        return _rebuild, (type(self), self.fault), state
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Register a class that brings its own code. Generated classes name their vocabulary and bring no facts."""
+        """Register a class that defines a code. Generated classes also define a vocabulary, and are not registered."""
         super().__init_subclass__(**kwargs)
         if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
             cls.vocabulary = APP
             _register(cls)
 
 
-def _rebuilt(cls: type[FaultError], fault: Fault) -> FaultError:
+def _rebuild(cls: type[FaultError], fault: Fault) -> FaultError:
     error = cls.__new__(cls)
-    error._hold(fault)  # noqa: SLF001 - same family
+    error._set_fault(fault)  # noqa: SLF001 - the same module
     return error
 
 
 def _check_adcp(code: str) -> None:
-    """A15: what a producer says in AdCP is a standard code or a vendor's."""
+    """Check that a code is a standard AdCP code or a vendor's (A15)."""
     from amends.core.vocabularies.adcp import check_code
 
     check_code(code)
 
 
 def _register(cls: type[FaultError]) -> None:
-    """The row of a user's own code, from the attributes of its class; what it leaves out comes from its parent."""
+    """Add the row of a user's own code. Facts that the class does not define come from its parent class."""
     from amends.core.vocabularies.app import add
-    from amends.errors.classes import own
+    from amends.errors.classes import register_class
 
     given: dict[str, Any] = {}
     parent: Row | None = None
@@ -173,7 +173,7 @@ def _register(cls: type[FaultError]) -> None:
         if above is not cls and issubclass(above, FaultError) and "code" in above.__dict__:
             parent = row_for(above.vocabulary, above.code)
             break
-        # A base without a code has no row; what it says counts as said here.
+        # A base class without a code has no row; its attributes count as those of the class.
         given = {**above.__dict__, **given}
     recovery = Recovery(given.get("recovery", parent.recovery if parent else Recovery.TERMINAL))
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
@@ -198,10 +198,10 @@ def _register(cls: type[FaultError]) -> None:
             adcp_code=adcp_code,
         )
     )
-    own(cls)
+    register_class(cls)
 
 
-# The everyday word nearest to a code of which only the recovery class is known.
+# The nearest everyday code, if only the recovery class is known.
 _NEAREST = {
     Recovery.TRANSIENT: "SERVICE_UNAVAILABLE",
     Recovery.CORRECTABLE: "VALIDATION_ERROR",

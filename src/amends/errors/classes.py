@@ -1,4 +1,4 @@
-"""Which exception class a (vocabulary, code) has: generated ones by name, users' own as they were defined."""
+"""Find the exception class of a (vocabulary, code): generated classes by name, users' own by registration."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from amends.core.vocabulary import vocabulary as vocabulary_of
 if TYPE_CHECKING:
     from amends.errors.base import FaultError
 
-__all__ = ["class_for", "class_name", "own"]
+__all__ = ["class_for", "class_name", "register_class"]
 
 _MODULES = {
     EVERYDAY: "amends.errors",
     **{name: f"amends.errors.{name}" for name in ("adcp", "task", "cli", "arcp")},
 }
-# HTTP speaks the everyday words.
+# HTTP uses the everyday classes.
 _MODULES["http"] = _MODULES[EVERYDAY]
 
-# S1 and S2 leave codes open: a code that is none of theirs comes from an application, and a program that has a class
-# for it means the same.
+# S1 and S2 allow any code. An unknown code comes from an application; if this program defines a class for it, that class
+# is used.
 _OPEN = frozenset({"http", "cli"})
 
 _OWN: dict[str, type[FaultError]] = {}
@@ -29,16 +29,16 @@ _OWN: dict[str, type[FaultError]] = {}
 
 def class_name(code: str) -> str:
     """
-    The name of a code's class: CamelCase with Error behind it, not doubled.
+    Return the class name of a code: CamelCase with one `Error` at the end.
 
     >>> class_name("RATE_LIMITED"), class_name("INTERNAL_ERROR")
     ('RateLimitedError', 'InternalError')
     """
-    return "".join(word.capitalize() for word in code.removesuffix("_ERROR").split("_")) + "Error"
+    return "".join(part.capitalize() for part in code.removesuffix("_ERROR").split("_")) + "Error"
 
 
 def class_for(vocabulary: str, code: str) -> type[FaultError]:
-    """The most specific class for a code; for a code without one, its vocabulary's root."""
+    """Return the class of a code; for a code without one, the base class of its vocabulary."""
     from amends.errors.base import FaultError
 
     if vocabulary == APP:
@@ -55,6 +55,6 @@ def class_for(vocabulary: str, code: str) -> type[FaultError]:
     return getattr(classes, "ARCPError", FaultError)
 
 
-def own(cls: type[FaultError]) -> None:
-    """Remember a user's own class by its code."""
+def register_class(cls: type[FaultError]) -> None:
+    """Register a user's own class by its code."""
     _OWN[cls.code] = cls

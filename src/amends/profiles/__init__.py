@@ -1,8 +1,8 @@
 """
-What the exit codes of well-known tools mean, as data with its sources: one JSON file per tool.
+The meaning of exit codes of common tools, with sources: one JSON file per tool.
 
-Only numbers a tool's own documentation defines are there; everything else stays "nobody knows", which is what a tool
-that exits 1 for all failures says. Messages are never looked at.
+A profile contains only numbers that the tool's documentation defines. Others stay unknown, as for a tool that exits
+with 1 after every failure. Messages are not used.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ NAMES = ("aws", "curl", "gh", "git", "kubectl")
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What one exit code of a tool says."""
+    """The meaning of one exit code of a tool."""
 
     code: str
     """The nearest code of the cli vocabulary."""
     executed: Executed
-    says: str
-    """The tool's own documentation, in a few words."""
+    meaning: str
+    """A short summary of the tool's documentation."""
     recovery: Recovery | None = None
-    """Where it differs from the code's own."""
+    """The recovery class, if it differs from that of the code."""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -43,10 +43,10 @@ class Profile(msgspec.Struct, frozen=True):
 @cache
 def profile(name: str) -> Profile:
     """
-    The profile of a tool.
+    Return the profile of a tool.
 
     Raises:
-        LookupError: when there is none; the message lists what there is.
+        LookupError: if there is none; the message lists the names.
 
     """
     if name not in NAMES:

@@ -1,7 +1,7 @@
 """
-JSON Schemas: of the Fault, of what `amends decode` prints, and of every dialect.
+JSON Schemas of the Fault, of the output of `amends decode`, and of every dialect.
 
-The first two are made from the types, so they cannot drift; the dialects' are files beside this one.
+The first two are generated from the types; those of the dialects are files in this folder.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema(name: str) -> dict[str, Any]:
     """
-    The schema called `name`.
+    Return the schema called `name`.
 
     Raises:
-        LookupError: when there is none; the message lists what there is.
+        LookupError: if there is none; the message lists the names.
 
     """
     if name in _FILES:
@@ -36,5 +36,5 @@ def schema(name: str) -> dict[str, Any]:
     if name == "decode":
         from amends.carriers.report import Report
 
-        return {"$schema": _DRAFT, "title": "What amends decode prints", **msgspec.json.schema(Report)}
+        return {"$schema": _DRAFT, "title": "Output of amends decode", **msgspec.json.schema(Report)}
     raise LookupError(f"no schema {name!r}; there are {', '.join(NAMES)}")

@@ -1,8 +1,8 @@
 """
-Test vectors that ship with the package: a response in, what it says and what to do about it out.
+Test vectors that ship with the package: responses with the expected fault and decision.
 
-The JSON files beside this module are the data, free of anything Python; this is only how to read them. The format
-and how another implementation uses them: docs/vectors.md.
+The vectors are the JSON files in this folder and do not depend on Python; this module reads them. docs/vectors.md
+describes the format and how other implementations can use it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ S4_ACTIONS: Mapping[str, str] = MappingProxyType(
         "generic": "generic_error",
     }
 )
-"""Our actions in S4's words (A17). S4 has none for `verify`, `fallback` and `none`: it knows no effects and no remarks."""
+"""AdCP's names of our actions (A17). AdCP has no name for `verify`, `fallback` and `none`."""
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True):
-    """One response, and what has to be made of it."""
+    """One response and the expected result."""
 
     id: str
     """The group, a slash, a name; stable."""
@@ -43,15 +43,15 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     requirements: tuple[str, ...]
     """Ids of the requirements ledger."""
     via: str | None
-    """How the response came; None: its shape decides."""
+    """The carrier of the response; None: its shape decides."""
     input: Any
-    """The document, or an object whose only member is `text` or `base64`: a document as it stood on the wire."""
+    """The document, or an object whose only member is `text` or `base64`: the document's text or bytes."""
     expected: dict[str, Any]
-    """Only what the sources determine; a member that is not there says nothing."""
+    """Only what the sources determine; other members may have any value."""
 
     @property
     def response(self) -> Any:
-        """What to hand to a reader: the document, or its raw text or bytes."""
+        """The value to read: the document, or its raw text or bytes."""
         if isinstance(self.input, dict) and len(self.input) == 1:
             if "text" in self.input:
                 return self.input["text"]
@@ -63,7 +63,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
-    """A vector in the form S4 publishes (A17)."""
+    """A vector in the format that AdCP publishes (A17)."""
 
     id: str
     transport: str
@@ -72,17 +72,17 @@ class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
     """structuredContent, jsonrpc_error, text_fallback or artifact."""
     response: Any
     expected_error: Any
-    """The error as sent; None where none may be extracted."""
+    """The error as sent; None if none may be extracted."""
     expected_action: str
     """retry, surface_to_caller, escalate_to_human or generic_error."""
 
 
 def load(*groups: str) -> Iterator[Vector]:
     """
-    The vectors of these groups, or of all of them.
+    Yield the vectors of these groups, or of all of them.
 
     Raises:
-        LookupError: for a group there is none of.
+        LookupError: if a group does not exist.
 
     """
     for group in groups or GROUPS:
@@ -92,7 +92,7 @@ def load(*groups: str) -> Iterator[Vector]:
 
 
 def load_transport() -> Iterator[TransportVector]:
-    """The vectors in S4's own form."""
+    """Yield the vectors in AdCP's format."""
     yield from msgspec.json.decode(_read("transport-error-mapping"), type=list[TransportVector])
 
 
