@@ -1,8 +1,8 @@
 """
-A2A tasks (S4): the error in an artifact's data part, or in the status message; versions 0.3 and 1.0.
+A2A tasks with AdCP errors (S4), in an artifact's data part or in the status message; versions 0.3 and 1.0.
 
 1.0 has no `kind`, writes states as TASK_STATE_FAILED, wraps the task in `result.task`, and sends whole numbers as
-floats. Both are read; the one asked for is written.
+floats. Both versions can be read and written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["FAILED_STATES", "MIME_TYPE", "WRAPPERS", "read", "task_in", "write"]
 FAILED_STATES = frozenset({"failed", "rejected", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"})
 _FINISHED = ("completed", "TASK_STATE_COMPLETED")
 MIME_TYPE = "application/vnd.adcp.error+json"
-"""Written on request, never required of a sender (A4)."""
+"""Written on request. Readers do not require it (A4)."""
 
 _ARTIFACT = Origin("adcp", "artifact")
 _STATUS = Origin("adcp", "status_message")
 
-# What a 1.0 response or stream event wraps its content in.
+# The members in which a 1.0 response or stream event wraps its content.
 WRAPPERS = ("task", "statusUpdate", "status_update", "artifactUpdate", "artifact_update")
 
 
@@ -98,18 +98,18 @@ def write(
     mime_type: bool = False,
 ) -> dict[str, Any]:
     """
-    A failed task that says `fault` (A4): one artifact with a text part and a data part that holds nothing else.
+    Return a failed task with `fault` (A4): one artifact with a text part, and a data part with the error alone.
 
     Args:
         fault: in the adcp vocabulary.
         id: the task's id.
-        context_id: its context, where there is one.
-        sentence: for people and models; the fault's message without one.
+        context_id: its context, if there is one.
+        sentence: the text for people and models; default: the fault's message.
         version: "1.0" or "0.3".
         mime_type: whether to mark the data part with MIME_TYPE.
 
     Raises:
-        ValueError: for a version that is neither.
+        ValueError: for another version.
 
     """
     if version not in {"0.3", "1.0"}:

@@ -1,7 +1,7 @@
 """
-ARCP envelopes (S5): session.error, job.error, a tool_result's error, and a peer's job.result with a failed status.
+ARCP envelopes (S5): session.error, job.error, a tool_result's error, and job.result with a failed status.
 
-The last is not how ARCP reports failures; a published SDK does it for time-outs and cancellations, so it is read.
+The last is not conformant, but a published SDK reports time-outs and cancellations that way, so it is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STATUS_CODES = {
 }
 _BARE = Origin("arcp")
 _ERRORS = {
-    # Session errors come from the connection, before or beside any job.
+    # Session errors concern the connection, not a job.
     "session.error": Origin("arcp", "session.error", "transport"),
     "job.error": Origin("arcp", "job.error"),
 }

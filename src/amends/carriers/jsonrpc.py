@@ -1,8 +1,8 @@
 """
-JSON-RPC errors (S4): what infrastructure said before a call was dispatched.
+JSON-RPC errors with AdCP errors (S4): sent by infrastructure before a call was dispatched.
 
-The number is never needed for reading: `data.adcp_error` speaks. For writing, three codes are reserved; MCP
-2026-07-28 took their range for itself, so there they have moved (design section 8).
+Reading uses `data.adcp_error` and not the number. For writing, three numbers are reserved. MCP 2026-07-28 reserves
+their range for itself, so from that version on other numbers are written (design section 8).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from amends.dialects.members import integer, truthy
 __all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "is_response", "number", "read", "write"]
 
 RESERVED = {row.code: row.jsonrpc for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None}
-"""The codes that may be rejected before dispatch, with their number up to MCP 2025-11-25."""
+"""The codes for rejections before dispatch, with their numbers up to MCP 2025-11-25."""
 COLLAPSED = -32000
-"""One number for all three, for servers that would rather not be told apart."""
+"""One number for all three, for servers that do not want to reveal which one it is."""
 MOVED_SINCE = "2026-07-28"
 _MOVED_BY = 1000
 
@@ -84,10 +84,10 @@ def _objects(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def number(code: str, *, protocol: str | None = None, collapse: bool = False) -> int:
     """
-    The JSON-RPC number for a rejection before dispatch.
+    Return the JSON-RPC number for a rejection before dispatch.
 
     Raises:
-        ValueError: for a code that has none: it belongs into the tool's or task's own answer (A3).
+        ValueError: for a code that has none: such an error belongs in the result of the tool or task (A3).
 
     """
     if code not in RESERVED:
@@ -100,7 +100,7 @@ def number(code: str, *, protocol: str | None = None, collapse: bool = False) ->
 def write(
     fault: Fault, *, id: str | int | None = None, protocol: str | None = None, collapse: bool = False
 ) -> dict[str, Any]:
-    """A whole JSON-RPC error response that rejects a call before dispatch."""
+    """Return a whole JSON-RPC error response that rejects a call before dispatch."""
     error = {
         "code": number(fault.code, protocol=protocol, collapse=collapse),
         "message": vocabulary("adcp").row(fault.code).message,

@@ -1,7 +1,7 @@
 """
-MCP tool results (S4): `structuredContent.adcp_error`, the same object as JSON text, and the payload layer.
+MCP tool results with AdCP errors (S4): `structuredContent.adcp_error`, the same as JSON text, and the payload layer.
 
-`isError` must be exactly true; a successful result whose text happens to be an error's JSON is a success (A16.4).
+`isError` must be exactly true: a successful result whose text is the JSON of an error is a success (A16.4).
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def _from_text(content: Any) -> Reading | None:
 
 def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | None = None) -> dict[str, Any]:
     """
-    An `isError` result that says `fault` (A2).
+    Return an `isError` result with `fault` (A2).
 
     Args:
-        fault: in the adcp vocabulary, or any other where both sides agreed on it.
-        protocol: the negotiated version; older ones than STRUCTURED_SINCE get the text alone.
+        fault: in the adcp vocabulary, or in another one that both sides agreed on.
+        protocol: the negotiated version. Versions before STRUCTURED_SINCE get the text alone.
         sentence: one terse sentence for people and models, as a second text item.
 
     """
@@ -101,17 +101,17 @@ def result(
     sentence: str | None = None,
 ) -> dict[str, Any]:
     """
-    The same from an error object that is there already.
+    Return the same from an encoded error object.
 
     Args:
-        error: what failed as a whole.
-        parts: the failures it is made of, for the payload layer: those of several upstreams (A18).
+        error: the error of the whole call.
+        parts: the errors of several upstreams that it consists of, for the payload layer (A18).
         protocol: the negotiated version.
         sentence: for people and models.
 
     """
-    said = {KEY: error} if parts is None else {KEY: error, "errors": parts}
-    content = [{"type": "text", "text": msgspec.json.encode(said).decode()}]
+    document = {KEY: error} if parts is None else {KEY: error, "errors": parts}
+    content = [{"type": "text", "text": msgspec.json.encode(document).decode()}]
     if sentence:
         content.append({"type": "text", "text": sentence})
     written: dict[str, Any] = {"content": content, "isError": True}

@@ -1,4 +1,4 @@
-"""What reading a response gives: whether it failed, what structured error it holds, and where that was."""
+"""The result of reading a response: whether it failed, its structured error, and where that was found."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["FAILED", "NOT_FAILED", "Reading"]
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """What a response says about a failure, and where it says so."""
+    """Whether a response failed, its structured error, and where that was found."""
 
     failed: bool
-    """The response reports a failure at all."""
+    """Whether the response reports a failure."""
     fault: Fault | None = None
-    """The structured error; None when there is none."""
+    """The structured error; None if there is none."""
     path: str | None = None
     """Where it was found (mappings M6)."""
     error: Any = None
-    """The object as received; None when only a status, a header or an exit code spoke."""
+    """The error object as received; None if the fault comes from a status, a header or an exit code alone."""
     fatal: bool = False
-    """False for remarks on a response that did not fail."""
+    """False for an error about a part of a response that did not fail."""
 
 
 FAILED = Reading(failed=True, fatal=True)
-"""It failed and says nothing that can be read."""
+"""It failed, and no structured error was found."""
 NOT_FAILED = Reading(failed=False)
 """It did not fail and carries no error."""

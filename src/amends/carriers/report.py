@@ -1,4 +1,4 @@
-"""What a response reports and what to do about it, as one value: what `amends decode` prints (mappings M6)."""
+"""The reading of a response and the decision about it, as `amends decode` prints them (mappings M6)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     """What `amends decode` prints for one response."""
 
     found: bool
-    """A structured error was extracted; for http and cli a bare status or exit code counts."""
+    """Whether an error was found; for http and cli a status or exit code alone counts."""
     failed: bool
-    """The response reports a failure at all."""
+    """Whether the response reports a failure."""
     fatal: bool
-    """False for remarks on a response that did not fail."""
+    """False for an error about a part of a response that did not fail."""
     via: str | None
     path: str | None
     error: Any
@@ -38,10 +38,10 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 
 def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
     """
-    The report of a reading.
+    Return the report of a reading.
 
-    The decision is for the first failure of an operation whose repeat is safe (or not), without jitter and
-    without ceilings of attempts or waiting.
+    The decision is about a first failure, without jitter and without limits on attempts or waiting. `safe` says whether
+    a repeat of the operation is safe.
     """
     fault = reading.fault
     if fault is None:
@@ -55,6 +55,6 @@ def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
         decision = NON_FATAL
     details, intent = fault.details, fault.intent
     if (details is not None and not details) or (intent is not None and not intent):
-        # Empty fields are left out; what was received empty still stands in `error`.
+        # Empty fields are left out of the fault; `error` still has them.
         fault = replace(fault, details=details or None, intent=intent or None)
     return Report(True, reading.failed, fatal, via, reading.path, reading.error, fault, decision)

@@ -1,8 +1,8 @@
 """
-The wire shapes, one module each, with the same names in each: NAME, SPEC, LOSSES, encode, decode.
+The error formats on the wire. Each module has the same names: NAME, SPEC, LOSSES, encode, decode.
 
-`encode` takes a Fault and writes plain values; what it is given wrong is our user's mistake and raises.
-`decode` takes any value and answers a Fault or None; it never raises on data.
+`encode` returns a Fault as plain values, and raises for anything but a Fault. `decode` takes any value and returns a
+Fault or None; it never raises on data.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["ALIASES", "NAMES", "decode", "dialect", "encode"]
 
 NAMES = ("problem", "envelope", "task", "adcp", "arcp")
 ALIASES = {"cli": "envelope", "http": "problem"}
-"""Other words people use for the same shape: a vocabulary's name finds its dialect."""
+"""Other names of dialects: those of their vocabularies."""
 
 
 def dialect(name: str) -> ModuleType:
     """
-    The module of a dialect, by its name or alias.
+    Return the module of a dialect, by its name or alias.
 
     Raises:
-        LookupError: when there is none; the message lists what there is.
+        LookupError: if there is none; the message lists the names.
 
     """
     found = ALIASES.get(name, name)
@@ -39,9 +39,9 @@ def dialect(name: str) -> ModuleType:
 
 def encode(fault: Fault, dialect: str) -> dict[str, Any]:
     """
-    `fault` as a dialect writes it, in plain values.
+    Return `fault` in a dialect, as plain values.
 
-    The code is written as it stands: `translate` first where the other side has words of its own.
+    The code is not translated: call `translate` first if the receiver uses another vocabulary.
 
     >>> encode(Fault(code="RATE_LIMITED", message="Slow down", retry_after=5), "adcp")
     {'code': 'RATE_LIMITED', 'message': 'Slow down', 'recovery': 'transient', 'retry_after': 5}
@@ -52,7 +52,7 @@ def encode(fault: Fault, dialect: str) -> dict[str, Any]:
 
 def decode(data: Any, dialect: str) -> Fault | None:
     """
-    The Fault a document of this dialect holds, or None. Takes a mapping, or its JSON as bytes or str.
+    Return the Fault in a document of a dialect, or None. Takes a mapping, or its JSON as bytes or str.
 
     >>> decode(b'{"code": "TIMEOUT", "message": "", "retryable": true}', "arcp").recovery
     <Recovery.TRANSIENT: 'transient'>
@@ -68,4 +68,4 @@ def decode(data: Any, dialect: str) -> Fault | None:
     return module.decode(data)  # type: ignore[no-any-return]
 
 
-_module = dialect  # the parameters above carry the name people would type
+_module = dialect  # the parameters of encode and decode have the same name

@@ -2,11 +2,11 @@
 AdCP's error object (S4).
 
 - `recovery` is one of transient, correctable, terminal; uncertain is written as transient.
-- `retry_after` is in seconds; a producer writes whole ones from 1 to 3600, a reader keeps what came.
-- `suggestion` is one sentence: the first suggestion; the others are lost.
-- a `recovery` nobody knows reads as terminal and is written back when the error is passed on (A12).
-- members we do not know (`issues`, `buyer_reason`, …) are kept.
-- everything S4 has no member for is in LOSSES.
+- `retry_after` is in seconds. A producer writes whole seconds from 1 to 3600; a reader keeps the received value.
+- `suggestion` is the first suggestion; the others are lost.
+- An unknown `recovery` is read as terminal, and written unchanged when the error is passed on (A12).
+- Unknown members (`issues`, `buyer_reason`, …) are kept.
+- Fields without a member in AdCP are in LOSSES.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ LOSSES = frozenset(
         *("attempt", "max_attempts", "recovery"),
     }
 )
-"""What does not come back, or not always: of `recovery` only uncertain (written as transient)."""
+"""Fields that reading does not restore. Of `recovery` only uncertain is lost: it is written as transient."""
 
 MAX_ERROR_BYTES = 4096
-"""Compact UTF-8 JSON; a larger error is none (A7)."""
+"""Size of the compact UTF-8 JSON. A larger object is not an error (A7)."""
 
 # Compact JSON is at most five times as long as what it was parsed from (1e15 becomes 1000000000000000.0). Without this
 # bound and without `within`, extraction from bytes takes 4.8 instead of 3.9 times msgspec's decode (the target is 4).
@@ -129,16 +129,20 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
 
 def encode(fault: Fault) -> dict[str, Any]:
     """
-    The error object.
+    Return the error object.
 
-    What came as one is passed on as it came. Anything else we say ourselves: it is redacted and its wait made
+    An error that was received as one is passed on unchanged. Any other fault is redacted, and its wait is made
     conformant.
     """
     own = fault.origin is None or fault.origin.dialect != NAME
     if own:
         fault = outgoing(fault, NAME)
         check_adcp_details(fault)
-    error: dict[str, Any] = {"code": fault.code, "message": fault.message, "recovery": _written(fault)}
+    error: dict[str, Any] = {
+        "code": fault.code,
+        "message": fault.message,
+        "recovery": _recovery_member(fault),
+    }
     if fault.retry_after is not None:
         error["retry_after"] = _seconds(fault.retry_after) if own else fault.retry_after
     if fault.field is not None:
@@ -153,7 +157,7 @@ def encode(fault: Fault) -> dict[str, Any]:
     return error
 
 
-def _written(fault: Fault) -> Any:
+def _recovery_member(fault: Fault) -> Any:
     if fault.recovery is Recovery.UNCERTAIN:
         return "transient"
     if fault.recovery is Recovery.TERMINAL and fault.origin is not None and fault.origin.dialect == NAME:
@@ -162,5 +166,5 @@ def _written(fault: Fault) -> Any:
 
 
 def _seconds(retry_after: float) -> int:
-    """A10: a producer sends whole seconds from 1 to 3600."""
+    """Return whole seconds from 1 to 3600, as a producer has to send them (A10)."""
     return min(3600, max(1, ceil(retry_after)))

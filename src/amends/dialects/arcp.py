@@ -1,11 +1,11 @@
 """
 ARCP's error payload (S5): {code, message, retryable?, details?}.
 
-- `retryable` is always written: true for transient, the code's default for uncertain, false for the rest; which
-  kind of false comes back from the code's row.
-- `details` leave and arrive exactly as raised (R4).
-- the shape is closed: what S5 has no member for is in LOSSES. Members it has not, in an error that came in this
-  shape, are kept and passed on.
+- `retryable` is always written: true for transient, the code's default for uncertain, false for the rest. A reader
+  takes correctable or terminal for false from the code's row.
+- `details` are written and read exactly as raised (R4).
+- Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
+  and passed on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from amends.dialects.outgoing import outgoing
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
 NAME = "arcp"
-SPEC = "ARCP 1.1 section 12 and S5: the error payload of session.error, job.error and tool_result"
+SPEC = "ARCP 1.1, section 12: the error payload of session.error, job.error and tool_result"
 LOSSES = frozenset(
     {
         *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
@@ -35,13 +35,13 @@ _BARE = Origin("arcp")
 
 
 def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
-    """The Fault in an error payload, or None."""
+    """Return the Fault in an error payload, or None."""
     error = members.plain_mapping(data)
     return None if error is None else fault_of(error, origin)
 
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
-    """The same for an object already known to be bounded."""
+    """Do the same for an object of plain values."""
     get = data.get
     code = members.code(get("code"))
     if code is None:
@@ -60,7 +60,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
         vocabulary="arcp",
         details=members.mapping(get("details")),
         actor=row.actor_under(recovery),
-        # RATE_LIMITED is none of ARCP's, but means the same in every mouth (M3).
+        # RATE_LIMITED is not a code of ARCP, but always means that the call did not run (M3).
         executed=Executed.NO if code == "RATE_LIMITED" else row.executed,
         extensions=members.unknown(data, _MEMBERS),
         origin=origin,
@@ -68,7 +68,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The error payload. Details leave as raised; what looks like a leak is logged as a warning."""
+    """Return the error payload. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
     if fault.recovery is Recovery.UNCERTAIN:
         retryable = VOCABULARY.row(fault.code).recovery is Recovery.TRANSIENT

@@ -1,12 +1,12 @@
 """
 A command line's envelope (S2): {ok, error, meta}.
 
-- `retryable` is true, false or "maybe" (uncertain); `fix_required` says what has to change where a retry unchanged
-  cannot help: the first suggestion, or the code's own.
+- `retryable` is true, false or "maybe" (uncertain). For a correctable error `fix_required` says what has to change: the
+  first suggestion, or that of the code.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
-- `attempt`, `max_attempts` and `trace_id` stand in `meta`; in nested errors, which have none, among their members.
-- our extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and the problem
-  members carry the rest, so nothing else is lost. The exit code is the process's (`amends.core.exits`).
+- `attempt`, `max_attempts` and `trace_id` are in `meta`; a nested error has no `meta`, so there they are members.
+- The extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and those of a
+  problem carry the other fields, so nothing else is lost. For the exit code see `amends.core.exits`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
 
 NAME = "envelope"
-SPEC = "S2, challenge 19: retry hints in the JSON envelope of a command line"
+SPEC = "the CLI agent spec, challenge 19: retry hints in the JSON envelope of a command line"
 LOSSES = frozenset({"vocabulary", "executed", "origin"})
 
 _MEMBERS: members.Readers = {
@@ -52,7 +52,7 @@ _MEMBERS: members.Readers = {
     "intent": ("intent", members.mapping),
     "user_message": ("user_message", members.text),
     "actor": None,
-    # These three stand in `meta`; in a nested error, which has none, beside the others.
+    # In `meta`; a nested error has no `meta`, so there they are members.
     "trace_id": ("trace_id", members.text),
     "attempt": ("attempt", members.positive),
     "max_attempts": ("max_attempts", members.positive),
@@ -198,7 +198,7 @@ def _error(fault: Fault) -> dict[str, Any]:
     wait = milliseconds(fault.retry_after)
     row = source_row(fault)
     if wait is None and fault.origin is None and fault.code == "RATE_LIMITED":
-        # C3: a rate limit always says how long; the default is what a reader would wait anyway.
+        # C3: a rate limit always has a wait. Readers use the same default.
         wait = milliseconds(VOCABULARY.rows["RATE_LIMITED"].wait)
     fix = recovery is Recovery.CORRECTABLE
     written: dict[str, Any] = {
@@ -210,7 +210,7 @@ def _error(fault: Fault) -> dict[str, Any]:
         "max_retries": fault.max_retries,
         "fix_required": (fault.suggestions[0] if fault.suggestions else row.suggestion) if fix else None,
         "recovery": recovery.value,
-        # Written also when empty beside a fix of ours, so that a reader does not take ours for the producer's.
+        # Also written if empty when `fix_required` is the code's, so that a reader does not take it for a suggestion.
         "suggestions": list(fault.suggestions) if fault.suggestions or fix else None,
         "field": fault.field,
         "details": fault.details,

@@ -1,13 +1,13 @@
 """
-Problem details for agents (S1, RFC 9457 with extensions).
+Problem details for agents: RFC 9457 with Agent Surface's extensions (S1).
 
 - `message` is `detail`; `retry_after` is `retry_after_ms`, rounded up to whole milliseconds.
-- `title`, `status` and `detail` are always written, nested problems included: where the fault has none they come
-  from the code's row.
-- `is_retriable` answers "might the same request succeed": true for transient and uncertain.
-- S1 has no code; our extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`,
-  `user_message`, `actor`, `attempt`, `max_attempts` carry the rest, so nothing else is lost.
-- members we do not know are kept; they never overwrite one of these.
+- `title`, `status` and `detail` are always written, also in nested problems. If the fault has none, they come from the
+  code's row.
+- `is_retriable` says whether the same request might succeed: true for transient and uncertain.
+- The extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`, `user_message`, `actor`,
+  `attempt`, `max_attempts` carry the other fields, so nothing else is lost.
+- Unknown members are kept. They never overwrite one of these.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from amends.dialects.outgoing import outgoing
 __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode", "milliseconds"]
 
 NAME = "problem"
-SPEC = "RFC 9457 problem details with the agent extensions of S1"
+SPEC = "RFC 9457 problem details with Agent Surface's extensions"
 LOSSES = frozenset({"vocabulary", "executed", "origin"})
 MEDIA_TYPE = "application/problem+json"
 
 MAX_PARTS = 10_000
-"""Nested problems read from one document, all levels together."""
+"""The most nested problems that are read from one document, on all levels together."""
 
 MAX_LEVELS = 64
-"""Levels of problems inside problems. Deeper ones are passed over."""
+"""Levels of nested problems. Deeper ones are ignored."""
 
-# S1's own members, any of which makes an object a problem.
+# The members of S1. An object with any of them is a problem.
 _CORE: members.Readers = {
     "type": ("type", members.text),
     "title": ("title", members.text),
@@ -81,12 +81,12 @@ def decode(
     origin: Origin = _BARE,
 ) -> Fault | None:
     """
-    The Fault in a problem document, or None when the value is none.
+    Return the Fault in a problem document, or None if the value is not one.
 
     Args:
         data: the document.
-        status: the response's status; it beats the body's.
-        wait: seconds the response's headers ask for; the body's own wait beats it.
+        status: the response's status; it takes precedence over the body's.
+        wait: seconds that the response's headers ask for; the body's own wait takes precedence.
         origin: where it was found.
 
     """
@@ -120,7 +120,7 @@ def _fault(
             status = inherited
     children = _children(get("errors"), None if status == 207 else status, origin, room, level)
     suggestions = members.texts(get("suggestions"))
-    # 207 has no row: its parts decide (M1).
+    # 207 has no row: its nested problems decide (M1).
     row = VOCABULARY.status_row(status) if status is not None and status >= 400 else None
     code = members.code(get("code"))
     if code is None:
@@ -152,7 +152,7 @@ def _fault(
 def _children(
     value: Any, inherited: int | None, origin: Origin, room: list[int], level: int
 ) -> tuple[Fault, ...]:
-    """The nested problems of a problem. `room` is shared by all levels, so a document cannot multiply."""
+    """Return the nested problems. All levels share `room`, the number of problems that may still be read."""
     if not isinstance(value, list) or level >= MAX_LEVELS:
         return ()
     found = []
@@ -164,7 +164,7 @@ def _children(
 
 
 def own_wait(data: dict[str, Any]) -> float | None:
-    """The body's own wait in seconds; 0 is none, and so is a negative one (M1, P3)."""
+    """Return the body's own wait in seconds; None for 0 and for a negative one (M1, P3)."""
     value = finite(data.get("retry_after_ms"))
     if value is not None and value > 0:
         return value / 1000
@@ -179,7 +179,7 @@ def _recovery(
     children: tuple[Fault, ...],
     wait: float | None,
 ) -> Recovery:
-    """M1's rules for a problem, first one that applies."""
+    """Apply M1's rules for a problem; the first one that fits decides."""
     if is_retriable is True and wait is not None:
         return Recovery.TRANSIENT
     correctable_row = row is not None and row.recovery is Recovery.CORRECTABLE
@@ -197,7 +197,7 @@ def _recovery(
 
 
 def _of_children(children: tuple[Fault, ...]) -> Recovery:
-    """What the parts of a failure say about the whole: transient only together, terminal alone."""
+    """Return the recovery of the whole: transient if all parts are, terminal if one is, else correctable."""
     kinds = {child.recovery for child in children}
     if kinds == {Recovery.TRANSIENT}:
         return Recovery.TRANSIENT
@@ -211,7 +211,7 @@ def _executed(code: str, status: int | None, facts: Row) -> Executed:
         return Executed.NO
     if status is None and code not in VOCABULARY.rows:
         return Executed.MAYBE
-    # 408 borrows the row of TIMEOUT, and like it may have happened.
+    # 408 uses the row of TIMEOUT, so it may have had its effect.
     return facts.executed
 
 
@@ -256,7 +256,7 @@ def document(fault: Fault) -> dict[str, Any]:
 
 
 def milliseconds(seconds: float | None) -> int | None:
-    """Whole milliseconds, rounded up; None for no usable wait. 0.07 s is 70, whatever floats make of it."""
+    """Return whole milliseconds, rounded up; None without a usable wait. 0.07 s gives 70, despite float rounding."""
     if seconds is None or seconds < 0:
         return None
     return ceil(round(seconds * 1000, 6))

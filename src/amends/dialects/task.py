@@ -1,9 +1,10 @@
 """
 The error of an agent task (S3): {code, message, details, recoverable}.
 
-- `recoverable` is false for terminal and true for the rest; which kind of true comes back from the code's row.
-- the shape is closed: what S3 has no member for is in LOSSES. Members it has not, in an error that came in this
-  shape, are kept and passed on.
+- `recoverable` is false for terminal and true for the rest. A reader takes the recovery class for true from the code's
+  row.
+- Producers write no other members; fields without a member are in LOSSES. Unknown members of a received error are kept
+  and passed on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from amends.dialects.outgoing import outgoing
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode"]
 
 NAME = "task"
-SPEC = "S3: the error contract of an agent system"
+SPEC = "the agent error contract: the error of a failed task"
 LOSSES = frozenset(
     {
         *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
@@ -33,13 +34,13 @@ _BARE = Origin("task", "task")
 
 
 def decode(data: Any, *, origin: Origin = _BARE) -> Fault | None:
-    """The Fault in a task's error, or None."""
+    """Return the Fault in a task's error, or None."""
     error = members.plain_mapping(data)
     return None if error is None else fault_of(error, origin)
 
 
 def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
-    """The same for an object already known to be bounded."""
+    """Do the same for an object of plain values."""
     get = data.get
     code = members.code(get("code"))
     if code is None:
@@ -67,7 +68,7 @@ def fault_of(data: dict[str, Any], origin: Origin = _BARE) -> Fault | None:
 
 
 def encode(fault: Fault) -> dict[str, Any]:
-    """The error object. Details leave as raised; what looks like a leak is logged as a warning."""
+    """Return the error object. Details are written as raised; a possible leak is logged as a warning."""
     fault = outgoing(fault, NAME)
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.details is not None:

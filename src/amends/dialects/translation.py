@@ -1,4 +1,4 @@
-"""Saying a fault in another vocabulary, and what its dialect cannot carry."""
+"""Translate a fault into another vocabulary, and find the fields that its dialect cannot carry."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ __all__ = ["losses", "translate"]
 
 def translate(fault: Fault, to: str) -> tuple[Fault, frozenset[str]]:
     """
-    `fault` in the words of the vocabulary `to` (http, cli, task, adcp, arcp), and the names of what is lost there.
+    Return `fault` in the vocabulary `to` (http, cli, task, adcp, arcp), and the names of the fields lost there.
 
-    The recovery class is carried over, so a coarser code never changes what is done. The original code survives in
-    `details` under "translated_from" where the target has no word for it.
+    The recovery class does not change, so a coarser code does not change the decision. If the target has no such code,
+    `details` keeps the original under "translated_from".
 
-    >>> told, lost = translate(Fault(code="NOT_FOUND", message="No such order"), to="adcp")
-    >>> told.code, told.details
+    >>> translated, lost = translate(Fault(code="NOT_FOUND", message="No such order"), to="adcp")
+    >>> translated.code, translated.details
     ('REFERENCE_NOT_FOUND', {'translated_from': {'vocabulary': 'everyday', 'code': 'NOT_FOUND'}})
 
     Raises:
-        LookupError: for a vocabulary one cannot translate into.
+        LookupError: if `to` is not one of the five.
 
     """
     check_fault("translate", fault)
-    told = transfer(fault, to)
+    translated = transfer(fault, to)
     if to not in {fault.vocabulary, "http"}:
-        told = _worded(told)
-    return told, losses(told, to)
+        translated = _with_message(translated)
+    return translated, losses(translated, to)
 
 
-def _worded(fault: Fault) -> Fault:
-    """S1 may leave the detail out; the others have to say something, and what the code means is true."""
-    errors = tuple(_worded(part) for part in fault.errors)
+def _with_message(fault: Fault) -> Fault:
+    """Set a missing message to that of the code's row. Only S1 allows an error without a message."""
+    errors = tuple(_with_message(part) for part in fault.errors)
     if fault.message and errors == fault.errors:
         return fault
     return replace(fault, message=fault.message or source_row(fault).message, errors=errors)
@@ -47,16 +47,16 @@ def _worded(fault: Fault) -> Fault:
 
 def losses(fault: Fault, dialect: str) -> frozenset[str]:
     """
-    The fields of `fault`, or of its parts, that do not come back when it is written in a dialect and read again.
+    Return the fields of `fault`, or of its parts, that are lost when it is written in a dialect and read again.
 
-    Found by doing it, so it cannot promise too much. Where a field is empty, nothing is lost.
+    Encodes and decodes the fault to find out. An empty field is not lost.
 
     >>> sorted(losses(Fault(code="TIMEOUT", vocabulary="task", retry_after=5), "task"))
     ['retry_after']
     """
     check_fault("losses", fault)
     module = find_dialect(dialect)
-    # As if passed on: what redaction takes out of our own texts is not a loss of the dialect.
+    # Encoded as if it had been received, so that redaction does not count as a loss.
     sent = replace(fault, origin=Origin(module.NAME))
     back: Fault | None = module.decode(module.encode(sent))
     if back is None:
@@ -67,18 +67,18 @@ def losses(fault: Fault, dialect: str) -> frozenset[str]:
 def _missing(sent: Fault, back: Fault) -> Iterator[str]:
     for name in Fault.__struct_fields__:
         before, after = getattr(sent, name), getattr(back, name)
-        if name in _NOT_SAID or not _present(before):
+        if name in _NOT_CARRIED or not _present(before):
             continue
         if name == "errors" and len(before) == len(after):
-            # The parts are there; what each of them lost is named by its field.
+            # The parts were kept; compare the fields of each.
             for part, read in zip(before, after, strict=True):
                 yield from _missing(part, read)
         elif before != after:
             yield name
 
 
-# Where it was found is about this hop, and whose word the code is goes without saying in its own dialect.
-_NOT_SAID = frozenset({"origin", "vocabulary"})
+# The origin belongs to one hop, and a dialect implies its vocabulary.
+_NOT_CARRIED = frozenset({"origin", "vocabulary"})
 
 
 def _present(value: Any) -> bool:
