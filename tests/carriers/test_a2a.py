@@ -18,12 +18,12 @@ TEXT = {"kind": "text", "text": "Rate limit exceeded."}
 
 
 def data(content, old=True, **more):
-    """A data part of either version."""
+    """Return a data part of either version."""
     return {"kind": "data", "data": content, **more} if old else {"data": content, **more}
 
 
 def task(*artifacts, message=None, state="failed"):
-    """A task with the parts of its artifacts, and of its status message."""
+    """Return a task with the given parts in its artifacts and its status message."""
     status = {"state": state}
     if message is not None:
         status["message"] = {"role": "agent", "parts": message}
@@ -60,20 +60,20 @@ def test_artifacts_before_the_status_message():
     ],
 )
 def test_two_data_parts(artifacts):
-    """A6: the first part with a truthy adcp_error, in any artifact; parts that are no data are passed over."""
+    """A6: the first part with a truthy adcp_error, in any artifact; other kinds of parts are ignored."""
     assert read(task(*artifacts)).fault.code == "RATE_LIMITED"
 
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}, {"code": "X" * 65}])
 def test_the_first_truthy_value_decides(invalid):
-    """Design 4: where it is invalid none is found: not in later parts, not in the message, not in the payload."""
+    """Design 4: if it is invalid none is found, neither in later parts nor in the message or the payload."""
     good = data({"adcp_error": ERROR, "errors": [ERROR]})
     assert read(task([data({"adcp_error": invalid}), good], message=[good])) == FAILED
     assert read(task([data({"errors": [ERROR]})], message=[data({"adcp_error": invalid}), good])) == FAILED
 
 
 def test_the_mime_type_is_never_required():
-    """A4."""
+    """A4: the error is read with and without it."""
     assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": MIME_TYPE})])).fault is not None
     assert read(task([data({"adcp_error": ERROR}, metadata={"mimeType": "text/plain"})])).fault is not None
 
@@ -94,7 +94,7 @@ def test_which_states_report_a_failure(state, failed):
 
 
 def test_the_payload_layer():
-    """A5, A6 step 6, M3: fatal in a failed task (a gap), a remark on what happened otherwise."""
+    """A5, A6 step 6, M3: fatal in a failed task (a gap), otherwise about a part of what happened."""
     fatal = read(task([data({"errors": [ERROR]})]))
     assert (fatal.path, fatal.fatal, bool(fatal.fault.origin.gap)) == ("payload", True, True)
     remark = read(task([data({"payload": {"errors": [ERROR]}, "errors": [OTHER]})], state="completed"))
@@ -158,7 +158,7 @@ def test_version_1_0(wrapped):
     ],
 )
 def test_events_of_a_stream(event, path):
-    """A6: streaming speaks in events; each is read like the task it is about."""
+    """A6: each event of a stream is read like its task."""
     reading = read(event)
     assert (reading.fault.code, reading.path) == ("RATE_LIMITED", path)
 
@@ -171,13 +171,13 @@ def test_events_of_a_stream(event, path):
         {"status": {"message": {"parts": "x"}}},
     ],
 )  # fmt: skip
-def test_what_holds_nothing(value):
-    """Nothing failed that can be seen."""
+def test_values_without_an_error(value):
+    """They report no failure."""
     assert read(value) == NOT_FAILED
 
 
 def test_the_task_in_a_wrapper():
-    """1.0 wraps; 0.3 does not."""
+    """1.0 wraps the task, 0.3 does not."""
     assert task_in({"task": ONE}) is ONE
     assert task_in(ONE) is ONE
     assert task_in([ONE]) == [ONE]
@@ -188,8 +188,8 @@ FAULT = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Slow down", retry
 
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 @pytest.mark.parametrize("mime_type", [True, False])
-def test_what_is_written_is_read(version, mime_type):
-    """A4: one artifact, a text part, and a data part that holds adcp_error and nothing else."""
+def test_a_written_task_is_read(version, mime_type):
+    """A4: one artifact with a text part, and a data part with adcp_error alone."""
     written = write(
         FAULT, id="t", context_id="c", version=version, mime_type=mime_type, sentence="Slow down, please."
     )
@@ -204,8 +204,8 @@ def test_what_is_written_is_read(version, mime_type):
     assert read(written).fault.code == "RATE_LIMITED"
 
 
-def test_there_is_always_something_to_read():
-    """A4: a text part for people and models, from the message or at least the code."""
+def test_there_is_always_a_text_part():
+    """A4: for people and models, with the message or at least the code."""
     assert write(FAULT, id="t")["artifacts"][0]["parts"][0]["text"] == "Slow down"
     bare = write(Fault(code="CONFLICT", vocabulary="adcp"), id="t")
     assert bare["artifacts"][0]["parts"][0]["text"] == "CONFLICT"
@@ -214,7 +214,7 @@ def test_there_is_always_something_to_read():
 
 @pytest.mark.parametrize("version", ["0.2", "1", "", None])
 def test_other_versions_are_refused(version):
-    """The one asked for is written, and there are two."""
+    """Only 0.3 and 1.0 can be written."""
     with pytest.raises(ValueError):
         write(FAULT, id="t", version=version)
 
@@ -228,7 +228,7 @@ def test_other_versions_are_refused(version):
         ("TASK_STATE_WORKING", Executed.MAYBE),
     ],
 )
-def test_only_a_completed_task_did_happen(state, executed):
-    """M3: a remark on a task that is still going on does not say that it had its effect."""
+def test_only_a_completed_task_had_its_effect(state, executed):
+    """M3: for a task that is still running the effect is unknown."""
     reading = read(task([data({"errors": [{"code": "STALE_RESPONSE"}]})], state=state))
     assert (reading.fatal, reading.fault.executed) == (False, executed)

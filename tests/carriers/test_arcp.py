@@ -1,4 +1,4 @@
-"""ARCP envelopes: where errors sit, and a peer's own way of ending jobs."""
+"""ARCP envelopes that carry errors, and a peer's job.result with a failed status."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ERROR = {"code": "TIMEOUT", "message": "late", "retryable": True, "details": {"l
 
 
 def tool_result(error, **more):
-    """A job.event whose tool failed."""
+    """Return a job.event of a failed tool."""
     body = {"call_id": "fetch-1", "error": error, **more}
     return {"type": "job.event", "payload": {"kind": "tool_result", "body": body}}
 
@@ -38,21 +38,21 @@ def test_one_shape_in_every_place(envelope, path, layer):
     assert bool(reading.fault.origin.gap) is (path == "job.result")
 
 
-def test_the_envelopes_trace_is_the_faults():
-    """P5: the same id everywhere."""
+def test_the_envelopes_trace_id_is_kept():
+    """P5: the fault has the same trace id."""
     assert read({"type": "job.error", "trace_id": "t", "payload": ERROR}).fault.trace_id == "t"
     assert read({"type": "job.error", "trace_id": 5, "payload": ERROR}).fault.trace_id is None
 
 
 @pytest.mark.parametrize("kind", ["session.error", "job.error"])
 @pytest.mark.parametrize("payload", [None, "x", [], {}, {"code": 5}, {"message": "x"}])
-def test_an_error_that_says_nothing(kind, payload):
-    """M6: it failed, at least."""
+def test_an_error_without_a_code(kind, payload):
+    """M6: it is a failure without a fault."""
     assert read({"type": kind, "payload": payload}) == FAILED
 
 
 @pytest.mark.parametrize("error", [{}, "boom", 5, False, []])
-def test_a_tool_error_that_says_nothing(error):
+def test_a_tool_error_without_a_code(error):
     """R7: the tool failed; the job may go on."""
     assert read(tool_result(error)) == FAILED
 
@@ -78,8 +78,8 @@ def test_a_tool_error_that_says_nothing(error):
         "job.error",
     ],
 )
-def test_what_reports_no_failure(envelope):
-    """M6."""
+def test_envelopes_that_report_no_failure(envelope):
+    """M6: nothing failed and nothing is found."""
     assert read(envelope) == NOT_FAILED
 
 
@@ -95,7 +95,9 @@ def test_what_reports_no_failure(envelope):
 @pytest.mark.parametrize("name", ["final_status", "status"])
 @pytest.mark.parametrize("error", [None, {}, "x"])
 def test_a_peers_failed_result_by_its_status(status, code, recovery, name, error):
-    """R5, design 9: a published SDK ends jobs so; only the status spoke, so there is no error object."""
+    """
+    R5, design 9: a published SDK ends jobs this way. The fault is made from the status, so there is no error object.
+    """
     reading = read({"type": "job.result", "trace_id": "t", "payload": {name: status, "error": error}})
     assert (reading.failed, reading.path, reading.error) == (True, "job.result", None)
     assert (reading.fault.code, reading.fault.recovery, reading.fault.trace_id) == (code, recovery, "t")
@@ -103,7 +105,7 @@ def test_a_peers_failed_result_by_its_status(status, code, recovery, name, error
 
 
 def test_a_bare_payload():
-    """Design 9: via arcp takes one."""
+    """Design 9: via arcp accepts one."""
     reading = read_error({"code": "LEASE_EXPIRED"})
     assert (reading.fault.recovery, reading.path) == (Recovery.CORRECTABLE, None)
     assert reading.fault.origin == Origin("arcp")
@@ -111,5 +113,5 @@ def test_a_bare_payload():
 
 
 def test_the_envelopes_that_can_carry_an_error():
-    """R2."""
+    """R2: these four types."""
     assert {"session.error", "job.error", "job.event", "job.result"} == TYPES

@@ -1,4 +1,4 @@
-"""From any response to one Fault: by `via`, or by shape in the order of the design."""
+"""Reading any response into one Fault: by `via`, or by its shape in the order of the design."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def test_the_vias():
 
 @pytest.mark.parametrize("via", ["nowhere", "", "MCP", "envelope", 5])
 def test_another_via_is_a_lookup_error(via):
-    """Never for what the response holds; this is our own mistake."""
+    """The only error that extract raises."""
     with pytest.raises(LookupError):
         extract({}, via=via)
 
@@ -96,10 +96,10 @@ WHOLE = (
 
 @pytest.mark.parametrize("first", range(len(WHOLE)))
 def test_the_order_is_the_designs(first):
-    """Design 9: a document with the marks of two shapes is read as the one that comes first."""
-    via, marks = WHOLE[first]
+    """Design 9: a document with the members of two shapes is read as the first of them."""
+    via, first_members = WHOLE[first]
     for _, later in WHOLE[first:]:
-        assert examine({**later, **marks})[0] == via
+        assert examine({**later, **first_members})[0] == via
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_the_order_is_the_designs(first):
         b"null",
     ],
 )
-def test_what_has_no_shape(response):
-    """Nothing found, nothing failed."""
+def test_values_without_a_known_shape(response):
+    """Nothing is found, and nothing failed."""
     assert examine(response) == (None, NOT_FAILED)
 
 
@@ -154,32 +154,32 @@ def test_what_has_no_shape(response):
     "kind", [dict, json.dumps, lambda data: json.dumps(data).encode(), types.MappingProxyType]
 )
 def test_every_via_reads_what_the_design_says(response, via, kind):
-    """Design 9's table; as an object, as its JSON, as any mapping."""
+    """Design 9's table; as a dict, as JSON, and as another mapping."""
     assert extract(kind(response), via=via).code == "RATE_LIMITED"
 
 
 @pytest.mark.parametrize("via", ["adcp", "problem", "jsonrpc", "task", "arcp", "cli", "http", "mcp", "a2a"])
 @pytest.mark.parametrize("value", [{}, [], "x", b"\xff", None, 5])
-def test_nothing_is_found_in_nothing(via, value):
+def test_nothing_is_found_in_an_empty_value(via, value):
     """M6: `generic`."""
     assert extract(value, via=via) is None
 
 
-def test_a_bare_error_that_is_none_still_failed():
-    """M6: any bare error is a failure, found or not."""
+def test_an_invalid_bare_error_still_failed():
+    """M6: any bare error is a failure, valid or not."""
     assert examine({"code": 5}, "adcp")[1].failed
     assert examine({"code": 5}, "problem")[1].failed
     assert examine({"code": 5, "recoverable": True}, "task")[1].failed
 
 
 def test_a_207_document_is_not_fatal():
-    """M1: children decide one by one."""
+    """M1: its nested problems are decided one by one."""
     reading = examine({"status": 207, "title": "t", "errors": [{"status": 422}]}, "problem")[1]
     assert (reading.failed, reading.fatal) == (False, False)
 
 
-def test_a_document_nested_too_deep_holds_nothing():
-    """M6: readable, nothing found; as bytes and as values, by every via."""
+def test_nothing_is_found_in_a_document_nested_too_deep():
+    """M6: as bytes and as values, with every via."""
     value: dict = {}
     for _ in range(10_000):
         value = {"errors": [value], "code": "X", "title": "x"}
@@ -189,8 +189,8 @@ def test_a_document_nested_too_deep_holds_nothing():
 
 
 @pytest.mark.parametrize("value", [RESULT, ERROR, {}, [], 5, "x", b"{}"])
-def test_a_value_that_was_read_already(value):
-    """A string inside a document is not JSON once more."""
+def test_examine_read_does_not_parse_strings(value):
+    """A string inside a document is not parsed again."""
     via, reading = examine_read(value)
     if isinstance(value, dict):
         assert (via, reading) == examine(value)
@@ -201,8 +201,8 @@ def test_a_value_that_was_read_already(value):
 @pytest.mark.parametrize("via", VIAS)
 @rarely
 @given(st.data())
-def test_bytes_and_objects_read_alike(via, data):
-    """A9, A7: how a document arrives changes nothing, with shortcuts for small documents or without."""
+def test_bytes_and_objects_give_the_same_reading(via, data):
+    """A9, A7: for documents of any size."""
     document = data.draw(st.sampled_from(documents[via]))
     extra = data.draw(st.dictionaries(st.text(max_size=3), json_values(), max_size=2))
     written = json.dumps({**extra, **document}).encode()
@@ -215,7 +215,7 @@ def test_bytes_and_objects_read_alike(via, data):
 @rarely
 @given(st.data())
 def test_a_reading_is_consistent(via, data):
-    """M6: fatal is failed, a fault that is found has a path or is bare, and what was received is shown untouched."""
+    """M6: a fatal reading failed, a fault has an origin, and an error object belongs to a fault."""
     document = data.draw(mutated(via))
     _, reading = examine(document, via)
     assert not reading.fatal or reading.failed
@@ -226,15 +226,15 @@ def test_a_reading_is_consistent(via, data):
         assert reading.fault is not None
 
 
-def test_extracting_from_a_file_like_program():
-    """The whole way: a real command's envelope."""
+def test_extracting_from_a_real_command():
+    """The envelope that a command printed."""
     code = 'import json; print(json.dumps({"ok": False, "error": {"code": "TIMEOUT", "retryable": True}})); exit(7)'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert extract(done).code == "TIMEOUT"
 
 
 def test_an_artifact_event_is_an_a2a_shape():
-    """Design 9: what a 0.3 stream sends for one artifact is recognised without `via`."""
+    """Design 9: an artifact event of a 0.3 stream is recognised without `via`."""
     part = {"kind": "data", "data": {"adcp_error": {"code": "RATE_LIMITED"}}}
     event = {"kind": "artifact-update", "taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}}
     via, reading = examine(event)

@@ -1,4 +1,4 @@
-"""HTTP responses: any status from 400 is a fault, structured or not; a 207 with problems is one too."""
+"""HTTP responses: any status from 400 is a fault, with or without a structured body; a 207 with problems is one too."""
 
 import json
 
@@ -20,7 +20,7 @@ ADCP = {"code": "BUDGET_TOO_LOW", "recovery": "correctable"}
 
 
 def response(status, body=None, **headers):
-    """A response; headers with underscores."""
+    """Return a response; header names are given with underscores."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return {"status": status, "headers": named, "body": body}
 
@@ -30,7 +30,7 @@ def response(status, body=None, **headers):
     "body", [None, "", "<html>", b"\xff\xfe", [], [PROBLEM], 5, {}, {"message": "no"}, "[1"]
 )
 def test_a_bare_status_is_a_fault(status, body):
-    """Design 9, M6: found by its status alone; there is no error object."""
+    """Design 9, M6: there is no error object."""
     reading = read(response(status, body))
     row = VOCABULARY.status_row(int(status))
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, "status", None)
@@ -49,13 +49,13 @@ def test_a_bare_status_is_a_fault(status, body):
     [200, 204, 301, 399, 0, -1, 1000, 10**400, "429", True, None, 429.5, float("nan"), float("inf"), []],
 )
 def test_anything_else_did_not_fail(status):
-    """Design 9: from 400 on; what is no status says nothing."""
+    """Design 9: a failure has a status from 400 on."""
     assert read(response(status, PROBLEM)) == NOT_FAILED
 
 
 @pytest.mark.parametrize("value", [None, 5, [], "x"])
-def test_what_is_no_response(value):
-    """Nothing failed that can be seen."""
+def test_values_that_are_not_responses(value):
+    """They report no failure."""
     assert read(value) == NOT_FAILED
 
 
@@ -70,14 +70,14 @@ def test_what_is_no_response(value):
     ],
 )
 def test_a_body_comes_as_an_object_text_or_bytes(kind):
-    """P1: the content type is not needed to see what it is."""
+    """P1: whatever the content type is."""
     body = kind(PROBLEM)
     reading = read(response(429, body))
     assert (reading.path, reading.error, reading.fault.type) == ("body", PROBLEM, PROBLEM["type"])
 
 
-def test_a_body_nested_without_end_says_nothing():
-    """M6: the status still speaks."""
+def test_a_body_nested_too_deep_is_ignored():
+    """M6: the status still counts."""
     assert read(response(429, "[" * 10_000)).path == "status"
     assert read(response(429, '{"errors":[' * 10_000 + "]}" * 10_000)).path == "status"
 
@@ -95,18 +95,18 @@ def test_a_body_nested_without_end_says_nothing():
     ],
 )
 def test_precedence_of_waits(body, headers, expected):
-    """Design 8, P3: the body's own, then the headers'."""
+    """Design 8, P3: the body's, then the headers'."""
     assert read(response(429, body, **headers)).fault.retry_after == expected
 
 
-def test_a_wait_in_a_header_is_what_was_found():
-    """M6: path header."""
+def test_a_wait_in_a_header_has_the_path_header():
+    """M6: the path is that of the header."""
     reading = read(response(503, None, Retry_After="9"))
     assert (reading.path, reading.fault.origin.path, reading.error) == ("header", "header", None)
 
 
 def test_a_date_needs_a_clock():
-    """Pure: the clock is an argument, asked only where the response has no Date."""
+    """The clock is an argument, called only if the response has no Date."""
     late = response(503, None, Retry_After="Wed, 21 Oct 2015 12:00:30 GMT")
     assert read(late).fault.retry_after is None
     assert read(late, now=lambda: 1_445_428_800.0).fault.retry_after == 30.0
@@ -121,7 +121,7 @@ def test_a_date_needs_a_clock():
     [{"X_Should_Retry": "false"}, {"Stripe_Should_Retry": "false"}, {"Grpc_Retry_Pushback_Ms": "-1"}],
 )
 @pytest.mark.parametrize("body", [None, PROBLEM, {"adcp_error": ADCP}])
-def test_a_no_is_obeyed(header, body):
+def test_a_no_in_a_header_is_obeyed(header, body):
     """Design 8: no retries are left, whatever the status or the body."""
     assert read(response(503, body, **header)).fault.max_retries == 0
 
@@ -129,7 +129,7 @@ def test_a_no_is_obeyed(header, body):
 @pytest.mark.parametrize("status", [409, 500, 403])
 @pytest.mark.parametrize("body", [None, {"title": "no"}, "<html>"])
 def test_a_yes_makes_an_undecided_failure_transient(status, body):
-    """Design 8: a yes counts where the body does not say; it overrides neither bounds nor executed."""
+    """Design 8: a "yes" counts if the body has no verdict; it overrides neither bounds nor executed."""
     reading = read(response(status, body, X_Should_Retry="true"))
     fault = reading.fault
     assert (fault.recovery, fault.max_retries) == (Recovery.TRANSIENT, None)
@@ -147,13 +147,13 @@ def test_a_yes_makes_an_undecided_failure_transient(status, body):
         ({"adcp_error": {"code": "X_ACME_ODD"}}, "terminal"),
     ],
 )
-def test_a_yes_overrides_nothing_that_was_said(body, recovery):
-    """M1, A20: the body's own word first; AdCP is decided by code and recovery only."""
+def test_a_yes_does_not_override_the_body(body, recovery):
+    """M1, A20: the body's verdict comes first; AdCP errors are decided by code and recovery only."""
     assert read(response(409, body, X_Should_Retry="true")).fault.recovery == recovery
 
 
-def test_the_responses_status_beats_the_bodys():
-    """M1."""
+def test_the_responses_status_takes_precedence():
+    """M1: over the body's."""
     assert read(response(503, PROBLEM)).fault.status == 503
 
 
@@ -168,7 +168,10 @@ def test_the_responses_status_beats_the_bodys():
     ],
 )
 def test_a_gateway_in_front_of_an_mcp_server(body):
-    """A1, A3: JSON-RPC in the body, or S4's key alone; the status is kept, and the header's wait where there is none."""
+    """
+    A1, A3: a JSON-RPC error in the body, or a bare adcp_error. The status is kept, and the header's wait if the error
+    has none.
+    """
     reading = read(response(429, body, Retry_After="9"))
     assert (reading.path, reading.error, reading.fault.code) == ("body", ADCP, "BUDGET_TOO_LOW")
     assert (reading.fault.status, reading.fault.retry_after, reading.fault.vocabulary) == (429, 9.0, "adcp")
@@ -183,7 +186,7 @@ def test_an_adcp_errors_own_wait_comes_first():
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", {"code": 5}])
 def test_an_invalid_adcp_error_leaves_the_status(invalid):
-    """A7: none found there; a status from 400 on is a fault anyway."""
+    """A7: no error is found, but a status from 400 on is a fault."""
     assert read(response(429, {"adcp_error": invalid})).path == "status"
 
 
@@ -201,7 +204,7 @@ BATCH = {
 
 
 def test_a_batch_that_failed_in_part():
-    """P10, M1, M3: it did not fail, it is not fatal, it happened, and its parts decide one by one."""
+    """P10, M1, M3: it did not fail, is not fatal, had its effect, and its problems are decided one by one."""
     reading = read(response(207, BATCH))
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (False, False, "body", BATCH)
     fault = reading.fault
@@ -217,7 +220,7 @@ def test_a_batch_that_failed_in_part():
     [None, {}, [], {"errors": []}, {"errors": {}}, {"errors": ["x", 5]}, "<multistatus/>", {"title": "t"}],
 )
 def test_a_207_without_problems_is_a_success(body):
-    """Design 9: 207 with problems is one too; WebDAV's is not."""
+    """Design 9: such as WebDAV's."""
     assert read(response(207, body)) == NOT_FAILED
 
 
@@ -227,8 +230,8 @@ def test_a_batch_that_failed_altogether():
     assert (reading.failed, reading.fatal, reading.fault.executed) == (True, True, Executed.NO)
 
 
-def test_headers_of_any_kind_do_no_harm():
-    """What is no header is not there."""
+def test_malformed_headers_are_ignored():
+    """The status still counts."""
     for headers in (None, [], "x", {"Retry-After": {}}, {None: None}, {"retry-after": 10**5000}):
         assert read({"status": 503, "headers": headers}).fault.retry_after is None
     assert read({"status": 503}).path == "status"

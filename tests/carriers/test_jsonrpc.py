@@ -1,4 +1,4 @@
-"""JSON-RPC errors: read by data.adcp_error whatever the number, written by protocol version."""
+"""JSON-RPC errors: read by data.adcp_error whatever the number is, written by protocol version."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ERROR = {"code": "RATE_LIMITED", "retry_after": 5, "recovery": "transient"}
 
 
 def response(data, code=-32029):
-    """A whole response."""
+    """Return a whole response."""
     return {"jsonrpc": "2.0", "id": "req-123", "error": {"code": code, "message": "no", "data": data}}
 
 
@@ -19,7 +19,7 @@ def response(data, code=-32029):
     "code", [-32029, -31029, -32000, -32603, 0, 5.0, "x", None, True, float("nan"), 10**400]
 )
 def test_the_number_is_never_needed(code):
-    """A3, design 8: read by data.adcp_error, whatever the number; its message may be missing."""
+    """A3, design 8: the error is in data.adcp_error; its message may be missing."""
     reading = read(response({"adcp_error": ERROR}, code))
     assert (reading.fault.code, reading.fault.message, reading.path) == ("RATE_LIMITED", "", "jsonrpc_error")
     assert (reading.failed, reading.fatal, reading.error) == (True, True, ERROR)
@@ -35,14 +35,14 @@ def test_the_number_is_never_needed(code):
         (-32602.0, "no"),
     ],
 )
-def test_what_the_number_says_about_the_effect(code, executed):
-    """M3: rejected before anything ran; floats as protobuf writes them."""
+def test_the_effect_of_a_number(code, executed):
+    """M3: rejected before anything ran; protobuf writes numbers as floats."""
     error = {"code": "SERVICE_UNAVAILABLE"}
     assert read(response({"adcp_error": error}, code)).fault.executed == executed
 
 
 def test_an_array_of_data_as_in_a2a_1_0():
-    """Design 8: error.data an array of typed objects."""
+    """Design 8: error.data is an array of typed objects."""
     data = [
         {"@type": "x"},
         "x",
@@ -54,7 +54,7 @@ def test_an_array_of_data_as_in_a2a_1_0():
 
 
 def test_typed_objects_keep_it_in_their_metadata():
-    """What the SDK of A2A 1.0 makes of an error's data: an ErrorInfo; over REST in an array called details."""
+    """The SDK of A2A 1.0 sends an error's data as an ErrorInfo; over REST in an array called details."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": "X",
@@ -67,20 +67,20 @@ def test_typed_objects_keep_it_in_their_metadata():
 
 @pytest.mark.parametrize("invalid", [{}, [], "x", 1, {"code": 5}])
 def test_the_first_truthy_value_decides(invalid):
-    """Design 4: where it is invalid none is found."""
+    """Design 4: if it is invalid, none is found."""
     assert read(response({"adcp_error": invalid})) == FAILED
     assert read(response([{"adcp_error": invalid}, {"adcp_error": ERROR}])) == FAILED
 
 
 @pytest.mark.parametrize("data", [None, {}, [], "x", 5, {"adcp_error": None}, {"other": 1}, [[]]])
 def test_an_error_without_a_structured_one(data):
-    """A6 step 7: it failed, and says nothing that can be read."""
+    """A6 step 7: it failed, and nothing is found."""
     assert read(response(data)) == FAILED
 
 
 @pytest.mark.parametrize("error", ["boom", 1, True, ["x"], []])
-def test_an_error_that_is_no_object(error):
-    """It failed, at least."""
+def test_an_error_that_is_not_an_object(error):
+    """It is a failure without a fault."""
     assert read({"jsonrpc": "2.0", "error": error}) == FAILED
 
 
@@ -88,7 +88,7 @@ def test_an_error_that_is_no_object(error):
     "value", [None, 5, [], {}, {"result": {}}, {"error": None}, {"error": 0}, {"error": ""}]
 )
 def test_a_response_without_an_error_did_not_fail_here(value):
-    """JSON-RPC: a result is none."""
+    """JSON-RPC: a response with a result is a success."""
     assert read(value) == NOT_FAILED
 
 
@@ -101,7 +101,9 @@ def test_a_response_without_an_error_did_not_fail_here(value):
     ],
 )
 def test_the_reserved_numbers_by_protocol_version(code, old, new):
-    """A3, design 8: up to 2025-11-25 S4's own; from 2026-07-28, which took that range, moved; or collapsed."""
+    """
+    A3, design 8: S4's up to 2025-11-25, others from 2026-07-28 on, which reserves that range; or the collapsed one.
+    """
     assert number(code) == number(code, protocol="2025-11-25") == old
     assert number(code, protocol=MOVED_SINCE) == number(code, protocol="2027-01-01") == new
     assert (
@@ -113,7 +115,7 @@ def test_the_reserved_numbers_by_protocol_version(code, old, new):
 
 
 def test_three_codes_are_reserved():
-    """A3: every other code uses the tool-level path only."""
+    """A3: other codes are reported in the tool's result only."""
     assert set(RESERVED) == {"RATE_LIMITED", "AUTH_MISSING", "SERVICE_UNAVAILABLE"}
     with pytest.raises(ValueError, match="CONFLICT"):
         number("CONFLICT")
@@ -123,7 +125,7 @@ def test_three_codes_are_reserved():
 
 @pytest.mark.parametrize("protocol", [None, "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("collapse", [True, False])
-def test_what_is_written_is_read(protocol, collapse):
+def test_a_written_response_is_read(protocol, collapse):
     """A3: data is the same in every form."""
     fault = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Slow down", retry_after=5)
     written = write(fault, id=7, protocol=protocol, collapse=collapse)

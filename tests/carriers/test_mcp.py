@@ -1,4 +1,4 @@
-"""MCP tool results: S4's detection order, its guards, and what is written."""
+"""MCP tool results: S4's detection order, its guards, and writing."""
 
 import json
 
@@ -19,18 +19,18 @@ OTHER = {"code": "CONFLICT", "message": "Another", "recovery": "transient"}
 
 
 def text(value):
-    """A text item, JSON unless it is prose already."""
+    """Return a text item; a value that is not a string is encoded as JSON."""
     return {"type": "text", "text": value if isinstance(value, str) else json.dumps(value)}
 
 
 def result(structured=None, content=(), is_error=True, **more):
-    """A tools/call result."""
+    """Return a tools/call result."""
     found = {"isError": is_error, "content": list(content), **more}
     return found if structured is None else {**found, "structuredContent": structured}
 
 
 def test_s4s_example():
-    """A2: both paths carry the same object; the structured one is preferred."""
+    """A2: both places have the same object; the structured one is preferred."""
     reading = read(result({"adcp_error": ERROR}, [text({"adcp_error": ERROR}), text("Rate limited.")]))
     assert (reading.failed, reading.fatal, reading.path) == (True, True, "structuredContent")
     assert reading.error is not None
@@ -69,14 +69,14 @@ def test_structured_before_text():
     ],
 )
 def test_the_text_fallback(content):
-    """A6 step 5, A16.8: the first text item that is JSON and has a truthy adcp_error, in item 2 as well."""
+    """A6 step 5, A16.8: the first text item that is JSON with a truthy adcp_error, which may be the second item."""
     reading = read(result(None, content))
     assert (reading.fault.code, reading.path) == ("RATE_LIMITED", "text_fallback")
 
 
 @pytest.mark.parametrize("flag", [False, None, "true", "True", 1, 1.0, [True], {}])
 def test_is_error_must_be_exactly_true(flag):
-    """Design 8, A16.4: a successful result with an error's JSON in it is a success."""
+    """Design 8, A16.4: a successful result with the JSON of an error in it is a success."""
     reading = read(result({"adcp_error": ERROR}, [text({"adcp_error": ERROR})], is_error=flag))
     assert reading == NOT_FAILED
     assert read({"content": [text({"adcp_error": ERROR})]}) == NOT_FAILED
@@ -98,22 +98,22 @@ def test_is_error_must_be_exactly_true(flag):
     ],
 )
 def test_the_first_truthy_value_decides(first):
-    """Design 4: `{}` and `[]` are truthy; where the first is invalid none is found, on no later path either."""
+    """Design 4: `{}` and `[]` are truthy; if the first is invalid, later places are not tried."""
     full = [text({"adcp_error": ERROR})]
     assert read(result({"adcp_error": first, "errors": [ERROR]}, full)) == FAILED
     assert read(result({"errors": [ERROR]}, [text({"adcp_error": first}), *full])) == FAILED
 
 
 @pytest.mark.parametrize("falsy", [None, False, 0, 0.0, "", float("nan")])
-def test_a_falsy_value_is_not_there(falsy):
-    """S4's JavaScript: the next path is tried."""
+def test_a_falsy_value_counts_as_absent(falsy):
+    """In S4's JavaScript, the next place is tried."""
     reading = read(result({"adcp_error": falsy}, [text({"adcp_error": ERROR})]))
     assert reading.path == "text_fallback"
 
 
 @pytest.mark.parametrize("structured", [None, [], "x", 5, [{"adcp_error": ERROR}]])
-def test_structured_content_that_is_no_object(structured):
-    """It has no members, so the text speaks."""
+def test_structured_content_that_is_not_an_object(structured):
+    """The text is read instead."""
     assert read(result(structured, [text({"adcp_error": ERROR})])).path == "text_fallback"
 
 
@@ -121,7 +121,7 @@ def test_structured_content_that_is_no_object(structured):
     "structured", [{"payload": {"errors": [ERROR]}, "errors": [OTHER]}, {"errors": [ERROR]}]
 )
 def test_the_payload_layer_of_a_failure(structured):
-    """A6 step 6, A5: payload.errors[0], then errors[0]; fatal there alone is a conformance gap, and said so."""
+    """A6 step 6, A5: payload.errors[0], then errors[0]; a fatal error there alone is a conformance gap."""
     reading = read(result(structured, [text("It failed.")]))
     assert (reading.fault.code, reading.path) == ("RATE_LIMITED", "payload")
     assert (reading.failed, reading.fatal) == (True, True)
@@ -129,7 +129,7 @@ def test_the_payload_layer_of_a_failure(structured):
 
 
 def test_the_payload_layer_of_a_success():
-    """A5, M3: a remark is not fatal; what it remarks on happened."""
+    """A5, M3: it is not fatal, and the call had its effect."""
     reading = read(result({"products": [], "errors": [ERROR, OTHER]}, is_error=False))
     assert (reading.failed, reading.fatal, reading.path) == (False, False, "payload")
     assert (reading.fault.executed, reading.fault.origin.gap) == (Executed.YES, None)
@@ -137,27 +137,27 @@ def test_the_payload_layer_of_a_success():
 
 @pytest.mark.parametrize("errors", [[], {}, "x", None, [None, ERROR], [0, ERROR], 5])
 def test_an_empty_payload_layer(errors):
-    """A6 step 7: nothing found; only the first item is looked at."""
+    """A6 step 7: nothing is found; only the first item is read."""
     assert read(result({"errors": errors})) == FAILED
     assert read(result({"errors": errors}, is_error=False)) == NOT_FAILED
 
 
 @pytest.mark.parametrize("first", [{}, {"code": 5}, "x", [ERROR]])
 def test_an_invalid_payload_error_is_none(first):
-    """A7: validation failed is none found, in either layer; errors[] behind payload.errors[] is not tried."""
+    """A7: none is found; errors[] after payload.errors[] is not tried."""
     assert read(result({"payload": {"errors": [first]}, "errors": [ERROR]})) == FAILED
     assert read(result({"errors": [first]}, is_error=False)) == NOT_FAILED
 
 
 @pytest.mark.parametrize("value", [None, 5, "x", [], [result({"adcp_error": ERROR})]])
-def test_what_is_no_result(value):
-    """Nothing failed that can be seen."""
+def test_values_that_are_not_results(value):
+    """They report no failure."""
     assert read(value) == NOT_FAILED
 
 
 @pytest.mark.parametrize("inside", [None, 5, [], "x"])
-def test_a_response_whose_result_is_no_object(inside):
-    """A whole JSON-RPC response is taken too; there is nothing in this one."""
+def test_a_response_whose_result_is_not_an_object(inside):
+    """A whole JSON-RPC response is accepted; nothing is found in this one."""
     assert read({"jsonrpc": "2.0", "id": 1, "result": inside}) == NOT_FAILED
 
 
@@ -171,8 +171,8 @@ def test_a_failure_without_a_structured_error():
 FAULT = Fault(code="RATE_LIMITED", vocabulary="adcp", message="Request rate exceeded", retry_after=5)
 
 
-def test_what_is_written_is_read_on_every_path():
-    """A2, A5: both layers and the text say the same."""
+def test_a_written_result_is_read_in_every_place():
+    """A2, A5: both layers and the text have the same error."""
     written = write(FAULT)
     error = written["structuredContent"]["adcp_error"]
     assert written["structuredContent"]["errors"] == [error]

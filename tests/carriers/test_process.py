@@ -1,4 +1,4 @@
-"""Finished commands: the time-out, the envelope, the exit code, in that order, and who wins when they disagree."""
+"""Finished commands: the time-out, the envelope, the exit code, in that order, and which one wins if they disagree."""
 
 import json
 
@@ -16,7 +16,7 @@ SUCCESS = {"ok": True, "data": []}
 
 
 def run(exit, stdout="", **more):
-    """A finished command."""
+    """Return a finished command."""
     return {
         "exit": exit,
         "stdout": stdout if isinstance(stdout, str) else json.dumps(stdout),
@@ -26,8 +26,8 @@ def run(exit, stdout="", **more):
 
 
 @pytest.mark.parametrize("exit", [9, 1, 0, None, -9, 127])
-def test_the_envelope_speaks(exit):
-    """C1, C12: decided from the envelope, whatever the number; the side that reports failure wins over exit 0."""
+def test_the_envelope_decides(exit):
+    """C1, C12: whatever the exit code is; a reported failure wins over exit 0."""
     reading = read(run(exit, ENVELOPE))
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, "envelope", ERROR)
     assert (reading.fault.code, reading.fault.retry_after, reading.fault.attempt) == ("RATE_LIMITED", 5.0, 1)
@@ -37,12 +37,12 @@ def test_the_envelope_speaks(exit):
     "stdout", [SUCCESS, "", "Done.", "[]", "null", {"users": []}, {"error": {"count": 3}}, {"error": "none"}]
 )
 def test_exit_0_without_a_reported_failure_is_success(stdout):
-    """Design 8: exit 0 is never rerun, whatever it printed."""
+    """Design 8: exit 0 is never repeated, whatever it printed."""
     assert read(run(0, stdout)) == NOT_FAILED
 
 
 def test_ok_true_without_a_number_is_success():
-    """The one side that speaks says so."""
+    """The envelope is the only evidence."""
     assert read(run(None, SUCCESS)) == NOT_FAILED
 
 
@@ -50,23 +50,23 @@ def test_ok_true_without_a_number_is_success():
     ("exit", "code"), [(9, "RATE_LIMITED"), (1, "INTERNAL_ERROR"), (7, "TIMEOUT"), (99, "INTERNAL_ERROR")]
 )
 def test_ok_true_with_a_failing_exit_is_a_failure(exit, code):
-    """Design 8: the side that reports failure wins; the tool spoke the envelope, so its table is used."""
+    """Design 8: the one that reports failure wins; the tool printed an envelope, so its exit table is used."""
     reading = read(run(exit, SUCCESS))
     assert (reading.fault.code, reading.path, reading.error) == (code, "exit", None)
     assert reading.fault.details == {"exit": exit}
 
 
 @pytest.mark.parametrize("error", [None, "boom", ["boom"], {}, {"message": "boom"}, 5])
-def test_an_envelope_that_says_nothing_leaves_the_number(error):
-    """A null error, a string, a list: exit 9 still says rate limited."""
+def test_an_envelope_without_an_error_leaves_the_exit_code(error):
+    """If the error is null, a string or a list, exit 9 still means rate limited."""
     assert read(run(9, {"ok": False, "error": error})).fault.code == "RATE_LIMITED"
     nothing = read(run(0, {"ok": False, "error": error}))
     assert (nothing.failed, nothing.fault.recovery, nothing.path) == (True, Recovery.UNCERTAIN, "exit")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 6, 7, 8, 9, 12, 99, -9, None])
-def test_a_number_alone_means_nothing_from_a_stranger(number):
-    """Design 8: a table is used only for a tool that spoke the envelope or was named conformant."""
+def test_an_exit_code_alone_has_no_meaning(number):
+    """Design 8: a table is used only for a tool that printed an envelope or was declared conformant."""
     reading = read(run(number, "Something went wrong"))
     assert (reading.fault.code, reading.fault.recovery) == ("INTERNAL_ERROR", Recovery.UNCERTAIN)
     assert (reading.path, reading.fault.executed) == ("exit", Executed.MAYBE)
@@ -74,8 +74,8 @@ def test_a_number_alone_means_nothing_from_a_stranger(number):
 
 
 @pytest.mark.parametrize("number", [126, 127])
-def test_what_could_not_be_started_did_nothing(number):
-    """M3."""
+def test_a_command_that_could_not_be_started_had_no_effect(number):
+    """M3: exit 126 and 127."""
     assert read(run(number)).fault.executed is Executed.NO
 
 
@@ -94,13 +94,13 @@ def test_a_named_profile_reads_its_numbers(profile, number):
 
 
 @pytest.mark.parametrize("profile", ["v3", 5, None, ["v2"]])
-def test_an_unknown_profile_is_none(profile):
-    """What a stranger's exit says stays unknown."""
+def test_an_unknown_profile_is_ignored(profile):
+    """The exit code then has no meaning."""
     assert read(run(9, "", profile=profile)).fault.code == "INTERNAL_ERROR"
 
 
 def test_seven_and_nine_mean_opposite_things():
-    """Design 8: which is why a table is never guessed."""
+    """Design 8: so a table is never guessed."""
     unknown = {"ok": False, "error": {"code": "ODD"}}
     assert read(run(9, unknown)).fault.recovery is Recovery.TRANSIENT
     assert read(run(9, unknown, profile="v2")).fault.recovery is Recovery.TERMINAL
@@ -110,7 +110,7 @@ def test_seven_and_nine_mean_opposite_things():
 
 @pytest.mark.parametrize("stdout", ["", ENVELOPE, SUCCESS])
 def test_a_time_out_comes_first(stdout):
-    """M6: path timeout; it may have had its effect, and whatever it printed before is not its end."""
+    """M6: path timeout; the command may have had its effect, whatever it printed."""
     reading = read(run(None, stdout, timed_out=True))
     assert (reading.path, reading.fault.code, reading.fault.executed) == (
         "timeout",
@@ -122,7 +122,7 @@ def test_a_time_out_comes_first(stdout):
 
 @pytest.mark.parametrize("flag", ["true", 1, None, False])
 def test_timed_out_is_exactly_true(flag):
-    """A flag of the wrong type is no time-out."""
+    """A flag of another type is ignored."""
     assert read(run(0, "", timed_out=flag)) == NOT_FAILED
 
 
@@ -138,8 +138,8 @@ def test_timed_out_is_exactly_true(flag):
         ENVELOPE,
     ],
 )
-def test_where_the_envelope_stands(stdout):
-    """C1 says nothing else on stdout; what tools print before it does not hide it."""
+def test_where_the_envelope_is(stdout):
+    """C1 allows nothing else on stdout, but output before the envelope is skipped."""
     assert read({"exit": 1, "stdout": stdout}).fault.code == "RATE_LIMITED"
 
 
@@ -157,33 +157,33 @@ def test_where_the_envelope_stands(stdout):
         "{}",
     ],
 )
-def test_what_is_no_envelope(stdout):
-    """Design 8: lists crash S2's sample runner; here they are just no envelope."""
+def test_output_that_is_not_an_envelope(stdout):
+    """Design 8: lists crash S2's sample runner; here they are ignored."""
     assert read({"exit": 1, "stdout": stdout}).path == "exit"
 
 
 def test_an_envelope_without_ok():
-    """An author's slip: an error that is S2's by its members."""
+    """An error object with the members of S2 is read."""
     assert read(run(0, {"error": ERROR})).fault.code == "RATE_LIMITED"
     assert read(run(9, {"error": {"reason": "x"}})).path == "exit"
     assert read(run(0, {"error": {"reason": "x"}})) == NOT_FAILED
 
 
 @pytest.mark.parametrize("exit", ["1", 1.5, True, [], None])
-def test_an_exit_that_is_no_number(exit):
-    """It did not end in 0, so it did not succeed."""
+def test_an_exit_code_that_is_not_a_number(exit):
+    """It is not 0, so the command failed."""
     assert read({"exit": exit, "stdout": ""}).path == "exit"
 
 
 @pytest.mark.parametrize("value", [None, 5, [], "x"])
-def test_what_is_no_process(value):
-    """Nothing failed that can be seen."""
+def test_values_that_are_not_processes(value):
+    """They report no failure."""
     assert read(value) == NOT_FAILED
 
 
 @pytest.mark.parametrize("envelope", [ENVELOPE, {"error": ERROR}])
 def test_an_envelope_alone(envelope):
-    """Design 9: via cli takes a bare envelope."""
+    """Design 9: via cli accepts a bare envelope."""
     reading = read_envelope(envelope)
     assert (reading.failed, reading.path, reading.error) == (True, "envelope", ERROR)
     assert reading.fault.code == "RATE_LIMITED"
@@ -192,8 +192,8 @@ def test_an_envelope_alone(envelope):
 @pytest.mark.parametrize(
     "envelope", [{"ok": False}, {"ok": False, "error": None}, {"ok": False, "error": "boom"}]
 )
-def test_an_envelope_that_failed_and_says_nothing(envelope):
-    """M6: ok false is a failure, found or not."""
+def test_a_failed_envelope_without_an_error(envelope):
+    """M6: `ok` false is a failure, with or without an error."""
     assert read_envelope(envelope) == FAILED
 
 
@@ -202,5 +202,5 @@ def test_an_envelope_that_failed_and_says_nothing(envelope):
     [SUCCESS, {}, {"ok": "false", "error": ERROR}, {"ok": True, "error": ERROR}, [], None, {"error": "x"}],
 )
 def test_an_envelope_that_did_not_fail(envelope):
-    """Only ok false, or an error without ok."""
+    """A failure has `ok` false, or an error without `ok`."""
     assert read_envelope(envelope) == NOT_FAILED

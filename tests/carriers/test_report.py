@@ -1,4 +1,4 @@
-"""What a reading amounts to: found, failed, fatal, and what to do about it (M6)."""
+"""Reports: found, failed, fatal, and the decision (M6)."""
 
 import pytest
 
@@ -13,13 +13,13 @@ LATE = Fault(code="TIMEOUT", message="late", vocabulary="task", executed=Execute
 
 
 def reading(fault, **members):
-    """A failed response with this fault."""
+    """Return the reading of a failed response with this fault."""
     return Reading(failed=True, fault=fault, path="task", error=ERROR, fatal=True, **members)
 
 
 @pytest.mark.parametrize("bare", [FAILED, NOT_FAILED])
 def test_nothing_found(bare):
-    """Without a structured error nothing is decided, whether it failed or not."""
+    """Without a structured error the action is generic, whether it failed or not."""
     assert report("task", bare) == Report(
         found=False, failed=bare.failed, fatal=bare.fatal, via="task", path=None, error=None, fault=None,
         decision=NOTHING_FOUND,
@@ -27,7 +27,7 @@ def test_nothing_found(bare):
 
 
 def test_a_failure():
-    """The object as received, the fault, and a decision without jitter for a first failure."""
+    """The error object as received, the fault, and a decision about a first failure without jitter."""
     found = report("task", reading(LATE))
     assert (found.found, found.failed, found.fatal, found.via, found.path) == (
         True,
@@ -41,13 +41,13 @@ def test_a_failure():
     assert (found.decision.action, found.decision.delay) == (Action.RETRY, 3.0)
 
 
-def test_what_may_have_happened_is_not_repeated():
+def test_a_call_that_may_have_had_its_effect_is_not_repeated():
     """`--unsafe`: a repeat that is not safe is not advised."""
     assert report("task", reading(LATE), safe=False).decision.action is not Action.RETRY
 
 
-def test_a_remark_is_no_failure():
-    """An error on a response that did not fail asks for nothing."""
+def test_an_error_in_a_success_needs_no_action():
+    """The response did not fail."""
     remark = Reading(failed=False, fault=LATE, path="x", error=ERROR, fatal=False)
     found = report(None, remark)
     assert (found.failed, found.fatal, found.decision) == (False, False, NON_FATAL)
@@ -64,6 +64,6 @@ def test_a_remark_is_no_failure():
     ],
 )
 def test_empty_members_are_left_out(given, left):
-    """What was received empty stands in `error` only."""
+    """Empty `details` and `intent` are in `error` only."""
     fault = report("task", reading(Fault(code="TIMEOUT", message="late", vocabulary="task", **given))).fault
     assert (fault.details, fault.intent) == left

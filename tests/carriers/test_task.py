@@ -1,4 +1,4 @@
-"""Task responses (S3)."""
+"""Task responses of the agent error contract (S3)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ERROR = {"code": "TIMEOUT", "message": "late", "recoverable": True}
 
 
 def test_a_failed_task():
-    """T3."""
+    """T3: the error is read."""
     reading = read({"id": "t", "status": "failed", "error": ERROR, "metadata": {"agent": "a"}})
     assert (reading.failed, reading.fatal, reading.path, reading.error) == (True, True, "task", ERROR)
     assert reading.fault.code == "TIMEOUT"
@@ -18,24 +18,24 @@ def test_a_failed_task():
 
 @pytest.mark.parametrize("status", [*sorted(STATUSES - {"failed"}), "FAILED", None, 5, ["failed"]])
 def test_only_failed_is_a_failure(status):
-    """M6: task status failed."""
+    """M6: the status must be "failed"."""
     assert read({"status": status, "error": ERROR}) == NOT_FAILED
 
 
 @pytest.mark.parametrize("error", [None, "boom", [], {}, {"code": 5}, {"message": "x"}])
-def test_a_failed_task_that_says_nothing(error):
-    """It failed, at least."""
+def test_a_failed_task_without_an_error(error):
+    """It is a failure without a fault."""
     assert read({"status": "failed", "error": error}) == FAILED
     assert read_error(error) == FAILED
 
 
 @pytest.mark.parametrize("value", [None, 5, [], "failed"])
-def test_what_is_no_response(value):
-    """Nothing failed that can be seen."""
+def test_values_that_are_not_responses(value):
+    """They report no failure."""
     assert read(value) == NOT_FAILED
 
 
-def test_what_is_written_is_read():
+def test_a_written_response_is_read():
     """T3: id, status failed, error, metadata."""
     metadata = {"startedAt": "2025-01-05T10:30:00Z", "duration_ms": 1000, "agent": "a"}
     fault = Fault(code="TIMEOUT", vocabulary="task", message="late", details={"step": 2})

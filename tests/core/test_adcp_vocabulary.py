@@ -21,27 +21,27 @@ ALL = (*ROWS, VOCABULARY.unknown)
 
 
 def test_the_codes_are_the_published_ones_in_their_order():
-    """A13: all 120 codes with the published recovery, nothing more, nothing less."""
+    """A13: the table has all 120 published codes with their recovery, and no others."""
     assert [(row.code, row.recovery.value) for row in ROWS] == list(FACTS["recovery"].items())
     assert len(VOCABULARY.rows) == len(ROWS) == 120
 
 
 def test_aliases_are_kept_verbatim():
-    """A13: a deprecated code stays as it is and names the current one, which is published, too."""
+    """A13: a deprecated code stays in the table and names the current code, which is published too."""
     assert {row.code: row.alias for row in ROWS if row.alias} == FACTS["aliases"]
     assert VOCABULARY.row("AUTH_REQUIRED").code == "AUTH_REQUIRED"
     assert {row.alias for row in ROWS if row.alias} <= VOCABULARY.rows.keys()
 
 
 def test_found_under_its_name():
-    """The lookup by name ends at this table, and no row is lost in it."""
+    """`vocabulary("adcp")` returns this table with all its rows."""
     assert vocabulary("adcp") is VOCABULARY
     assert VOCABULARY.name == "adcp"
     assert [row_for("adcp", row.code) for row in ROWS] == list(ROWS)
 
 
 def test_an_unknown_code_is_terminal():
-    """A12: with neither a known code nor a recovery, a person has to look."""
+    """A12: an unknown code without a recovery is terminal."""
     row = VOCABULARY.row("NEVER_HEARD_OF", 429)
     assert row is VOCABULARY.unknown
     assert (row.code, row.recovery, row.everyday) == ("UNKNOWN", Recovery.TERMINAL, "INTERNAL_ERROR")
@@ -51,14 +51,14 @@ def test_an_unknown_code_is_terminal():
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
 def test_executed_follows_m3(row: Row):
-    """M3: correctable codes, CONFLICT and RATE_LIMITED had no effect; about all others nobody knows."""
+    """M3: `executed` is no for correctable codes, CONFLICT and RATE_LIMITED, and maybe for all others."""
     harmless = row.recovery is Recovery.CORRECTABLE or row.code in {"CONFLICT", "RATE_LIMITED"}
     assert row.executed is (Executed.NO if harmless else Executed.MAYBE)
 
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
 def test_every_row_reaches_the_everyday_set(row: Row):
-    """Each row names an existing everyday word, and a status only where it differs from that word's own."""
+    """Each row names an existing everyday code, and a status only if it differs from that of the everyday code."""
     assert row.everyday in EVERYDAY.rows
     assert row.status is None or (
         400 <= row.status < 600 and row.status != EVERYDAY.rows[row.everyday].status
@@ -66,8 +66,8 @@ def test_every_row_reaches_the_everyday_set(row: Row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
-def test_the_everyday_word_agrees_with_the_name(row: Row):
-    """What a name says by its ending or beginning, its everyday word says too."""
+def test_the_everyday_code_agrees_with_the_name(row: Row):
+    """The prefix or suffix of a code determines its everyday code."""
     if row.code.endswith("_NOT_FOUND"):
         assert row.everyday == "NOT_FOUND"
     if row.code.startswith("AUTH_"):
@@ -81,7 +81,10 @@ def test_the_everyday_word_agrees_with_the_name(row: Row):
 
 
 def test_statuses_of_their_own():
-    """Money is 402, malformed is 400, what once was valid is 410; all others take their everyday word's status."""
+    """
+    Codes about money have 402, malformed requests 400, expired things 410; all others the status of their everyday
+    code.
+    """
     own: dict[int, set[str]] = {}
     for row in ROWS:
         if row.status is not None:
@@ -94,7 +97,7 @@ def test_statuses_of_their_own():
 
 
 def test_reserved_jsonrpc_codes():
-    """S4 reserves three numbers for rejections before dispatch; every other code travels in a result."""
+    """S4 reserves three JSON-RPC numbers for rejections before dispatch; no other row has one."""
     assert {row.code: row.jsonrpc for row in ROWS if row.jsonrpc is not None} == {
         "RATE_LIMITED": -32029,
         "AUTH_MISSING": -32028,
@@ -103,14 +106,14 @@ def test_reserved_jsonrpc_codes():
 
 
 def test_terminal_codes_name_a_human():
-    """A terminal failure goes to a person, so its actor is never the calling program."""
+    """The actor of a terminal code is never the calling program."""
     assert {
         row.code for row in ALL if row.recovery is Recovery.TERMINAL and row.actor is Actor.CALLER
     } == set()
 
 
 def test_all_four_actors_occur():
-    """The column tells rows apart: programs, their people, operators and third parties all have their codes."""
+    """Each of the four actors occurs in the table."""
     assert {row.actor for row in ROWS} == set(Actor)
     assert VOCABULARY.row("CONFIGURATION_ERROR").actor is Actor.OPERATOR
     assert VOCABULARY.row("IO_REQUIRED").actor is Actor.USER
@@ -119,7 +122,7 @@ def test_all_four_actors_occur():
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
 def test_texts_are_short_and_whole(row: Row):
-    """Ours: texts have a length that fits everywhere they are shown, begin with a capital and are plain ASCII."""
+    """Texts are short, begin with a capital letter and are ASCII."""
     assert 0 < len(row.message) <= 80
     assert 0 < len(row.suggestion) <= 120
     assert 0 < len(row.user_message) <= 120
@@ -133,22 +136,22 @@ def test_texts_are_short_and_whole(row: Row):
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
 def test_suggestions_reveal_nothing(row: Row):
-    """A19: no number, no address, no identifier and no field path in what every caller gets to read."""
+    """A19: a suggestion contains no number, address, identifier or field path."""
     for text in (row.message, row.suggestion, row.user_message):
         assert not set(text) & set(string.digits + "/_`@[]<>")
 
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
 def test_the_only_placeholder_is_name(row: Row):
-    """`{name}` stands for a missing thing, and only people's texts have it."""
+    """`{name}` is the only placeholder, and only user messages contain it."""
     fields = [field for _, field, _, _ in string.Formatter().parse(row.user_message) if field is not None]
     assert fields in ([], ["name"])
     assert not fields or row.everyday == "NOT_FOUND"
     assert "{" not in row.message + row.suggestion
 
 
-def test_no_text_stands_twice_by_accident():
-    """Every code says its own; only a deprecated code may tell people the same as its successor."""
+def test_texts_are_unique():
+    """Texts are unique, except that a deprecated code may share its user message with its successor."""
     for column in ("message", "suggestion", "user_message"):
         seen = Counter(getattr(row, column) for row in ALL if row.alias is None)
         assert [text for text, times in seen.items() if times > 1] == []
@@ -156,7 +159,7 @@ def test_no_text_stands_twice_by_accident():
 
 
 def test_the_patterns_are_s4s():
-    """A15: the two patterns word for word, and nothing compiled while importing."""
+    """A15: the two patterns are those of S4, and importing the module compiles nothing."""
     assert (adcp.VENDOR, adcp.CODE) == ("^[A-Z][A-Z0-9]{1,19}$", "^[A-Z][A-Z0-9_]{1,39}$")
     assert not [name for name, value in vars(adcp).items() if isinstance(value, re.Pattern)]
 
@@ -172,7 +175,7 @@ def test_the_patterns_are_s4s():
     ],
 )
 def test_vendor_codes(code: str):
-    """A15: both parts from two characters up to their longest."""
+    """A15: both parts may have from two characters up to their maximum length."""
     assert is_vendor_code(code)
     assert not is_standard_code(code)
     check_code(code)
@@ -207,14 +210,14 @@ def test_vendor_codes(code: str):
     ],
 )
 def test_codes_a_producer_may_not_send(code: str):
-    """A15: whatever is neither published nor of the vendors' form is refused, with the way out in the message."""
+    """A15: a code that is neither published nor a vendor's is refused, and the message says how to name it."""
     assert not is_vendor_code(code)
     with pytest.raises(ValueError, match="X_VENDOR_CODE"):
         check_code(code)
 
 
 def test_the_refusal_is_bounded():
-    """A code of any length makes a message of a readable length."""
+    """The message about a long code has a bounded length."""
     with pytest.raises(ValueError) as caught:
         check_code("A" * 1_000_000)
     assert len(str(caught.value)) < 400
@@ -222,7 +225,7 @@ def test_the_refusal_is_bounded():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
 def test_published_codes_may_be_sent(row: Row):
-    """Every published code passes, the deprecated one included, and none looks like a vendor's."""
+    """Every published code may be sent, including the deprecated one, and none has the form of a vendor's code."""
     assert is_standard_code(row.code)
     assert not is_vendor_code(row.code)
     check_code(row.code)
@@ -233,7 +236,7 @@ def test_published_codes_may_be_sent(row: Row):
     st.from_regex(adcp.CODE.strip("^$"), fullmatch=True),
 )
 def test_any_two_parts_make_a_vendor_code(vendor: str, code: str):
-    """A15: whatever the two patterns allow is one code, and fits into the 64 characters a reader accepts (A7)."""
+    """A15: any two parts that match the patterns make a vendor code, which has at most the 64 characters of A7."""
     whole = f"X_{vendor}_{code}"
     assert is_vendor_code(whole)
     assert len(whole) <= 64
@@ -244,7 +247,7 @@ def test_any_two_parts_make_a_vendor_code(vendor: str, code: str):
 )
 @example("X_A_B_C")
 def test_a_vendor_code_is_its_two_parts(code: str):
-    """A15: the combined form agrees with S4's two patterns applied to the parts, on any text."""
+    """A15: on any text, the combined pattern agrees with S4's two patterns applied to the parts."""
     prefix, _, rest = code.partition("_")
     vendor, _, own = rest.partition("_")
     parts = re.fullmatch(adcp.VENDOR, vendor), re.fullmatch(adcp.CODE, own)

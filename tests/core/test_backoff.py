@@ -1,4 +1,4 @@
-"""How waits grow, and which way jitter moves them."""
+"""How waits grow, and in which direction jitter changes them."""
 
 import pytest
 from hypothesis import given
@@ -12,12 +12,12 @@ from amends.core.backoff import Backoff, BackoffKind
     [("exponential", [1, 2, 4, 8]), ("linear", [1, 2, 3, 4]), ("constant", [1, 1, 1, 1])],
 )
 def test_each_kind_grows_its_own_way(kind, waits):
-    """T7: 1, 2, 4 s exponential; 1, 2, 3 s linear."""
+    """T7: 1, 2, 4 s for exponential; 1, 2, 3 s for linear."""
     assert [Backoff(kind=kind).wait(retry) for retry in (1, 2, 3, 4)] == waits
 
 
 def test_no_wait_is_longer_than_the_cap():
-    """Also after very many retries, where the growth itself would overflow."""
+    """The cap also applies after very many retries, where the growth would overflow."""
     assert Backoff().wait(7) == 60
     assert Backoff().wait(10_000) == 60
 
@@ -28,21 +28,21 @@ def test_no_wait_is_longer_than_the_cap():
     draw=st.floats(0, 1, exclude_max=True),
     kind=st.sampled_from(list(BackoffKind)),
 )
-def test_own_waits_get_shorter_and_asked_ones_longer(wait, spread, draw, kind):
-    """Jitter stays within the spread, below what we chose and above what we were asked for."""
+def test_jitter_shortens_own_waits_and_lengthens_hints(wait, spread, draw, kind):
+    """Jitter stays within the spread: below a wait of our own, above one that was asked for."""
     backoff = Backoff(kind=kind, spread=spread)
     assert wait * (1 - spread) - 1e-9 <= backoff.jitter(wait, draw) <= wait
     assert wait <= backoff.above(wait, draw) <= wait + min(spread * wait, max(0.25, wait / 10)) + 1e-9
 
 
 def test_without_a_draw_there_is_no_jitter():
-    """The pure decision rolls no dice."""
+    """Without a random number a wait does not change."""
     assert Backoff().jitter(4, None) == 4
     assert Backoff().above(4, None) == 4
 
 
-def test_a_crowd_told_one_second_is_spread_over_a_quarter():
-    """A tenth of a second would bring everybody back at once."""
+def test_a_short_hint_is_spread_over_a_quarter_second():
+    """A tenth of a one-second hint would not spread clients far enough."""
     assert Backoff().above(1.0, 1.0) == 1.25
 
 
@@ -57,7 +57,7 @@ def test_a_crowd_told_one_second_is_spread_over_a_quarter():
         {"cap": float("nan")},
     ],
 )
-def test_nonsense_is_refused_when_it_is_made(wrong):
-    """After construction nobody checks again."""
+def test_impossible_values_raise(wrong):
+    """The constructor checks its values, because no later code does."""
     with pytest.raises(ValueError):
         Backoff(**wrong)

@@ -1,4 +1,4 @@
-"""From one vocabulary to another: M5's table, the note of where a code came from, and the way back."""
+"""Translating codes between vocabularies: M5's table, the note of the original code, and translating back."""
 
 import pytest
 from hypothesis import given
@@ -52,11 +52,11 @@ def test_the_everyday_set_in_every_vocabulary(code):
 
 
 def test_the_table_is_the_whole_everyday_set():
-    """Nothing everyday is left without a way out."""
+    """Every everyday code has a row in M5."""
     assert set(M5) == set(vocabulary(EVERYDAY).rows)
 
 
-def test_unauthenticated_for_good_is_another_word_in_adcp():
+def test_terminal_unauthenticated_is_auth_invalid_in_adcp():
     """M5: AUTH_INVALID if terminal, else AUTH_MISSING."""
     assert code_in("adcp", "UNAUTHENTICATED", Recovery.TERMINAL) == "AUTH_INVALID"
     assert code_in("adcp", "UNAUTHENTICATED") == "AUTH_MISSING"
@@ -66,7 +66,7 @@ def test_unauthenticated_for_good_is_another_word_in_adcp():
 @pytest.mark.parametrize("to", TARGETS)
 @pytest.mark.parametrize("code", M5)
 def test_recovery_is_carried(code, to):
-    """M2: a changed code never changes the decision; M5's one exception is a cancellation nobody judged."""
+    """M2: translating never changes the recovery. M5's only exception is a cancellation raised without one."""
     fault = Fault(code=code)
     expected = fault.recovery if (code, to) != ("CANCELLED", "http") else Recovery.TRANSIENT
     assert transfer(fault, to).recovery is expected
@@ -74,7 +74,7 @@ def test_recovery_is_carried(code, to):
 
 @pytest.mark.parametrize("to", TARGETS[1:])
 def test_a_cancellation_raised_for_http_is_terminal_elsewhere(to):
-    """M5: transient in http (S1's view), terminal elsewhere (S5's)."""
+    """M5: transient in http (S1), terminal elsewhere (S5)."""
     fault = Fault(code="CANCELLED", vocabulary="http")
     assert fault.recovery is Recovery.TRANSIENT
     assert transfer(fault, to).recovery is Recovery.TERMINAL
@@ -83,7 +83,7 @@ def test_a_cancellation_raised_for_http_is_terminal_elsewhere(to):
 @pytest.mark.parametrize("to", TARGETS)
 @pytest.mark.parametrize("recovery", Recovery)
 def test_a_cancellation_that_came_from_outside_keeps_its_recovery(to, recovery):
-    """M2: what the sender said, or what reading it decided, goes on."""
+    """M2: a received recovery does not change."""
     for name in ("http", "arcp"):
         fault = Fault(code="CANCELLED", vocabulary=name, recovery=recovery, origin=Origin(name))
         assert transfer(fault, to).recovery is recovery
@@ -91,7 +91,7 @@ def test_a_cancellation_that_came_from_outside_keeps_its_recovery(to, recovery):
 
 @pytest.mark.parametrize("to", TARGETS)
 def test_there_and_back_restores_every_code(to):
-    """M5: the original survives in details, whatever the recovery; and nothing is left of the note afterwards."""
+    """M5: `details` keeps the original code, whatever the recovery; translating back removes the note."""
     for name, code in EVERY_CODE:
         for recovery in Recovery:
             fault = Fault(code=code, vocabulary=name, recovery=recovery, details={"a": 1}, origin=Origin("x"))
@@ -105,7 +105,7 @@ def test_there_and_back_restores_every_code(to):
 @pytest.mark.parametrize("via", TARGETS)
 @pytest.mark.parametrize("to", TARGETS)
 def test_a_detour_changes_nothing(via, to):
-    """What was raised decides what it becomes, not what it was called on the way."""
+    """The result depends on the original code, not on translations in between."""
     for name, code in EVERY_CODE:
         if name not in {via, to}:
             fault = Fault(code=code, vocabulary=name, status=row_for(name, code).status, origin=Origin("x"))
@@ -124,23 +124,23 @@ def test_a_detour_changes_nothing(via, to):
     st.sampled_from(Recovery),
     st.none() | st.integers(100, 599),
 )
-def test_there_and_back_restores_codes_nobody_knows(code, name, to, recovery, status):
-    """A15: a vendor's code comes back too, and its recovery never changes."""
+def test_there_and_back_restores_unknown_codes(code, name, to, recovery, status):
+    """A15: a vendor's code is restored too, and its recovery does not change."""
     fault = Fault(code=code, vocabulary=name, recovery=recovery, status=status, origin=Origin("x"))
     told = transfer(fault, to)
     back = transfer(told, name)
     assert told.recovery is recovery
-    # A status that http gave stays: it is true, and harmless elsewhere.
+    # The status that http added stays: it is correct, and other vocabularies ignore it.
     assert replace(back, status=status) == fault
 
 
-def test_the_same_word_needs_no_note():
-    """Where both sides say the same and mean each other, details stay as they were."""
+def test_the_same_code_needs_no_note():
+    """If both vocabularies have the same code for each other, `details` do not change."""
     assert transfer(Fault(code="RATE_LIMITED", vocabulary="cli"), "adcp").details is None
 
 
-def test_the_same_word_with_another_meaning_gets_one():
-    """A task error that happens to be called like an AdCP code is not that code."""
+def test_the_same_code_with_another_meaning_gets_a_note():
+    """A task error with the name of an AdCP code is not that AdCP code."""
     fault = Fault(code="SERVICE_UNAVAILABLE", vocabulary="task", origin=Origin("task"))
     told = transfer(fault, "adcp")
     assert told.details == {ORIGINAL: {"vocabulary": "task", "code": "SERVICE_UNAVAILABLE"}}
@@ -148,8 +148,8 @@ def test_the_same_word_with_another_meaning_gets_one():
 
 
 @pytest.mark.parametrize("code", ["INVALID_REQUEST", "BUDGET_EXHAUSTED"])
-def test_words_two_vocabularies_share_are_not_blunted(code):
-    """AdCP and ARCP mean the same by these; the everyday set would only make them coarser."""
+def test_codes_that_two_vocabularies_share_are_not_translated(code):
+    """AdCP and ARCP share these codes, which are more specific than the everyday ones."""
     assert transfer(Fault(code=code, vocabulary="adcp"), "arcp").code == code
     assert transfer(Fault(code=code, vocabulary="arcp"), "adcp").code == code
 
@@ -162,7 +162,7 @@ def test_there_are_five_targets(to):
 
 
 def test_a_status_is_given_only_where_there_is_none():
-    """http speaks in statuses: the row's, unless the fault knows better."""
+    """Translating to http adds the row's status if the fault has none."""
     assert transfer(Fault(code="TIMEOUT"), "http").status == 504
     assert transfer(Fault(code="TIMEOUT", status=408), "http").status == 408
     assert transfer(Fault(code="X_ACME_ODD", vocabulary="adcp"), "http").status == 500
@@ -170,7 +170,7 @@ def test_a_status_is_given_only_where_there_is_none():
 
 
 def test_parts_are_translated_too():
-    """A18: each part of an aggregate is said in the target's words, with its own note."""
+    """A18: each part of an aggregate is translated, with its own note."""
     part = Fault(code="NOT_FOUND", errors=(Fault(code="TIMEOUT"),))
     told = transfer(Fault(code="CONFLICT", errors=(part,)), "adcp")
     assert [child.code for child in told.errors] == ["REFERENCE_NOT_FOUND"]
@@ -198,16 +198,16 @@ def test_parts_are_translated_too():
         {"vocabulary": "task", "code": "TIMEOUT"},
     ],
 )
-def test_a_note_from_outside_is_not_believed_blindly(note):
-    """A20: details are the sender's. A note may make a word finer, never turn it into another."""
+def test_a_note_from_outside_is_checked(note):
+    """A20: `details` come from the sender. A note can make a code more specific, but not turn it into another one."""
     fault = Fault(code="REFERENCE_NOT_FOUND", vocabulary="adcp", details={ORIGINAL: note})
     assert original(fault) is None
     assert source_row(fault) == row_for("adcp", "REFERENCE_NOT_FOUND")
     assert transfer(fault, "task").recovery is fault.recovery
 
 
-def test_a_note_of_ours_is_believed():
-    """What transfer wrote, transfer reads; the row is that of the code it was raised with."""
+def test_a_note_that_translating_made_is_used():
+    """The row is that of the original code."""
     told = transfer(Fault(code="NOT_FOUND"), "adcp")
     assert original(told) == ("everyday", "NOT_FOUND")
     assert source_row(told) == row_for(EVERYDAY, "NOT_FOUND")
@@ -216,7 +216,7 @@ def test_a_note_of_ours_is_believed():
 
 @pytest.fixture
 def own_code():
-    """A user's own code, forgotten afterwards."""
+    """Define a user's own code, and remove it after the test."""
 
     class OutOfStock(FaultError):
         code = "OUT_OF_STOCK_CROSSWALK"
@@ -228,8 +228,8 @@ def own_code():
     app._ROWS.pop(OutOfStock.code)
 
 
-def test_a_users_own_code_goes_where_codes_are_open(own_code):
-    """S1 and S2 leave codes open; the closed vocabularies get the nearest everyday word, and the note."""
+def test_a_users_own_code_is_kept_where_any_code_is_allowed(own_code):
+    """S1 and S2 allow any code; other vocabularies get the nearest everyday code and the note."""
     fault = Fault(code=own_code, vocabulary="app")
     assert [transfer(fault, to).code for to in TARGETS] == [
         own_code,

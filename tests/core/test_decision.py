@@ -1,4 +1,4 @@
-"""What is decided about one failure. No clock, no dice, no patching."""
+"""Decisions about one failure, without a clock, random numbers or patching."""
 
 import pytest
 from hypothesis import given
@@ -14,19 +14,19 @@ READ = Operation(read_only=True)
 
 
 def verdict(fault, **given):
-    """Action, delay and reason."""
+    """Return (action, delay, reason) of a decision."""
     decision = decide(fault, **given)
     return decision.action.value, decision.delay, decision.reason
 
 
 def test_a_hint_is_waited_for():
-    """A10: rounded up and clamped in AdCP, as it is elsewhere."""
+    """A10: rounded up and clamped in AdCP, unchanged elsewhere."""
     assert verdict(Fault(code="RATE_LIMITED", retry_after=1.5)) == ("retry", 1.5, "hint")
     assert verdict(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=5.2)) == ("retry", 6.0, "hint")
 
 
-def test_a_cli_code_brings_its_own_first_wait():
-    """M6: 5 s for a rate limit on a command line, none for a time-out; M4: later ones are no shorter."""
+def test_a_cli_code_has_its_own_first_wait():
+    """M6: 5 s for a rate limit on a command line, none for a time-out; M4: later waits are not shorter."""
     limited = Fault(code="RATE_LIMITED", vocabulary="cli")
     assert verdict(limited) == ("retry", 5.0, "row-wait")
     assert verdict(limited, state=State(attempt=2)) == ("retry", 5.0, "row-wait")
@@ -35,35 +35,35 @@ def test_a_cli_code_brings_its_own_first_wait():
 
 
 def test_without_a_hint_the_wait_grows():
-    """1, 2, 4 s; P9, T5."""
+    """P9, T5: 1, 2, 4 s."""
     fault = Fault(code="SERVICE_UNAVAILABLE")
     waits = [decide(fault, operation=READ, state=State(attempt=n)).delay for n in (1, 2, 3)]
     assert waits == [1, 2, 4]
 
 
-def test_correctable_is_handed_back_and_terminal_escalated():
-    """A10."""
+def test_correctable_is_fixed_and_terminal_escalated():
+    """A10: the actions of the two classes."""
     assert verdict(Fault(code="VALIDATION_ERROR")) == ("fix", None, "correctable")
     assert verdict(Fault(code="PERMISSION_DENIED")) == ("escalate", None, "terminal")
 
 
-def test_the_other_way_is_taken_where_repeating_cannot_help():
-    """T9: also for a connection that is not there, but not for a request that has to change."""
+def test_a_fallback_is_used_where_a_retry_cannot_help():
+    """T9: also for a missing connection, but not for a request that has to change."""
     policy = Policy(fallback=True)
     assert verdict(Fault(code="PERMISSION_DENIED"), policy=policy)[0] == "fallback"
     assert verdict(Fault(code="MCP_NOT_CONNECTED", vocabulary="task"), policy=policy)[0] == "fallback"
     assert verdict(Fault(code="VALIDATION_ERROR"), policy=policy)[0] == "fix"
 
 
-def test_what_may_have_happened_is_looked_at_first():
-    """M3: only a safe repeat is repeated."""
+def test_a_call_that_may_have_had_its_effect_is_verified():
+    """M3: it is repeated only if a repeat is safe."""
     fault = Fault(code="TIMEOUT")
     assert verdict(fault) == ("verify", None, "effect-unknown")
     assert verdict(fault, operation=READ)[0] == "retry"
 
 
-def test_tries_count_wherever_they_were_made():
-    """C10: those below, now and before, count towards our bound."""
+def test_tries_of_lower_layers_count():
+    """C10: tries of lower layers count as attempts, those of this call and of earlier ones."""
     fault = Fault(code="RATE_LIMITED")
     assert verdict(fault, state=State(attempt=5))[2] == "attempts"
     assert verdict(Fault(code="RATE_LIMITED", attempt=5))[2] == "attempts"
@@ -72,8 +72,8 @@ def test_tries_count_wherever_they_were_made():
     assert verdict(Fault(code="RATE_LIMITED", attempt=9), policy=UNBOUNDED)[0] == "retry"
 
 
-def test_the_failing_side_may_ask_for_fewer_tries():
-    """`max_retries` lowers ours and never raises them."""
+def test_the_failing_service_may_ask_for_fewer_tries():
+    """`max_retries` lowers the number of retries and never raises it."""
     assert verdict(Fault(code="RATE_LIMITED", max_retries=0))[2] == "verdict"
     assert verdict(Fault(code="RATE_LIMITED", max_retries=1))[0] == "retry"
     assert verdict(Fault(code="RATE_LIMITED", max_retries=99), state=State(attempt=5))[2] == "attempts"
@@ -81,7 +81,7 @@ def test_the_failing_side_may_ask_for_fewer_tries():
 
 
 def test_maybe_gets_one_more_try():
-    """Or as many as the policy says, and only where a repeat is safe."""
+    """An uncertain failure gets one retry, or as many as the policy allows, if a repeat is safe."""
     fault = Fault(code="INTERNAL_ERROR")
     assert verdict(fault, operation=READ) == ("retry", 1.0, "uncertain")
     spent = State(attempt=2, uncertain=1)
@@ -90,14 +90,14 @@ def test_maybe_gets_one_more_try():
 
 
 def test_a_wait_that_is_too_long_is_not_begun():
-    """A hostile hour costs nothing: escalated at once, with the time to come back."""
+    """A hint beyond the waiting time left is escalated at once, with the time to come back."""
     decision = decide(Fault(code="RATE_LIMITED", retry_after=86400))
     assert decision == Decision(action=Action.ESCALATE, delay=None, reason="wait-too-long", resume_in=3600.0)
     assert verdict(Fault(code="RATE_LIMITED", retry_after=2), state=State(waited=299))[2] == "wait-too-long"
 
 
 def test_no_call_starts_after_the_deadline():
-    """The own one, and the one of the operation around this one."""
+    """The policy's deadline and that of an enclosing operation apply."""
     fault, policy = Fault(code="RATE_LIMITED", retry_after=5), Policy(deadline=10)
     begun = State(started=100.0)
     assert verdict(fault, policy=policy, state=begun, now=104.0)[0] == "retry"
@@ -109,8 +109,8 @@ def test_no_call_starts_after_the_deadline():
     assert verdict(fault, state=outer, now=97.0)[0] == "retry"
 
 
-def test_jitter_goes_below_our_waits_and_above_theirs():
-    """And not past a bound that was kept without it."""
+def test_jitter_shortens_own_waits_and_lengthens_hints():
+    """Jitter never pushes a wait over a bound that it kept without jitter."""
     assert decide(Fault(code="SERVICE_UNAVAILABLE"), operation=READ, draw=1.0).delay == 0.5
     assert decide(Fault(code="RATE_LIMITED", retry_after=10), draw=1.0).delay == 11.0
     assert (
@@ -138,7 +138,7 @@ faults = st.builds(
     draw=st.none() | st.floats(0, 1, exclude_max=True),
 )
 def test_every_decision_keeps_every_bound(fault, state, operation, fallback, draw):
-    """Whatever a peer sends: a known reason, no unsafe repeat, no wait beyond what is left, none below the hint."""
+    """For any fault: a known reason, no unsafe repeat, no wait beyond the time left, none below the hint."""
     policy = Policy(fallback=fallback)
     decision = decide(fault, policy=policy, state=state, operation=operation, draw=draw)
     assert decision.reason in REASONS
@@ -156,7 +156,7 @@ def test_every_decision_keeps_every_bound(fault, state, operation, fallback, dra
 
 @pytest.mark.parametrize("kind", ["exponential", "linear"])
 def test_a_policy_chooses_the_backoff(kind):
-    """The policy's own where no rule says otherwise."""
+    """The policy's backoff applies if no rule has another."""
     policy = Policy(backoff=Backoff(kind=kind, first=0.5))
     assert decide(Fault(code="TIMEOUT"), policy=policy, operation=READ, state=State(attempt=3)).delay in {
         2.0,
@@ -164,8 +164,8 @@ def test_a_policy_chooses_the_backoff(kind):
     }
 
 
-def test_without_a_bound_on_attempts_a_no_is_still_a_no():
-    """The sender's own limit and the one try of an uncertain failure hold whatever the policy leaves open."""
+def test_without_a_limit_on_attempts_max_retries_still_applies():
+    """The sender's limit and the one retry of an uncertain failure apply without a limit on attempts."""
     asked = Fault(code="RATE_LIMITED", max_retries=0, retry_after=5)
     assert decide(asked, policy=UNBOUNDED).reason == "verdict"
     unknown = Fault(code="INTERNAL_ERROR", executed="no")

@@ -1,4 +1,4 @@
-"""What a producer is told about its `details` (A14): recommended shapes, size, and nothing that raises."""
+"""Warnings about a producer's `details` (A14): recommended shapes and size. Checking never raises."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ EXAMPLES = {
     },
     "CONFLICT": {"resource_id": "mb_12345", "expected_version": 3, "current_version": 5},
 }
-"""S4's own."""
+"""The codes with a recommended shape in S4."""
 
 
 def described(fact: dict[str, Any]) -> str:
@@ -50,7 +50,7 @@ def described(fact: dict[str, Any]) -> str:
 
 
 def test_the_shapes_are_the_published_ones():
-    """Keys, types and closed values of the seven codes are those of the published schemas."""
+    """The keys, types and enum values of the seven codes are those of the published schemas."""
     assert {
         code: {key: kind.description for key, kind in shape.items()} for code, shape in SHAPES.items()
     } == {code: {key: described(fact) for key, fact in keys.items()} for code, keys in FACTS.items()}
@@ -59,7 +59,7 @@ def test_the_shapes_are_the_published_ones():
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_s4s_examples_pass(code: str):
-    """S4's example of each of its seven codes has nothing wrong with it."""
+    """S4's example of each of its seven codes gives no warning."""
     assert EXAMPLES.keys() == SHAPES.keys()
     assert check_details(code, EXAMPLES[code]) == ()
 
@@ -67,7 +67,7 @@ def test_s4s_examples_pass(code: str):
 @pytest.mark.parametrize("code", [*SHAPES, "NOT_CANCELLABLE", "X_ACME_OWN"])
 @pytest.mark.parametrize("details", [None, {}, {"something": "else"}, {"nested": {"limit": "many"}}])
 def test_everything_is_optional(code: str, details: object):
-    """No details, empty details and details of one's own are all conformant."""
+    """No details, empty details and unknown keys give no warning."""
     assert check_details(code, details) == ()
 
 
@@ -92,7 +92,7 @@ def test_everything_is_optional(code: str, details: object):
     ],
 )  # fmt: skip
 def test_a_recommended_key_of_the_wrong_type(code: str, details: dict[str, object], keys: list[str]):
-    """One warning for each recommended key that holds something else; null, NaN and what no reader can hold are no numbers."""
+    """One warning for each recommended key of another type. null, NaN and numbers beyond a double are not numbers."""
     warnings = check_details(code, details)
     assert warnings == tuple(
         f"details.{key} should be {SHAPES[code][key].description}, or be left out" for key in keys
@@ -101,7 +101,7 @@ def test_a_recommended_key_of_the_wrong_type(code: str, details: dict[str, objec
 
 @pytest.mark.parametrize("details", [[], "text", 5, True, [("limit", 5)]])
 def test_details_are_an_object(details: object):
-    """For a code with a shape, anything but an object is remarked on; other codes are only measured."""
+    """For a code with a shape, anything but an object gives a warning; for other codes only the size is checked."""
     assert check_details("CONFLICT", details) == ("details should be an object, or be left out",)
     assert check_details("INVALID_STATE", details) == ()
 
@@ -109,7 +109,7 @@ def test_details_are_an_object(details: object):
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "INVALID_STATE", "X_ACME_OWN", ""])
 @pytest.mark.parametrize("letter", ["a", "é", "漢", "😀"])
 def test_under_five_hundred_bytes(code: str, letter: str):
-    """S4: bytes of compact UTF-8 JSON count, not characters; 499 is under 500, more is not."""
+    """S4: bytes of compact UTF-8 JSON count, not characters; 499 are accepted, 500 are not."""
     size = len(letter.encode())
     room = MAX_BYTES - 1 - len('{"note":""}')
     details = {"note": letter * (room // size) + "." * (room % size)}
@@ -120,19 +120,19 @@ def test_under_five_hundred_bytes(code: str, letter: str):
 
 
 def test_size_and_shape_are_both_reported():
-    """A long value of the wrong type is two remarks, the size first."""
+    """A long value of the wrong type gives two warnings, the size first."""
     assert len(check_details("RATE_LIMITED", {"limit": "9" * 600, "scope": "tool"})) == 2
 
 
 def loop() -> dict[str, object]:
-    """An object that contains itself."""
+    """Return an object that contains itself."""
     itself: dict[str, object] = {}
     itself["itself"] = itself
     return itself
 
 
 def deep(levels: int) -> dict[str, object]:
-    """An object that many levels deep."""
+    """Return an object with that many levels."""
     value: dict[str, object] = {}
     for _ in range(levels):
         value = {"in": value}
@@ -140,13 +140,13 @@ def deep(levels: int) -> dict[str, object]:
 
 
 class Hostile(msgspec.Struct):
-    """Encodes as JSON that is none."""
+    """An object that encodes as invalid JSON."""
 
     raw: msgspec.Raw = msgspec.Raw(b"{not json")
 
 
 class Odd:
-    """Breaks when anybody looks at it."""
+    """An object that raises when its class or its repr is read."""
 
     @property
     def __class__(self):
@@ -168,25 +168,25 @@ NO_JSON = {
     "odd": lambda: {"limit": Odd()},
     "odd itself": Odd,
 }
-"""Made inside the test: pytest looks at its parameters."""
+"""Functions, because pytest inspects parameters and some of these values raise then."""
 
 
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "X_ACME_OWN"])
 @pytest.mark.parametrize("make", NO_JSON.values(), ids=NO_JSON)
-def test_what_is_no_json(code: str, make: Callable[[], object]):
-    """Whatever cannot be written is one warning for any code, and never an exception."""
+def test_details_that_are_not_json(code: str, make: Callable[[], object]):
+    """A value that cannot be encoded gives one warning for any code, and never an exception."""
     assert check_details(code, make()) == ("details cannot be written as JSON",)
 
 
 def test_values_count_as_they_are_written():
-    """A date goes out as a string, so it passes where a string is recommended and not where a number is."""
+    """A date is encoded as a string, so it is accepted for a string and not for a number."""
     now = datetime.now(UTC)
     assert check_details("CONFLICT", {"expected_version": now}) == ()
     assert check_details("RATE_LIMITED", {"limit": now}) != ()
 
 
 def test_warnings_repeat_no_value():
-    """A19: a warning ends up in a log, and the wrong value may be a secret."""
+    """A19: warnings are logged, so they never quote a value, which may be a secret."""
     warnings = check_details("RATE_LIMITED", {"limit": "hunter2", "scope": "hunter2", "more": "hunter2" * 99})
     assert len(warnings) == 3
     assert "hunter2" not in "".join(warnings)
@@ -232,7 +232,7 @@ def test_never_raises_and_stays_bounded(code: str, details: object):
 
 
 def fitting(kind: Kind) -> st.SearchStrategy[object]:
-    """Values a key of this kind may hold."""
+    """Return values that a key of this kind may have."""
     numbers = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False))
     texts = st.text(st.characters(codec="utf-8"), max_size=8)
     if kind.description.startswith("one of "):
@@ -247,7 +247,7 @@ def fitting(kind: Kind) -> st.SearchStrategy[object]:
 
 @given(st.data(), st.sampled_from(list(SHAPES)))
 def test_whatever_fits_passes(data: st.DataObject, code: str):
-    """Any selection of recommended keys with values of their types, and any other keys beside them, is fine."""
+    """Recommended keys with values of their types, beside any other keys, give no warning."""
     keys = data.draw(st.sets(st.sampled_from(list(SHAPES[code]))))
     details = {"x_own": {"limit": "free"}, **{key: data.draw(fitting(SHAPES[code][key])) for key in keys}}
     assert check_details(code, details) == ()

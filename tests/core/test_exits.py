@@ -1,4 +1,4 @@
-"""Exit codes of the two published tables, both ways (M4, C7)."""
+"""Exit codes of the two published tables, from number to code and back (M4, C7)."""
 
 import pytest
 
@@ -45,13 +45,13 @@ V2 = {
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("s2", S2), ("v2", V2)])
-def test_what_each_number_says(profile, expected):
+def test_the_meaning_of_each_number(profile, expected):
     """M4, C7, M3: the code, and whether the command may have had its effect."""
     assert {number: (row.code, row.executed) for number, row in PROFILES[profile].items()} == expected
 
 
 def test_s2_is_the_default():
-    """Design 8: profile s2 is the default, v2 selectable."""
+    """Design 8: the default profile is s2; v2 can be selected."""
     assert (DEFAULT_PROFILE, set(PROFILES)) == ("s2", {"s2", "v2"})
 
 
@@ -59,14 +59,14 @@ def test_s2_is_the_default():
     ("number", "retried"), [(7, True), (9, True), (2, False), (3, False), (4, False), (8, False)]
 )
 def test_a_conformant_exit_alone_says_whether_to_retry(number, retried):
-    """C7: no envelope from a conformant tool: 7 and 9 retry, 2 3 4 8 are permanent."""
+    """C7: without an envelope from a conformant tool, 7 and 9 retry, and 2, 3, 4 and 8 are permanent."""
     recovery = CLI.rows[PROFILES["s2"][number].code].recovery
     assert (recovery is Recovery.TRANSIENT) is retried
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_code_has_an_exit_and_none_is_success(profile):
-    """C7: every code's exit says so, in every vocabulary; 0 would say that nothing happened."""
+    """C7: every code of every vocabulary has an exit code other than 0."""
     for name in names():
         for code in (*vocabulary(name).rows, "NOBODY_KNOWS"):
             assert 0 < exit_code(Fault(code=code, vocabulary=name), profile) < 256
@@ -92,8 +92,8 @@ def test_every_code_has_an_exit_and_none_is_success(profile):
         ("REDIRECTED", 3, 13),
     ],
 )
-def test_what_is_written(code, s2, v2):
-    """M4: the numbers of both tables, by the command line's own codes."""
+def test_the_exit_code_of_each_code(code, s2, v2):
+    """M4: the numbers of both tables, by the codes of the command line."""
     fault = Fault(code=code, vocabulary="cli")
     assert (exit_code(fault), exit_code(fault, "v2")) == (s2, v2)
 
@@ -102,27 +102,27 @@ def test_what_is_written(code, s2, v2):
     ("code", "s2", "v2"),
     [("UNAUTHENTICATED", 8, 7), ("CANCELLED", 130, 130), ("TIMEOUT", 7, 10), ("INTERNAL_ERROR", 1, 1)],
 )
-def test_everyday_errors_exit_too(code, s2, v2):
-    """M4, M5: unauthenticated is 8, a cancellation 130 in either table."""
+def test_everyday_errors_have_exit_codes(code, s2, v2):
+    """M4, M5: unauthenticated is 8, a cancellation is 130 in either table."""
     assert (exit_code(Fault(code=code)), exit_code(Fault(code=code), "v2")) == (s2, v2)
 
 
-def test_a_translated_fault_exits_as_what_was_raised():
+def test_a_translated_fault_has_the_exit_code_of_its_original():
     """M5: CANCELLED on a command line is INTERNAL_ERROR with exit 130."""
     told = transfer(Fault(code="CANCELLED"), "cli")
     assert (told.code, exit_code(told)) == ("INTERNAL_ERROR", 130)
 
 
-def test_what_is_written_is_read_back():
-    """Where a code has a number of its own in a table, the number reads as that code."""
+def test_written_exit_codes_are_read_back():
+    """If a code has its own number in a table, the number is read as that code."""
     for profile, table in PROFILES.items():
         for said in table.values():
             number = exit_code(Fault(code=said.code, vocabulary="cli"), profile)
             assert table[number].code == said.code
 
 
-def test_other_vocabularies_exit_by_their_nearest_everyday_word():
-    """C7: an AdCP or ARCP error that ends a command has a number that says whether to retry."""
+def test_other_vocabularies_use_the_nearest_everyday_code():
+    """C7: the exit code of an AdCP or ARCP error shows whether to retry."""
     for name in ("adcp", "arcp", "task", "http"):
         for code, row in vocabulary(name).rows.items():
             assert exit_code(Fault(code=code, vocabulary=name)) == (
@@ -130,8 +130,8 @@ def test_other_vocabularies_exit_by_their_nearest_everyday_word():
             )
 
 
-def test_a_users_own_number_is_obeyed():
-    """Design 3: `exit` of one's own class; 0 is never written."""
+def test_a_users_own_exit_code_is_used():
+    """Design 3: `exit` of a user's class; 0 is never used."""
 
     class Broken(FaultError):
         code = "BROKEN_EXITS"
@@ -150,11 +150,11 @@ def test_a_users_own_number_is_obeyed():
 
 
 def test_an_unknown_profile_is_a_lookup_error():
-    """There are two tables."""
+    """There are only the two profiles."""
     with pytest.raises(LookupError):
         exit_code(Fault(code="TIMEOUT"), "v3")
 
 
 def test_v2_is_the_published_table():
-    """M4: every number of the newer table is read, none invented besides the signals."""
+    """M4: every number of the newer table is read; only the signals are added."""
     assert set(PROFILES["v2"]) == {*range(1, 14), 130, 143}

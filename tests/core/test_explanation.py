@@ -1,4 +1,4 @@
-"""What is known about a code, in values and in words."""
+"""Descriptions of codes, as values and as Markdown."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from amends.core.vocabulary import names, vocabulary
 
 @pytest.mark.parametrize("name", names())
 def test_every_code_can_be_explained(name):
-    """Every row of every vocabulary has facts; the exit code is never 0, the verdict comes first."""
+    """Every row of every vocabulary has facts; the exit code is never 0, and the recovery class comes first."""
     for row in vocabulary(name).rows.values():
         known = facts(name, row)
         assert known["exit"] != 0
@@ -18,13 +18,13 @@ def test_every_code_can_be_explained(name):
         assert page[2].startswith(f"**{row.recovery}**")
 
 
-def test_a_deprecated_word_names_the_current_one():
-    """AdCP keeps old words; whoever meets one is told the new."""
+def test_a_deprecated_code_names_the_current_one():
+    """The description of a deprecated AdCP code names the code to use."""
     old = next(row for row in vocabulary("adcp").rows.values() if row.alias)
     assert f"deprecated: use {old.alias}" in markdown("adcp", old)
 
 
-def test_numbers_of_jsonrpc_are_told():
-    """A code that has a JSON-RPC number says it."""
+def test_jsonrpc_numbers_are_included():
+    """The description contains a code's JSON-RPC number."""
     row = next(row for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None)
     assert f"JSON-RPC {row.jsonrpc}" in markdown("adcp", row)

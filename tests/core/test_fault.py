@@ -1,4 +1,4 @@
-"""The Fault as a value: frozen, compared by value, able to travel, complete from its code alone."""
+"""The Fault as a value: frozen, compared by value, serializable, complete with a code alone."""
 
 import copy
 import pickle
@@ -19,19 +19,19 @@ FIELDS = (
 
 
 def test_the_fields_are_those_of_the_design():
-    """Design 3: the union of what five dialects say, in the order the design names it."""
+    """Design 3: the union of the five dialects' members, in the order of the design."""
     assert Fault.__struct_fields__ == FIELDS
 
 
 def test_a_code_alone_is_a_whole_fault():
-    """Design 3: what is left out of recovery, executed and actor comes from the row of (vocabulary, code)."""
+    """Design 3: recovery, executed and actor default to those of the row of (vocabulary, code)."""
     fault = Fault(code="RATE_LIMITED")
     assert (fault.vocabulary, fault.recovery) == ("everyday", Recovery.TRANSIENT)
     assert (fault.executed, fault.actor) == (Executed.NO, Actor.CALLER)
     assert (fault.suggestions, fault.errors, fault.extensions, fault.origin) == ((), (), {}, None)
 
 
-def test_the_same_word_means_what_its_vocabulary_says():
+def test_the_meaning_of_a_code_depends_on_its_vocabulary():
     """Design 3: CONFLICT is transient in AdCP and not retryable on a command line."""
     assert Fault(code="CONFLICT", vocabulary="adcp").recovery is Recovery.TRANSIENT
     assert Fault(code="CONFLICT", vocabulary="cli").recovery is Recovery.CORRECTABLE
@@ -40,13 +40,13 @@ def test_the_same_word_means_what_its_vocabulary_says():
 
 
 def test_it_is_frozen():
-    """A Fault is replaced, never changed."""
+    """Assigning to a field raises."""
     with pytest.raises(AttributeError):
         Fault(code="TIMEOUT").code = "CONFLICT"
 
 
 def test_extensions_are_not_shared():
-    """Two faults made without extensions do not share a dictionary."""
+    """Two faults without extensions do not share a dictionary."""
     first, second = Fault(code="A"), Fault(code="B")
     assert first.extensions is not second.extensions
 
@@ -55,28 +55,28 @@ def test_extensions_are_not_shared():
     ("recovery", "expected"),
     [("transient", True), ("uncertain", True), ("correctable", False), ("terminal", False)],
 )
-def test_retryable_is_whether_the_same_request_is_worth_sending_again(recovery, expected):
-    """M2's first column: transient and uncertain."""
+def test_retryable_is_transient_or_uncertain(recovery, expected):
+    """M2, first column."""
     assert Fault(code="X", recovery=recovery).retryable is expected
 
 
 @often
 @given(faults("problem"))
-def test_it_travels(fault):
-    """Design 3: compared by value, picklable; copies and JSON give the same value back."""
+def test_it_survives_pickling_copying_and_json(fault):
+    """Design 3: compared by value, picklable; copies and JSON give an equal value."""
     assert pickle.loads(pickle.dumps(fault)) == fault
     assert copy.copy(fault) == copy.deepcopy(fault) == fault
     assert msgspec.json.decode(msgspec.json.encode(fault), type=Fault) == fault
 
 
 def test_json_without_the_looked_up_fields_is_completed():
-    """A fault read from JSON is filled from the table like one written by hand."""
+    """A fault decoded from JSON gets its defaults from the table, like one written by hand."""
     fault = msgspec.json.decode(b'{"code": "TIMEOUT", "vocabulary": "arcp"}', type=Fault)
     assert (fault.recovery, fault.executed) == (Recovery.TRANSIENT, Executed.MAYBE)
 
 
-def test_an_origin_says_where_and_by_whom():
-    """Design 3: dialect, path, layer, and the gap of a sender that did otherwise than it should."""
+def test_an_origin_has_dialect_path_layer_and_gap():
+    """Design 3: `gap` says what a conformant sender would have done."""
     assert Origin("adcp", "payload").layer == "application"
     assert Origin("adcp") == Origin("adcp", None, "application", None)
     assert Origin("adcp", gap="x") != Origin("adcp")

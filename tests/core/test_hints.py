@@ -1,4 +1,4 @@
-"""What a received wait means when somebody acts on it."""
+"""Bounds of received waits."""
 
 from math import inf, nan
 
@@ -20,8 +20,11 @@ from amends.core.hints import finite, usable
         (inf, None, None),
     ],
 )
-def test_hints_are_bounded_by_whose_they_are(value, adcp, elsewhere):
-    """Design section 8: AdCP rounds up and clamps to 1–3600; elsewhere fractions count and a negative one is none."""
+def test_hints_are_bounded_by_vocabulary(value, adcp, elsewhere):
+    """
+    Design section 8: AdCP's are rounded up and clamped to 1–3600; others may be fractions, and negative ones are
+    ignored.
+    """
     assert usable("adcp", value) == adcp
     assert usable("http", value) == elsewhere
 
@@ -31,5 +34,5 @@ def test_hints_are_bounded_by_whose_they_are(value, adcp, elsewhere):
     [(1, 1), (1.5, 1.5), (True, None), ("5", None), (nan, None), (inf, None), (10**400, None), (None, None)],
 )
 def test_only_finite_numbers_are_numbers(value, number):
-    """10**400 is Infinity to every other reader of JSON."""
+    """10**400 is Infinity to other JSON readers."""
     assert finite(value) == number

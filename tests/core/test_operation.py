@@ -1,4 +1,4 @@
-"""Whether a repeat is safe."""
+"""Whether an operation may be repeated."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ from amends import Operation
     ],
 )
 def test_nothing_is_assumed(operation, repeatable):
-    """An operation that will get a key has none yet, so it promises nothing either."""
+    """An operation whose key is not made yet is not repeatable either."""
     assert operation.repeatable is repeatable
 
 
@@ -34,7 +34,7 @@ def test_nothing_is_assumed(operation, repeatable):
         ("PATCH", False, False),
     ],
 )
-def test_http_methods_say_what_they_promise(method, read_only, repeatable):
+def test_http_methods(method, read_only, repeatable):
     """RFC 9110, 9.2."""
     operation = Operation.of_http(method)
     assert (operation.read_only, operation.repeatable, operation.name) == (
@@ -45,7 +45,7 @@ def test_http_methods_say_what_they_promise(method, read_only, repeatable):
 
 
 def test_a_keyed_post_may_be_repeated():
-    """The key makes it safe, whatever the method."""
+    """A key makes a repeat safe, whatever the method."""
     assert Operation.of_http("POST", key="k", name="pay").repeatable
 
 
@@ -60,7 +60,7 @@ def test_a_keyed_post_may_be_repeated():
     ],
 )
 def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, idempotent, destructive):
-    """They come from the server: a string or a one promises nothing."""
+    """A hint that is a string or the number 1 is ignored."""
     operation = Operation.of_tool(annotations, name="tool")
     assert (operation.read_only, operation.idempotent, operation.destructive) == (
         read_only,
@@ -69,8 +69,8 @@ def test_tool_annotations_count_only_when_exactly_true(annotations, read_only, i
     )
 
 
-def test_an_sdks_object_is_asked_by_its_own_names():
-    """Old names that only warn are left alone where the new ones are there."""
+def test_an_sdk_objects_current_attributes_are_read():
+    """Old attributes that warn are not read if the current ones exist."""
 
     class Annotations:
         read_only_hint = None

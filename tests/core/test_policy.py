@@ -1,4 +1,4 @@
-"""Which bounds hold for which fault."""
+"""Which limits apply to which fault."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from amends.core.policy import DEFAULT, UNBOUNDED, Rule
 
 
 def test_the_default_is_five_calls_and_three_for_adcp():
-    """A11's ceiling holds for AdCP errors also under the default policy."""
+    """A11's limit applies to AdCP errors also under the default policy."""
     assert DEFAULT.limits(Fault(code="RATE_LIMITED"))[0] == 5
     assert DEFAULT.limits(Fault(code="RATE_LIMITED", vocabulary="adcp"))[0] == 3
     assert DEFAULT.max_wait == 300
@@ -25,7 +25,7 @@ def test_the_default_is_five_calls_and_three_for_adcp():
     ],
 )
 def test_task_errors_go_by_category(code, attempts, kind):
-    """T7."""
+    """T7: each category has its own rule."""
     found, backoff, _ = DEFAULT.limits(Fault(code=code, vocabulary="task"))
     assert (found, backoff.kind) == (attempts, kind)
 
@@ -49,7 +49,7 @@ def test_the_most_specific_rule_wins():
 
 
 def test_no_rules_means_the_policy_itself():
-    """The policy behind `amends decode` knows no ceilings."""
+    """The policy of `amends decode` has no limits."""
     assert UNBOUNDED.limits(Fault(code="RATE_LIMITED", vocabulary="adcp"))[0] is None
 
 
@@ -57,7 +57,7 @@ def test_no_rules_means_the_policy_itself():
     "wrong",
     [{"attempts": 0}, {"max_wait": -1}, {"max_wait": float("nan")}, {"deadline": 0}, {"uncertain": -1}],
 )
-def test_nonsense_is_refused_when_it_is_made(wrong):
-    """A policy that could never call, or wait for ever by mistake, is not a policy."""
+def test_impossible_values_raise(wrong):
+    """Values that a policy cannot have raise in the constructor."""
     with pytest.raises(ValueError):
         Policy(**wrong)

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote: what is taken out, and how it is cut (A20)."""
+"""Cleaning and cutting text from outside (A20)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from amends.core.text import strip, truncate
 
-# Any `str` Python can hold, lone surrogates included.
+# Any `str`, including lone surrogates.
 ANY = st.text(st.characters(exclude_categories=()))
 
 NAMED_BY_A20 = [*range(0x20), *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
@@ -37,30 +37,30 @@ OURS = [
 
 @pytest.mark.parametrize("point", NAMED_BY_A20)
 def test_characters_named_by_the_document_are_removed(point):
-    """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E leave no trace."""
+    """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E."""
     assert strip(f"a{chr(point)}b") == "ab"
 
 
 @pytest.mark.parametrize("point", OURS)
 def test_other_invisible_characters_are_removed(point):
-    """Ours: other numbers for the same danger go the same way."""
+    """Other invisible characters are removed as well."""
     assert strip(f"é{chr(point)}b") == "éb"
 
 
 @pytest.mark.parametrize("text", ["", "plain", "naïve café", "予算", "a b", "👩", "x\u00a0y", "\ue000"])
 def test_visible_text_stays(text):
-    """What a reader can see is not touched, in any script."""
+    """Visible characters of any script stay."""
     assert strip(text) == text
 
 
 def test_only_invisible_characters_are_in_the_set():
-    """Every character that goes is a control, format, separator, surrogate, filler, selector or unassigned one."""
+    """Every removed character is a control, format, separator, surrogate, filler, selector or unassigned one."""
     gone = [chr(point) for point in range(sys.maxunicode + 1) if not strip(f"\u00e9{chr(point)}")[1:]]
     categories = {unicodedata.category(char) for char in gone}
     assert categories <= {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp", "Mn", "Lo"}
     letters = {char for char in gone if unicodedata.category(char) == "Lo"}
     assert {unicodedata.name(char).partition(" ")[0] for char in letters} <= {"HANGUL", "HALFWIDTH"}
-    # No format character of any kind is left, but for visible ones of the Arabic, Syriac, Kaithi and Egyptian scripts.
+    # Of the format characters only visible ones of the Arabic, Syriac, Kaithi and Egyptian scripts are left.
     left = {point for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Cf"} - set(
         map(ord, gone)
     )
@@ -72,7 +72,7 @@ def test_only_invisible_characters_are_in_the_set():
 
 @given(ANY)
 def test_stripping_is_idempotent_and_only_removes(text):
-    """Stripping twice is stripping once, and the rest keeps its order."""
+    """Stripping twice gives the same result, and the rest keeps its order."""
     once = strip(text)
     assert strip(once) == once
     rest = iter(text)
@@ -105,8 +105,8 @@ def test_cut_by_bytes_between_characters(text, limit, kept):
 
 
 @given(ANY, st.integers(-3, 40))
-def test_the_longest_beginning_that_fits(text, limit):
-    """The result fits, is a beginning of the text without surrogates, and one character more would not fit."""
+def test_the_longest_prefix_that_fits(text, limit):
+    """The result fits, is a prefix of the text without surrogates, and one more character would not fit."""
     clean = "".join(char for char in text if not "\ud800" <= char <= "\udfff")
     cut = truncate(text, limit)
     assert clean.startswith(cut)

@@ -1,4 +1,4 @@
-"""Which URL of an error may be followed (A21)."""
+"""Which URLs of an error may be followed (A21)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOLLOWED = [
     ("https://xn--pple-43d.seller.example/", "https://xn--pple-43d.seller.example/"),
 ]
 
-# (what was sent, why it is refused). The comments say where a browser or an old client would have gone.
+# (URL, reason for the refusal). The comments say which host a browser or an old client would contact.
 REFUSED = [
     # not text, not bounded
     (None, Refusal.NOT_TEXT),
@@ -137,7 +137,7 @@ REFUSED = [
     ("https://seller.0x/", Refusal.HOST),
     ("https://" + "a" * 64 + ".seller.example/", Refusal.HOST),
     ("https://" + "a." * 130 + "seller.example/", Refusal.HOST),
-    # other people's hosts
+    # hosts of others
     ("https://evil.example/", Refusal.FOREIGN_HOST),
     ("https://sellerr.example/", Refusal.FOREIGN_HOST),
     ("https://evilseller.example/", Refusal.FOREIGN_HOST),
@@ -153,14 +153,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("url", "normal"), FOLLOWED)
 def test_followed(url, normal):
-    """A21: https, no userinfo, the known domain or below it; the answer is in one unambiguous form."""
+    """A21: https, no userinfo, the known domain or a subdomain; the result is normalised."""
     assert judge_url(url, KNOWN) == UrlVerdict(url=normal)
     assert check_url(normal, KNOWN) == normal
 
 
 @pytest.mark.parametrize(("url", "why"), REFUSED)
 def test_refused(url, why):
-    """A21: everything else is refused, also what some clients would read as the known host."""
+    """A21: everything else is refused, also strings that some clients read as the known host."""
     assert judge_url(url, KNOWN) == UrlVerdict(refusal=why)
     assert check_url(url, KNOWN) is None
 
@@ -171,7 +171,7 @@ def test_refused(url, why):
      "sеller.example", "a@b", "seller.example/", "*.example", 7],
 )  # fmt: skip
 def test_no_usable_known_host(known):
-    """A21: none known, or none that can be compared: rejected."""
+    """A21: without a host to compare with, every URL is refused."""
     assert judge_url("https://seller.example/", known).refusal is Refusal.UNKNOWN_HOST
 
 
@@ -189,12 +189,18 @@ def test_no_usable_known_host(known):
     ],
 )
 def test_known_hosts(known, url, followed):
-    """Names compare without case in their ASCII form; nothing lies below a single label, and nothing above a host."""
+    """
+    Names compare without case in their ASCII form. A single label has no subdomains, and a parent domain is not
+    accepted.
+    """
     assert (check_url(url, known) is not None) is followed
 
 
-def test_of_details_only_checked_members_come_out():
-    """A21: `setup_url` and the like by the rule, `policy_url` by the same rule as advice; the rest never."""
+def test_only_checked_members_of_details_are_returned():
+    """
+    A21: `setup_url` and `authorization_url` by the rule, `policy_url` by the same rule as a recommendation; no
+    others.
+    """
     details = {
         "setup_url": "https://seller.example/setup",
         "policy_url": "http://seller.example/policy",
@@ -211,7 +217,9 @@ def test_of_details_only_checked_members_come_out():
 
 
 def whatwg_host(url: str) -> str:
-    """The host a browser would contact, by the WHATWG rules that lead astray: trimming, slashes, the last "@"."""
+    """
+    Return the host that a browser would contact, by the WHATWG rules that differ: trimming, slashes, the last "@".
+    """
     url = url.strip("".join(map(chr, range(0x21)))).translate({9: None, 10: None, 13: None})
     scheme, _, rest = url.partition(":")
     assert scheme.lower() == "https"
@@ -222,7 +230,9 @@ def whatwg_host(url: str) -> str:
 
 
 def lax_host(url: str) -> str:
-    """The host a careless client would contact: what stands between the last "@" before a slash and the next sign."""
+    """
+    Return the host that a careless client would contact: between the last "@" before a slash and the next delimiter.
+    """
     return url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0].lower().rstrip("?#")
 
 
@@ -234,8 +244,8 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.lists(PIECES, max_size=9).map("".join), st.text(max_size=40).map("https://".__add__)))
 @example("https://seller.example?a/@evil.example")
-def test_everybody_goes_to_the_host_that_was_checked(url):
-    """Property: whatever is followed leads urllib, a browser and a careless client to the known host."""
+def test_all_clients_contact_the_host_that_was_checked(url):
+    """Property: urllib, a browser and a careless client contact the known host for every accepted URL."""
     followed = check_url(url, KNOWN)
     for form in filter(None, [followed, followed and url]):
         parts = urlsplit(form)

@@ -1,4 +1,4 @@
-"""The tables themselves, held to the publications and to mappings.md (AdCP's has its own test module)."""
+"""The tables, compared with the specifications and mappings.md (AdCP's table has its own test module)."""
 
 import re
 
@@ -27,7 +27,7 @@ M3_MAYBE = {408, 500, 502, 503, 504}
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_row_is_complete(name):
-    """One row holds every fact of a code: words for the log, for the caller and for people, and a way out (M5)."""
+    """A row has texts for the log, the caller and the end user, and an everyday code (M5)."""
     home = vocabulary(name)
     for code, row in {**home.rows, home.unknown.code: home.unknown}.items():
         assert row.code == code
@@ -43,8 +43,8 @@ def test_every_row_is_complete(name):
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_codes_are_words(name):
-    """Codes have the form every dialect can carry."""
+def test_codes_are_upper_case_identifiers(name):
+    """Codes have a form that every dialect can carry."""
     assert all(re.fullmatch(r"[A-Z][A-Z0-9_]{1,63}", code) for code in vocabulary(name).rows)
 
 
@@ -62,21 +62,21 @@ def test_status_rows(recovery, status):
     [(418, 400), (499, 400), (407, 400), (501, 500), (505, 500), (599, 500), (200, 500), (600, 500)],
 )
 def test_other_statuses_read_as_their_family(status, like):
-    """M1: other 4xx as 400, other 5xx as 500; what is neither is as unknown as can be. M3: unknown is maybe."""
+    """M1: other 4xx as 400, every other status as 500. M3: their effect is unknown."""
     row, family = HTTP.status_row(status), HTTP.status_row(like)
     assert (row.code, row.recovery, row.actor) == (family.code, family.recovery, family.actor)
     assert row.executed is Executed.MAYBE
 
 
-def test_what_a_status_says_about_the_effect():
-    """M3: which statuses prove that nothing happened, and which do not; 207 proves that something did."""
+def test_the_effect_of_a_status():
+    """M3: which statuses prove that the call had no effect, and that 207 proves that it had one."""
     assert all(HTTP.status_row(status).executed is Executed.NO for status in M3_NO)
     assert all(HTTP.status_row(status).executed is Executed.MAYBE for status in M3_MAYBE)
     assert HTTP.status_row(207).executed is Executed.YES
 
 
 def test_a_bare_408_is_a_time_out():
-    """M5: it is a cancellation only when it says what was intended."""
+    """M5: a 408 is a cancellation only with an `intent`."""
     assert HTTP.status_row(408).code == "TIMEOUT"
     assert HTTP.rows["CANCELLED"].status == 408
 
@@ -89,14 +89,14 @@ def test_every_http_code_has_its_status_and_its_title():
 
 
 @pytest.mark.parametrize("code", [code for code in vocabulary(EVERYDAY).rows if code != "CANCELLED"])
-def test_everyday_errors_are_as_their_status(code):
-    """M5: an everyday error's default recovery is that of its HTTP status."""
+def test_everyday_errors_have_the_recovery_of_their_status(code):
+    """M5: the default recovery of an everyday error is that of its HTTP status."""
     row = vocabulary(EVERYDAY).rows[code]
     of_status = HTTP.status_row(row.status)
     assert (row.recovery, row.executed) == (of_status.recovery, of_status.executed)
 
 
-def test_a_cancellation_is_everybodys_own():
+def test_a_cancellation_differs_by_vocabulary():
     """M5: transient in http, terminal elsewhere; executed is maybe."""
     assert vocabulary(EVERYDAY).rows["CANCELLED"].recovery is Recovery.TERMINAL
     assert HTTP.rows["CANCELLED"].recovery is Recovery.TRANSIENT
@@ -133,7 +133,7 @@ def test_the_taxonomy_of_the_command_line(code, recovery, exit):
 
 
 def test_the_waits_of_the_command_line():
-    """M4: 9 waits five seconds without a hint, 7 may be repeated at once; no other row has a wait of its own."""
+    """M4: 9 waits five seconds without a hint, 7 may be repeated at once; no other row has a wait."""
     waits = {(name, code): row.wait for name in PUBLISHED for code, row in vocabulary(name).rows.items()}
     assert {key: wait for key, wait in waits.items() if wait is not None} == {
         ("cli", "RATE_LIMITED"): 5.0,
@@ -142,7 +142,7 @@ def test_the_waits_of_the_command_line():
 
 
 def test_an_unknown_command_line_code_is_uncertain():
-    """M1: what a command does not say is uncertain, which C12 bounds."""
+    """M1: limited by C12."""
     assert CLI.unknown.recovery is Recovery.UNCERTAIN
 
 
@@ -169,7 +169,7 @@ M3_TASK_NO = {
 
 
 def test_nineteen_codes_in_five_groups():
-    """T2: S3's own table."""
+    """T2: S3's table."""
     groups = {category: [] for category in CATEGORIES}
     for code, row in TASK.rows.items():
         groups[row.category].append(code)
@@ -185,12 +185,12 @@ def test_task_rows(recovery):
     )
 
 
-def test_what_a_task_code_says_about_the_effect():
+def test_the_effect_of_a_task_code():
     """M3, S3's codes."""
     assert {code for code, row in TASK.rows.items() if row.executed is Executed.NO} == M3_TASK_NO
 
 
-def test_what_has_to_be_done_first():
+def test_qualifiers():
     """T2: run setup, re-auth, wait."""
     assert {code: row.qualifier for code, row in TASK.rows.items() if row.qualifier} == {
         "MCP_NOT_CONNECTED": "setup",
@@ -213,12 +213,12 @@ S5 = {
 
 @pytest.mark.parametrize("recovery", S5)
 def test_arcp_rows(recovery):
-    """R1, M1, arcp rows: fifteen codes; retryable are the three S5 says."""
+    """R1, M1, arcp rows: fifteen codes, of which three are retryable (S5)."""
     assert {code for code, row in ARCP.rows.items() if row.recovery == recovery} == set(S5[recovery])
     assert len(ARCP.rows) == 15
 
 
-def test_what_an_arcp_code_says_about_the_effect():
+def test_the_effect_of_an_arcp_code():
     """M3, ARCP's codes."""
     assert {code for code, row in ARCP.rows.items() if row.executed is Executed.MAYBE} == {
         *("TIMEOUT", "INTERNAL_ERROR", "HEARTBEAT_LOST", "CANCELLED", "LEASE_EXPIRED"),
@@ -227,29 +227,29 @@ def test_what_an_arcp_code_says_about_the_effect():
 
 
 @pytest.mark.parametrize("name", ["task", "arcp", "adcp"])
-def test_unknown_codes_are_for_a_person(name):
-    """M1, A12: unknown and unexplained is terminal, and may have happened."""
+def test_unknown_codes_are_terminal(name):
+    """M1, A12: and may have had their effect."""
     unknown = vocabulary(name).unknown
     assert (unknown.recovery, unknown.executed) == (Recovery.TERMINAL, Executed.MAYBE)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_rate_limits_had_no_effect(name):
-    """M3: RATE_LIMITED anywhere."""
+    """M3: RATE_LIMITED in every vocabulary."""
     row = vocabulary(name).rows.get("RATE_LIMITED")
     assert row is None or (row.executed, row.recovery) == (Executed.NO, Recovery.TRANSIENT)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_terminal_names_somebody(name):
-    """Design 3, actor: "terminal" says which human, but for a cancellation, which the caller asked for itself."""
+def test_terminal_names_a_person(name):
+    """Design 3, actor: not the caller, except for a cancellation, which the caller asked for."""
     for code, row in vocabulary(name).rows.items():
         if row.recovery is Recovery.TERMINAL and code != "CANCELLED":
             assert row.actor is not Actor.CALLER, code
 
 
-def test_users_own_codes_come_and_go_in_one_place():
-    """Defining the same code again replaces it, as reloading a module does."""
+def test_defining_a_users_own_code_again_replaces_it():
+    """As reloading a module does."""
     first = vocabulary("cli").rows["CONFLICT"]
     row = Row(
         **{**{name: getattr(first, name) for name in Row.__struct_fields__}, "code": "MINE_VOCABULARIES"}

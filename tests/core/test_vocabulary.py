@@ -1,4 +1,4 @@
-"""Looking codes up, by (vocabulary, code) and never by code alone."""
+"""Looking up codes by (vocabulary, code)."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BUILT_IN = ("everyday", "http", "cli", "task", "adcp", "arcp", "app")
 
 
 def row(**changes):
-    """A row with as little in it as there can be."""
+    """Return a row with the required fields only."""
     values = {
         "code": "X",
         "recovery": Recovery.TRANSIENT,
@@ -24,7 +24,7 @@ def row(**changes):
 
 @pytest.fixture
 def registered():
-    """A vocabulary of somebody's own, forgotten again afterwards."""
+    """Register a vocabulary, and remove it after the test."""
     own = Vocabulary(
         name="google.rpc", title="t", rows={"X": row()}, unknown=row(code="?", recovery=Recovery.TERMINAL)
     )
@@ -33,19 +33,19 @@ def registered():
     module._LOADED.pop("google.rpc")
 
 
-def test_the_built_in_ones_are_there():
-    """Design 2 and 3: five publications, the everyday set, and users' own."""
+def test_the_built_in_vocabularies():
+    """Design 2 and 3: five specifications, the everyday set, and users' own codes."""
     assert names()[: len(BUILT_IN)] == BUILT_IN
     assert [vocabulary(name).name for name in BUILT_IN] == list(BUILT_IN)
 
 
 def test_an_unknown_vocabulary_is_a_lookup_error():
-    """Asking for one that is not there is a mistake of ours; the error names it."""
+    """The message contains the name."""
     with pytest.raises(LookupError, match="nowhere"):
         vocabulary("nowhere")
 
 
-def test_a_further_vocabulary_is_one_table(registered):
+def test_a_vocabulary_can_be_registered(registered):
     """Design 9: vocabularies are open."""
     assert "google.rpc" in names()
     assert vocabulary("google.rpc") is registered
@@ -55,27 +55,27 @@ def test_a_further_vocabulary_is_one_table(registered):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_built_in_ones_cannot_be_replaced(name):
-    """Nobody's import changes what RATE_LIMITED means to others."""
+    """Importing a package cannot change what RATE_LIMITED means to others."""
     with pytest.raises(ValueError, match=name):
         register(Vocabulary(name=name, title="t", rows={}, unknown=row()))
 
 
-def test_a_vocabulary_nobody_registered_reads_as_everyday():
+def test_an_unregistered_vocabulary_uses_the_everyday_rows():
     """A fault from a newer peer still has a row."""
     assert row_for("nowhere", "TIMEOUT") == row_for(EVERYDAY, "TIMEOUT")
     assert row_for("nowhere", "WHATEVER") == row_for(EVERYDAY, "INTERNAL_ERROR")
 
 
-def test_a_status_counts_only_where_statuses_are_words():
-    """An unknown code takes its status's row in http; elsewhere the status says nothing about the code."""
+def test_a_status_counts_only_in_vocabularies_with_statuses():
+    """An unknown code takes the row of its status in http; elsewhere the status is ignored."""
     assert row_for("http", "QUOTA", 429).code == "RATE_LIMITED"
     assert row_for("http", "QUOTA", None).code == "INTERNAL_ERROR"
     assert row_for("task", "QUOTA", 429) == vocabulary("task").unknown
     assert row_for("http", "CONFLICT", 429).code == "CONFLICT"
 
 
-def test_a_further_vocabulary_may_speak_in_statuses():
-    """Other 4xx count as 400, everything else unknown as 500, in any table that has statuses."""
+def test_a_registered_vocabulary_may_have_statuses():
+    """Other 4xx count as 400, every other unknown status as 500."""
     rows = {status: row(code=f"S{status}") for status in (400, 418, 500)}
     home = Vocabulary(name="teapots", title="t", rows={}, unknown=row(code="?"), by_status=rows)
     found = {status: home.row("X", status).code for status in (418, 400, 404, 499, 500, 503, 200, 999)}
@@ -99,6 +99,6 @@ def test_a_further_vocabulary_may_speak_in_statuses():
         (Actor.OPERATOR, Recovery.TERMINAL, Recovery.CORRECTABLE, Actor.CALLER),
     ],
 )
-def test_who_acts_follows_what_the_sender_said(own, under, recovery, expected):
-    """Design 3, actor: what a program can change is the caller's; what it cannot is nobody's who only calls."""
+def test_the_actor_depends_on_the_received_recovery(own, under, recovery, expected):
+    """Design 3, actor: the caller, or the operator if the received recovery is terminal."""
     assert row(actor=own, recovery=under).actor_under(recovery) is expected

@@ -1,4 +1,4 @@
-"""ARCP's error payload (S5): M1's rules row by row, both ways."""
+"""ARCP's error payload (S5): M1's rules row by row, reading and writing."""
 
 import logging
 
@@ -16,7 +16,7 @@ from amends.dialects.arcp import decode, encode
 @pytest.mark.parametrize("code", VOCABULARY.rows)
 @pytest.mark.parametrize("retryable", [True, False, None, "true", 1, 0])
 def test_recovery_of_every_code(code, retryable):
-    """R1, M1: true → transient; false → the row, a transient one becoming terminal; absent → the row."""
+    """R1, M1: true is transient; false is the row's, or terminal if that is transient; without it, the row's."""
     row = VOCABULARY.rows[code]
     expected = row.recovery
     if retryable is True:
@@ -31,27 +31,27 @@ def test_recovery_of_every_code(code, retryable):
 @pytest.mark.parametrize(
     ("retryable", "recovery"), [(True, "transient"), (False, "terminal"), (None, "terminal")]
 )
-def test_recovery_of_a_code_nobody_knows(retryable, recovery):
-    """M1: unknown is for a person unless the payload says retryable."""
+def test_recovery_of_an_unknown_code(retryable, recovery):
+    """M1: terminal unless the payload says retryable."""
     fault = decode({"code": "X", "retryable": retryable})
     assert (fault.recovery, fault.executed) == (recovery, Executed.MAYBE)
 
 
 def test_a_rate_limit_had_no_effect():
-    """M3: RATE_LIMITED anywhere, though ARCP has no such code."""
+    """M3: RATE_LIMITED in every vocabulary, though ARCP has no such code."""
     assert decode({"code": "RATE_LIMITED", "retryable": True}).executed is Executed.NO
 
 
 @pytest.mark.parametrize(
     "data", [None, 5, "x", [], {}, {"code": 5}, {"code": ""}, {"code": "X" * 65}, {"message": "x"}]
 )
-def test_what_is_no_error(data):
-    """R2: an object with a code."""
+def test_values_that_are_not_errors(data):
+    """R2: an error is an object with a code."""
     assert decode(data) is None
 
 
 def test_too_deep_is_none():
-    """M6: nested without end holds nothing."""
+    """M6: nothing is found in a value nested too deep."""
     value: dict = {}
     for _ in range(10_000):
         value = {"details": value}
@@ -77,13 +77,13 @@ def test_retryable_is_always_written(code, recovery, retryable):
 @often
 @given(st.none() | json_objects())
 def test_details_arrive_as_raised(details):
-    """R4: exactly, whatever is in them."""
+    """R4: unchanged, whatever they contain."""
     fault = Fault(code="PERMISSION_DENIED", vocabulary="arcp", message="no", details=details)
     assert decode(encode(fault)).details == details
 
 
-def test_the_shape_is_closed():
-    """R2: four members; what came in this shape keeps what it had, what came in another does not bring it."""
+def test_unknown_members_are_kept_only_in_this_dialect():
+    """R2: four members. Unknown members of a received ARCP error are kept; those of another dialect are not written."""
     fault = Fault(code="TIMEOUT", extensions={"a": 1}, retry_after=5, title="t", details={})
     assert set(encode(fault)) == {"code", "message", "details", "retryable"}
     passed_on = {"code": "TIMEOUT", "message": "", "retryable": True, "vendor": 1}
@@ -93,7 +93,7 @@ def test_the_shape_is_closed():
 
 
 def test_a_leak_is_logged_and_left(caplog):
-    """R4, design 6: details leave as raised; the warning names the kind and never the text."""
+    """R4, design 6: details are written as raised; the warning names the kind of leak and does not quote it."""
     details = {"host": "db01.internal.corp", "target": "s3://other/"}
     fault = Fault(code="PERMISSION_DENIED", vocabulary="arcp", message="net.fetch denied", details=details)
     with caplog.at_level(logging.WARNING, logger="amends"):
@@ -105,8 +105,8 @@ def test_a_leak_is_logged_and_left(caplog):
     assert len(caplog.records) == 1, "only the one made here, again"
 
 
-def test_nothing_is_logged_of_what_came_from_outside(caplog):
-    """Design 6: only what was made here is ours to warn about."""
+def test_received_errors_are_not_logged(caplog):
+    """Design 6: the warning is about faults made here."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         encode(
             decode({"code": "TIMEOUT", "message": "10.0.0.5:5432 refused", "details": {"a": "/etc/passwd"}})

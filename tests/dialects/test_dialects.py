@@ -1,4 +1,4 @@
-"""The five modules have the same names, and two functions reach them all."""
+"""The five modules have the same names; encode and decode find them by name."""
 
 import json
 
@@ -27,8 +27,8 @@ def test_a_vocabularys_name_finds_its_dialect():
 
 
 @pytest.mark.parametrize("name", ["nowhere", "", "amends", "problem.x"])
-def test_there_are_five(name):
-    """Asking for another is a mistake of ours."""
+def test_an_unknown_dialect_is_a_lookup_error(name):
+    """There are five."""
     for call in (lambda: dialect(name), lambda: decode({}, name), lambda: encode(Fault(code="X"), name)):
         with pytest.raises(LookupError):
             call()
@@ -54,7 +54,7 @@ def test_documents_come_as_objects_bytes_or_text(name, kind):
 @pytest.mark.parametrize(
     "data", [b"", b"{", "nope", b"\xff", b"[]", b"null", "[" * 10_000, b"x" * (8 * 1024**2 + 1)]
 )
-def test_what_cannot_be_read_is_none(name, data):
+def test_unreadable_documents_are_none(name, data):
     """decode never raises on data."""
     assert decode(data, name) is None
 
@@ -62,21 +62,21 @@ def test_what_cannot_be_read_is_none(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wrong", [None, {"code": "X"}, "X", AmendsTimeoutError("late")])
 def test_encode_takes_a_fault(name, wrong):
-    """What encode is given wrong is our user's mistake and raises."""
+    """Anything else raises."""
     with pytest.raises(TypeError):
         encode(wrong, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_written_is_plain_json(name):
-    """Plain values out: any JSON writer can take it from there."""
+def test_encode_returns_plain_json_values(name):
+    """Any JSON encoder can write them."""
     fault = Fault(code="CONFLICT", errors=(Fault(code="TIMEOUT"),), suggestions=("a",), actor="user")
     assert json.loads(json.dumps(encode(fault, name))) == encode(fault, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_extensions_stand_beside_known_members(name):
-    """Design 3: an unknown member is passed on, one named like a known member never gets out."""
+def test_extensions_are_written_beside_known_members(name):
+    """Design 3: an unknown member is passed on; an extension named like a known member is not written."""
     known = {"code": "EVIL", "message": "evil", "detail": "evil", "retryable": "evil", "recoverable": "evil"}
     fault = Fault(code="TIMEOUT", message="late", extensions={**known, "vendor": [1]}, origin=Origin(name))
     document = encode(fault, name)

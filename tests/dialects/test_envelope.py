@@ -1,4 +1,4 @@
-"""A command line's envelope (S2): M1's rules row by row, both ways."""
+"""A command line's envelope (S2): M1's rules row by row, reading and writing."""
 
 import pytest
 
@@ -11,14 +11,14 @@ from amends.dialects.problem import MAX_LEVELS
 
 
 def envelope(error, **more):
-    """A failure."""
+    """Return the envelope of a failure."""
     return {"ok": False, "error": error, **more}
 
 
 @pytest.mark.parametrize(
     ("error", "recovery"),
     [
-        # our extra member when valid
+        # our extra member, if valid
         ({"code": "TIMEOUT", "retryable": True, "recovery": "terminal"}, "terminal"),
         ({"code": "TIMEOUT", "retryable": True, "recovery": "never"}, "transient"),
         ({"code": "TIMEOUT", "retryable": True, "recovery": {}}, "transient"),
@@ -67,13 +67,13 @@ def test_recovery_by_the_first_rule_that_applies(error, recovery):
         ({"retryable": False}, 99, ("INTERNAL_ERROR", "terminal", "maybe")),
     ],
 )
-def test_the_exit_row_speaks_where_the_envelope_does_not(error, number, expected):
-    """M1: code row, then exit row, then uncertain."""
+def test_the_exit_row_decides_if_the_envelope_does_not(error, number, expected):
+    """M1: the code's row, then the exit code's, then uncertain."""
     fault = decode(envelope(error), exit=PROFILES["s2"].get(number))
     assert (fault.code, fault.recovery, fault.executed) == expected
 
 
-def test_everything_s2_shows_is_read():
+def test_s2s_example_is_read():
     """C1 to C5, C10: the example with all of its hints, and meta."""
     error = {
         "code": "RATE_LIMITED",
@@ -107,7 +107,7 @@ def test_everything_s2_shows_is_read():
     ],
 )
 def test_waits_are_kept_as_received(wait, expected):
-    """C3, A9: bounds apply when acting; what is no number is absent."""
+    """C3, A9: bounds apply when recovery acts; a value that is not a number is absent."""
     assert decode(envelope({"code": "X", "retry_after_ms": wait})).retry_after == expected
 
 
@@ -122,8 +122,8 @@ def test_waits_are_kept_as_received(wait, expected):
         ({"fix_required": 5, "suggestion": None}, ()),
     ],
 )
-def test_suggestions_come_from_what_says_what_to_do(error, expected):
-    """C5: fix_required is the first suggestion; our own list, where there is one, is the whole of it."""
+def test_suggestions_and_fix_required(error, expected):
+    """C5: `fix_required` is the first suggestion, unless the error has our `suggestions`."""
     assert decode(envelope({"code": "X", **error})).suggestions == expected
 
 
@@ -148,26 +148,26 @@ def test_suggestions_come_from_what_says_what_to_do(error, expected):
         {"code": 5},
     ],
 )
-def test_what_says_nothing_is_no_error(data):
-    """An error says a code, or whether to try again; null errors, strings and lists say neither."""
+def test_an_error_has_a_code_or_a_verdict(data):
+    """null, strings and lists are not errors."""
     assert decode(data) is None
     assert error_of(data) is None
 
 
 @pytest.mark.parametrize(("length", "found"), [(1, True), (64, True), (65, False)])
-def test_a_code_is_a_word(length, found):
-    """A7's length holds here too."""
+def test_the_length_of_a_code(length, found):
+    """A7's limit applies here too."""
     assert (decode({"code": "X" * length}) is not None) is found
 
 
-def test_validation_ran_nothing():
-    """M3: failures before a command's body ran; the newer table says it by `phase`."""
+def test_a_failure_in_validation_had_no_effect():
+    """M3: the command's body did not run; the newer table says so with `phase`."""
     assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "validation"})).executed is Executed.NO
     assert decode(envelope({"code": "INTERNAL_ERROR", "phase": "execution"})).executed is Executed.MAYBE
 
 
 def test_nested_errors_are_read_and_bounded():
-    """P7 in S2's clothes: what says nothing is passed over, and 10,000 parts are enough."""
+    """P7, for S2: items that are not errors are left out, and at most 10,000 are read."""
     error = {"code": "X", "errors": [{"code": "TIMEOUT", "errors": [{"retryable": True}]}, {}, 5, "x"]}
     fault = decode(envelope(error))
     assert [child.code for child in fault.errors] == ["TIMEOUT"]
@@ -176,7 +176,7 @@ def test_nested_errors_are_read_and_bounded():
 
 
 def test_nested_errors_keep_their_trace_and_attempts():
-    """P5, C10: parts have no meta, so theirs stand among their members; nothing is lost on the way."""
+    """P5, C10: nested errors have no meta, so these are members; reading restores them."""
     part = Fault(code="TIMEOUT", vocabulary="cli", trace_id="t", attempt=2, max_attempts=3)
     written = encode(Fault(code="CONFLICT", vocabulary="cli", errors=(part,), trace_id="top"))
     assert written["meta"] == {"trace_id": "top"}
@@ -185,13 +185,13 @@ def test_nested_errors_keep_their_trace_and_attempts():
 
 
 @pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
-def test_parts_that_are_no_list_are_none(errors):
-    """P8: a member of the wrong type is not there."""
+def test_nested_errors_must_be_a_list(errors):
+    """P8: a member of the wrong type is ignored."""
     assert decode({"code": "X", "errors": errors}).errors == ()
 
 
-def test_parts_are_read_to_a_depth():
-    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+def test_the_depth_of_nested_errors_is_limited():
+    """Deeper ones are ignored, the rest is read."""
     value: dict = {"code": "X"}
     for _ in range(MAX_LEVELS + 20):
         value = {"code": "X", "errors": [value]}
@@ -203,7 +203,7 @@ def test_parts_are_read_to_a_depth():
 
 
 def test_too_deep_is_none():
-    """M6: nested without end holds nothing."""
+    """M6: nothing is found in a value nested too deep."""
     value: dict = {"code": "X"}
     for _ in range(10_000):
         value = {"code": "X", "errors": [value]}
@@ -225,8 +225,8 @@ def test_retryable_is_written_in_every_error(recovery, retryable, fix):
     assert (error["retryable"], error["recovery"], "fix_required" in error) == (retryable, recovery, fix)
 
 
-def test_what_has_to_be_fixed():
-    """C5: the first suggestion, else the code's own; and a reader does not take ours for the producer's."""
+def test_fix_required():
+    """C5: the first suggestion, else the code's, which a reader does not take for a suggestion of the producer."""
     fault = Fault(code="CONFLICT", suggestions=("Read it again", "Wait"))
     assert encode_error(fault)["fix_required"] == "Read it again"
     bare = Fault(code="CONFLICT")
@@ -234,8 +234,8 @@ def test_what_has_to_be_fixed():
     assert decode(encode(bare)).suggestions == ()
 
 
-def test_a_rate_limit_always_says_how_long():
-    """C3: raised without a wait it says the default; one that came without is passed on without."""
+def test_a_rate_limit_always_has_a_wait():
+    """C3: raised without a wait it gets the default; received without one it is passed on without."""
     assert encode_error(Fault(code="RATE_LIMITED"))["retry_after_ms"] == 5000
     assert encode_error(Fault(code="RATE_LIMITED", retry_after=0.07))["retry_after_ms"] == 70
     assert "retry_after_ms" not in encode_error(decode(envelope({"code": "RATE_LIMITED"})))
@@ -250,14 +250,14 @@ def test_the_envelope_is_ok_error_meta():
     assert written["meta"] == {"attempt": 1, "max_attempts": 3}
 
 
-def test_the_actor_is_said_or_follows_from_the_row():
-    """Design 3: a reader takes it from what the wire says where it says it."""
+def test_the_actor_is_received_or_follows_from_the_row():
+    """Design 3: a received actor takes precedence."""
     assert decode({"code": "TIMEOUT", "actor": "provider"}).actor is Actor.PROVIDER
     assert decode({"code": "PERMISSION_DENIED", "actor": 5}).actor is Actor.USER
     assert decode({"code": "TIMEOUT", "retryable": False}).actor is Actor.OPERATOR
 
 
 def test_recovery_of_a_translated_fault_is_explicit():
-    """M2: a changed code never changes the decision."""
+    """M2: translating never changes the decision."""
     fault = Fault(code="CONFLICT", vocabulary="cli", recovery="transient")
     assert decode(encode(fault)).recovery is Recovery.TRANSIENT

@@ -1,4 +1,4 @@
-"""Problem details (S1): M1's rules row by row, what is always written, what is ignored."""
+"""Problem details (S1): M1's rules row by row, members that are always written, values that are ignored."""
 
 import pytest
 
@@ -16,7 +16,7 @@ PARTS = {"errors": [{"detail": "Item 0"}]}
 @pytest.mark.parametrize(
     ("document", "recovery"),
     [
-        # our extra member `recovery` when valid
+        # our extra member `recovery`, if valid
         ({"status": 422, "is_retriable": True, "recovery": "terminal"}, "terminal"),
         ({"status": 503, "recovery": "uncertain"}, "uncertain"),
         ({"status": 503, "recovery": "sometimes"}, "transient"),
@@ -63,7 +63,7 @@ def test_recovery_by_the_first_rule_that_applies(document, recovery):
 
 @pytest.mark.parametrize("status", range(400, 600))
 def test_a_status_alone_has_its_row(status):
-    """M1, status rows; S1 has no code, so the row names it."""
+    """M1, status rows; S1 has no code, so the row's is used."""
     fault, row = decode({"status": status}), VOCABULARY.status_row(status)
     assert (fault.code, fault.recovery, fault.executed, fault.actor) == (
         row.code,
@@ -75,14 +75,14 @@ def test_a_status_alone_has_its_row(status):
 
 
 def test_a_nested_problem_takes_its_parents_status():
-    """M1: unless that is 207; at any depth."""
+    """M1: unless that is 207; on any level."""
     fault = decode({"status": 422, "errors": [{"detail": "a", "errors": [{"detail": "b"}]}]})
     assert (fault.errors[0].status, fault.errors[0].errors[0].status) == (422, 422)
     assert decode({"status": 207, "errors": [{"detail": "a"}]}).errors[0].status is None
     assert decode({"status": 422, "errors": [{"status": 503}]}).errors[0].status == 503
 
 
-def test_the_responses_status_beats_the_bodys():
+def test_the_responses_status_takes_precedence():
     """M1: a gateway's 502 with a body that says 200 is a 502."""
     fault = decode({"status": 200, "title": "Fine"}, status=502)
     assert (fault.status, fault.recovery) == (502, Recovery.TRANSIENT)
@@ -109,12 +109,12 @@ def test_the_responses_status_beats_the_bodys():
     ],
 )
 def test_precedence_of_waits(document, wait, expected):
-    """P3, design 8, M1: milliseconds, then seconds, then the header; 0 is none; kept as received."""
+    """P3, design 8, M1: milliseconds, then seconds, then the header; 0 is ignored; kept as received."""
     assert decode({"status": 429, **document}, wait=wait).retry_after == expected
 
 
 def test_a_408_with_an_intent_is_a_cancellation():
-    """P11, M5: a bare 408 is a time-out."""
+    """P11, M5: without an intent it is a time-out."""
     intent = {"operation": "create_invoice", "recovery": "Poll"}
     fault = decode({"status": 408, "is_retriable": True, "intent": intent})
     assert (fault.code, fault.intent, fault.executed) == ("CANCELLED", intent, Executed.MAYBE)
@@ -139,20 +139,20 @@ def test_a_408_with_an_intent_is_a_cancellation():
         ({"status": 302, "title": "x"}, "UNKNOWN", "maybe"),
     ],
 )
-def test_what_it_is_called_and_whether_it_happened(document, code, executed):
-    """Design 8: our extra member `code`, else the status row. M3: RATE_LIMITED anywhere is no, a 207 is yes."""
+def test_code_and_effect(document, code, executed):
+    """Design 8: our extra member `code`, else the status row. M3: RATE_LIMITED had no effect, a 207 had one."""
     fault = decode(document)
     assert (fault.code, fault.executed) == (code, executed)
 
 
 @pytest.mark.parametrize("status", ["429", 429.5, True, None, [], 99, 600, 10**400, float("nan"), -1])
-def test_a_status_that_is_none_is_ignored(status):
-    """P8: wrong-typed members are ignored when reading."""
+def test_an_invalid_status_is_ignored(status):
+    """P8: members of the wrong type are ignored."""
     assert decode({"status": status, "title": "x"}).status is None
 
 
 def test_a_whole_float_is_a_status():
-    """Some writers know no integers."""
+    """Some encoders write all numbers as floats."""
     assert decode({"status": 429.0}).status == 429
 
 
@@ -166,7 +166,7 @@ def test_a_whole_float_is_a_status():
 )
 @pytest.mark.parametrize("value", [5, True, 1.5, "x", [], {}, None, [5], {"a": 1}])
 def test_wrong_types_are_ignored_and_never_emitted(name, value):
-    """P8: whatever a member holds, what goes out again has the right type or is not there."""
+    """P8: a member is written with the right type or not at all."""
     fault = decode({"status": 500, "title": "t", name: value})
     again = encode(fault)
     assert encode(decode(again)) == again
@@ -179,18 +179,18 @@ def test_wrong_types_are_ignored_and_never_emitted(name, value):
 
 
 def test_suggestions_keep_their_order_and_only_strings():
-    """P6: most likely fix first."""
+    """P6: the most likely fix comes first."""
     assert decode({"title": "x", "suggestions": ["b", 5, None, "a", ["c"]]}).suggestions == ("b", "a")
 
 
 @pytest.mark.parametrize("value", [None, 5, "x", [], [{"status": 500}], {}, {"code": "X"}, {"message": "x"}])
-def test_what_is_no_problem(value):
-    """None of S1's members, or no object at all."""
+def test_values_that_are_not_problems(value):
+    """They have none of S1's members, or are not objects."""
     assert decode(value) is None
 
 
 def test_nested_parts_are_bounded_over_all_levels():
-    """No input makes a decoder return more than its bound: 10,000 parts, wherever they hang."""
+    """At most 10,000 nested problems are read, on all levels together."""
     branch = {"status": 422, "errors": [{"status": 422}] * 3000}
     fault = decode({"status": 422, "errors": [branch] * 10})
     count = sum(1 + len(child.errors) for child in fault.errors)
@@ -198,13 +198,13 @@ def test_nested_parts_are_bounded_over_all_levels():
 
 
 @pytest.mark.parametrize("errors", ["x", 5, {"code": "X"}, True])
-def test_parts_that_are_no_list_are_none(errors):
-    """P8: a member of the wrong type is not there."""
+def test_nested_problems_must_be_a_list(errors):
+    """P8: a member of the wrong type is ignored."""
     assert decode({"status": 422, "errors": errors}).errors == ()
 
 
-def test_parts_are_read_to_a_depth():
-    """No input makes a decoder return more than its bound: deeper parts are passed over, the rest is read."""
+def test_the_depth_of_nested_problems_is_limited():
+    """Deeper ones are ignored, the rest is read."""
     value: dict = {"status": 422}
     for _ in range(MAX_LEVELS + 20):
         value = {"status": 422, "errors": [value]}
@@ -216,7 +216,7 @@ def test_parts_are_read_to_a_depth():
 
 
 def test_too_deep_is_no_problem():
-    """M6: nested without end holds nothing."""
+    """M6: nothing is found in a value nested too deep."""
     value = {"status": 422}
     for _ in range(10_000):
         value = {"status": 422, "errors": [value]}
@@ -228,13 +228,13 @@ def test_too_deep_is_no_problem():
     [("transient", True), ("uncertain", True), ("correctable", False), ("terminal", False)],
 )
 def test_is_retriable_answers_its_own_question(recovery, is_retriable):
-    """P2, M2: might the same request succeed; `recovery` beside it says the rest."""
+    """P2, M2: whether the same request might succeed; `recovery` has the rest."""
     written = encode(Fault(code="X", recovery=recovery))
     assert (written["is_retriable"], written["recovery"]) == (is_retriable, recovery)
 
 
 def test_title_status_and_detail_are_always_written():
-    """P1: also in nested problems, also from a bare code."""
+    """P1: also in nested problems, and for a code alone."""
     written = encode(Fault(code="TIMEOUT", errors=(Fault(code="BUDGET_TOO_LOW", vocabulary="adcp"),)))
     for document in (written, *written["errors"]):
         assert isinstance(document["title"], str)
@@ -245,8 +245,8 @@ def test_title_status_and_detail_are_always_written():
     assert problem.MEDIA_TYPE == "application/problem+json"
 
 
-def test_what_the_fault_says_beats_the_row():
-    """P1: the row is for what is missing."""
+def test_the_fault_takes_precedence_over_the_row():
+    """P1: the row is used for missing members."""
     written = encode(Fault(code="TIMEOUT", title="", status=408, message="late", type="https://e.com/t"))
     assert (written["title"], written["status"], written["detail"]) == ("", 408, "late")
     assert written["type"] == "https://e.com/t"
@@ -257,18 +257,20 @@ def test_what_the_fault_says_beats_the_row():
     [(0.07, 70), (0.0001, 1), (1, 1000), (2.5, 2500), (0, 0), (-1, None), (None, None), (0.1 + 0.2, 300)],
 )
 def test_milliseconds_are_whole_and_rounded_up(seconds, expected):
-    """P3: never shorter than asked, and 0.07 s is 70, whatever floats make of it."""
+    """P3: never shorter than asked, and 0.07 s is 70 despite float rounding."""
     assert milliseconds(seconds) == expected
 
 
 @pytest.mark.parametrize("seconds", [0, -5, None])
-def test_no_wait_is_not_written(seconds):
-    """P3, M1: retry_after_ms 0 would say nothing."""
+def test_a_missing_wait_is_not_written(seconds):
+    """P3, M1: retry_after_ms is never 0."""
     assert "retry_after_ms" not in encode(Fault(code="TIMEOUT", retry_after=seconds))
 
 
-def test_what_we_raise_is_redacted():
-    """A19: titles, details, suggestions and what users are told; parts too. URL members and intent are declared."""
+def test_own_errors_are_redacted():
+    """
+    A19: title, detail, suggestions and user message, also of nested problems. Declared URL members and intent stay.
+    """
     leak = "db01.internal.corp refused 10.0.0.5:5432"
     part = Fault(code="CONFLICT", message=leak)
     fault = Fault(
@@ -301,8 +303,8 @@ def test_what_we_raise_is_redacted():
     assert written["suggestions"][1] == "Wait"
 
 
-def test_what_came_as_a_problem_is_passed_on_untouched():
-    """Design 6: errors passed on from a conformant upstream are never rewritten."""
+def test_received_problems_are_not_rewritten():
+    """Design 6: errors of a conformant upstream are passed on unchanged."""
     document = {
         "title": "no",
         "status": 503,
@@ -314,14 +316,14 @@ def test_what_came_as_a_problem_is_passed_on_untouched():
     assert {name: written[name] for name in document} == document
 
 
-def test_what_came_in_another_dialect_is_ours_to_say():
-    """Design 6: a translated error is our own words to a stranger."""
+def test_faults_of_other_dialects_are_redacted():
+    """Design 6: a translated error is redacted like our own."""
     fault = Fault(code="TIMEOUT", message="10.0.0.5:5432 is down", vocabulary="task", origin=Origin("task"))
     assert "10.0.0.5" not in encode(fault)["detail"]
 
 
-def test_the_actor_is_said_or_follows_from_the_row():
-    """Design 3: a reader takes it from what the wire says where it says it."""
+def test_the_actor_is_received_or_follows_from_the_row():
+    """Design 3: a received actor takes precedence."""
     assert decode({"status": 503, "actor": "provider"}).actor is Actor.PROVIDER
     assert decode({"status": 503, "actor": "nobody"}).actor is VOCABULARY.status_row(503).actor
     assert decode({"status": 503, "is_retriable": False}).actor is Actor.OPERATOR

@@ -1,9 +1,8 @@
 """
-Writing then reading returns the same Fault minus LOSSES: for every dialect, and for every ordered pair of them.
+Writing then reading returns the same Fault minus LOSSES, for every dialect and for every ordered pair of dialects.
 
-Two things besides LOSSES are stated here exactly. A wait survives to the millisecond (in problem and envelope, whose
-member is whole milliseconds). A problem always has a title and a status (P1): where the fault has none they are the
-code's own, so they come back filled.
+Beside LOSSES there are two exceptions. A wait in problem and envelope is exact to the millisecond. A problem always
+has a title and a status (P1): if the fault has none, reading returns those of its code.
 """
 
 import json
@@ -34,11 +33,11 @@ from amends.dialects.translation import losses, translate
 
 FIELDS = frozenset(Fault.__struct_fields__)
 NOT_SAID = {"origin", "vocabulary"}
-"""Where a fault was found is about one hop, and whose word a code is goes without saying in its own dialect."""
+"""The origin belongs to one hop, and a dialect implies its vocabulary."""
 
 
 def without(fault, lost):
-    """What a fault says, less the fields in `lost`, in itself and its parts."""
+    """Return the fields of a fault and its parts, without those in `lost`."""
     said = {name: getattr(fault, name) for name in FIELDS - lost}
     if "errors" in said:
         said["errors"] = [without(child, lost) for child in fault.errors]
@@ -46,7 +45,7 @@ def without(fault, lost):
 
 
 def filled(fault):
-    """A fault as a problem says it: with a title and a status, in its parts too."""
+    """Return a fault as a problem carries it: with a title and a status, in its parts too."""
     row = source_row(fault)
     return replace(
         fault,
@@ -57,18 +56,18 @@ def filled(fault):
 
 
 def again(fault, name):
-    """Written in a dialect, through real JSON, and read again."""
+    """Write a fault in a dialect, through real JSON, and read it again."""
     return decode(json.dumps(encode(fault, name)).encode(), name)
 
 
 def expected(fault, name):
-    """What has to come back at least."""
+    """Return what reading has to restore."""
     return filled(fault) if name == "problem" else fault
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_are_fields(name):
-    """House style 3: every lossy bullet is data; M2: three fields are lost everywhere."""
+    """House style 3: LOSSES names fields; M2: three are lost in every dialect."""
     assert dialect(name).LOSSES < FIELDS
     assert {"executed", "origin", "vocabulary"} <= dialect(name).LOSSES
 
@@ -77,11 +76,11 @@ def test_losses_are_fields(name):
 @rarely
 @given(st.data())
 def test_writing_then_reading_gives_the_fault_minus_losses(name, data):
-    """Design 4: a property, not a hope."""
+    """Design 4: for any fault."""
     fault = data.draw(faults(name))
     module = dialect(name)
     back = again(fault, name)
-    # A7: what AdCP cannot carry is no error at all; losses says so.
+    # A7: an error too large for AdCP is not an error; `losses` then returns all fields.
     if back is None:
         assert name == "adcp"
         assert losses(fault, name) >= {"code", "message"} - ({"message"} if not fault.message else set())
@@ -93,8 +92,8 @@ def test_writing_then_reading_gives_the_fault_minus_losses(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @rarely
 @given(st.data())
-def test_what_the_loss_report_says_is_what_is_lost(name, data):
-    """Design 4: losses agrees with LOSSES, and with what really does not come back; an empty field is not lost."""
+def test_losses_agrees_with_reading_again(name, data):
+    """Design 4: losses() agrees with LOSSES and with what reading does not restore; an empty field is not lost."""
     fault = data.draw(faults(name))
     back = again(fault, name)
     assume(back is not None)
@@ -119,7 +118,7 @@ def test_what_the_loss_report_says_is_what_is_lost(name, data):
 @seldom
 @given(st.data())
 def test_every_pair_keeps_what_neither_loses(first, second, data):
-    """Design 4: A → Fault → B → Fault. The code is written as it stands; texts here hold nothing to redact."""
+    """Design 4: A → Fault → B → Fault. The code is not translated; the texts contain nothing to redact."""
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
     middle = again(fault, first)
     assume(middle is not None)
@@ -127,7 +126,7 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
     assume(end is not None)
     lost = dialect(first).LOSSES | dialect(second).LOSSES
     if second == "adcp" and first != "adcp":
-        # A10: what we say ourselves waits whole seconds from 1 to 3600.
+        # A10: we write whole seconds from 1 to 3600.
         lost |= {"retry_after"}
         if middle.retry_after is not None:
             assert end.retry_after == min(3600, max(1, -(-middle.retry_after // 1)))
@@ -135,7 +134,7 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
     for name in (first, second):
         wanted = expected(wanted, name)
     if "problem" in {first, second}:
-        # Each side fills a title and a status from its own row.
+        # Each dialect takes a missing title and status from its own row.
         for field in ("title", "status"):
             if getattr(fault, field) is None:
                 lost |= {field}
@@ -146,10 +145,10 @@ def test_every_pair_keeps_what_neither_loses(first, second, data):
 @pytest.mark.parametrize("first", NAMES)
 @seldom
 @given(st.data())
-def test_translated_through_any_pair_the_code_comes_back_and_the_recovery_stays(first, second, data):
-    """M2, M5: into the other's words, over its wire, and home again."""
+def test_translating_to_another_vocabulary_and_back(first, second, data):
+    """M2, M5: the code is restored and the recovery does not change."""
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
-    # A word nobody knows that reads like a piece of SQL or an address is taken out on the way, as it has to be.
+    # An unknown code that looks like SQL or an address is redacted, as it should be.
     assume(not find(fault.code))
     fault = replace(fault, status=None)
     told, lost = translate(fault, VOCABULARY_OF[second])
@@ -167,10 +166,10 @@ def test_translated_through_any_pair_the_code_comes_back_and_the_recovery_stays(
 @rarely
 @given(st.data())
 def test_extensions_never_overwrite_a_known_member(name, data):
-    """Design 3, house style mistake 1: whatever an extension is called, known members say what the fault says."""
+    """Design 3, house style mistake 1: whatever the name of an extension is."""
     fault = data.draw(faults(name, depth=0))
     evil = data.draw(st.dictionaries(st.sampled_from(sorted(RESERVED)), json_values(), min_size=1))
-    evil.pop("recovery", None)  # AdCP's own: the next test
+    evil.pop("recovery", None)  # AdCP's own member: see the next test
     poisoned = replace(fault, extensions={**fault.extensions, **evil})
     clean, dirty = encode(fault, name), encode(poisoned, name)
     assert {key: dirty[key] for key in clean if key != "error"} == {
@@ -186,8 +185,8 @@ def test_extensions_never_overwrite_a_known_member(name, data):
 @pytest.mark.parametrize("word", ["transient", "soon", ["x"]])
 @pytest.mark.parametrize("name", ["task", "arcp"])
 @pytest.mark.parametrize("recovery", Recovery)
-def test_a_strangers_recovery_never_becomes_ours(name, recovery, word):
-    """M2: a task or ARCP error that happens to have a member `recovery` says nothing about AdCP's."""
+def test_an_unknown_member_recovery_is_not_adcps(name, recovery, word):
+    """M2: a member `recovery` of a task or ARCP error is not AdCP's."""
     error = {"code": "X", "message": "", "recoverable": False, "retryable": False, "recovery": word}
     fault = replace(decode(error, name), recovery=recovery)
     told, _ = translate(fault, "adcp")
@@ -197,8 +196,8 @@ def test_a_strangers_recovery_never_becomes_ours(name, recovery, word):
 
 @often
 @given(hostile(), st.sampled_from(NAMES))
-def test_what_was_read_can_be_passed_on(value, name):
-    """Whatever a decoder accepts, its encoder writes, and the same fault is read again minus LOSSES."""
+def test_received_faults_can_be_passed_on(value, name):
+    """Every decoded fault can be encoded, and reading returns it minus LOSSES."""
     fault = decode(value, name)
     if fault is not None:
         back = decode(encode(fault, name), name)

@@ -1,4 +1,4 @@
-"""The error of an agent task (S3): M1's rules row by row, both ways."""
+"""The error of an agent task (S3): M1's rules row by row, reading and writing."""
 
 import logging
 
@@ -13,7 +13,7 @@ from amends.dialects.task import decode, encode
 @pytest.mark.parametrize("code", VOCABULARY.rows)
 @pytest.mark.parametrize("recoverable", [True, False, None, "true", 1, 0])
 def test_recovery_of_every_code(code, recoverable):
-    """M1, task: false → terminal; true or absent → the code's row."""
+    """M1, task: false is terminal; true or absent is the row's."""
     row = VOCABULARY.rows[code]
     expected = Recovery.TERMINAL if recoverable is False else row.recovery
     fault = decode({"code": code, "message": "m", "recoverable": recoverable})
@@ -30,8 +30,8 @@ def test_recovery_of_every_code(code, recoverable):
         ({"code": "X", "recoverable": "yes"}, "terminal"),
     ],
 )
-def test_recovery_of_a_code_nobody_knows(error, recovery):
-    """M1: unknown and recoverable is uncertain, unknown and silent is for a person."""
+def test_recovery_of_an_unknown_code(error, recovery):
+    """M1: uncertain if recoverable, else terminal."""
     fault = decode(error)
     assert (fault.recovery, fault.executed) == (recovery, Executed.MAYBE)
 
@@ -39,13 +39,13 @@ def test_recovery_of_a_code_nobody_knows(error, recovery):
 @pytest.mark.parametrize(
     "data", [None, 5, "x", [], {}, {"code": 5}, {"code": ""}, {"code": "X" * 65}, {"message": "x"}]
 )
-def test_what_is_no_error(data):
-    """T1: an object with a code."""
+def test_values_that_are_not_errors(data):
+    """T1: an error is an object with a code."""
     assert decode(data) is None
 
 
 def test_s3s_example():
-    """T1, T3: everything it shows is read, and written again to the letter."""
+    """T1, T3: all members are read, and written again unchanged."""
     error = {
         "code": "MCP_NOT_CONNECTED",
         "message": "The Notion MCP is not connected. Run setup to configure.",
@@ -63,13 +63,13 @@ def test_s3s_example():
 
 
 def test_wrong_types_are_ignored():
-    """P8's rule for every dialect: message and details of the wrong type are not there."""
+    """P8: message and details of the wrong type are ignored."""
     fault = decode({"code": "TIMEOUT", "message": 5, "details": "x"})
     assert (fault.message, fault.details) == ("", None)
 
 
 def test_too_deep_is_none():
-    """M6: nested without end holds nothing."""
+    """M6: nothing is found in a value nested too deep."""
     value: dict = {}
     for _ in range(10_000):
         value = {"details": value}
@@ -85,8 +85,8 @@ def test_recoverable_is_always_written(recovery, recoverable):
     assert encode(Fault(code="TIMEOUT", vocabulary="task", recovery=recovery))["recoverable"] is recoverable
 
 
-def test_the_shape_is_closed():
-    """T1: four members; what came in this shape keeps what it had, what came in another does not bring it."""
+def test_unknown_members_are_kept_only_in_this_dialect():
+    """T1: four members. Unknown members of a received task error are kept; those of another dialect are not written."""
     fault = Fault(code="TIMEOUT", extensions={"a": 1}, retry_after=5, title="t", details={})
     assert set(encode(fault)) == {"code", "message", "details", "recoverable"}
     passed_on = {"code": "TIMEOUT", "message": "", "recoverable": True, "vendor": 1}
@@ -96,7 +96,7 @@ def test_the_shape_is_closed():
 
 
 def test_a_leak_is_logged_and_left(caplog):
-    """Design 6: what we raise leaves as raised; the warning names the kind and never the text."""
+    """Design 6: details are written as raised; the warning names the kind of leak and does not quote it."""
     leak = "db01.internal.corp refused 10.0.0.5:5432"
     fault = Fault(code="TIMEOUT", message=leak, details={"where": leak})
     with caplog.at_level(logging.WARNING, logger="amends"):
@@ -107,8 +107,8 @@ def test_a_leak_is_logged_and_left(caplog):
     assert "TIMEOUT" in caplog.text
 
 
-def test_nothing_is_logged_of_what_came_from_outside(caplog):
-    """Design 6: only what was made here is ours to warn about."""
+def test_received_errors_are_not_logged(caplog):
+    """Design 6: the warning is about faults made here."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         encode(decode({"code": "TIMEOUT", "message": "10.0.0.5:5432 refused"}))
         encode(Fault(code="TIMEOUT", message="It took too long", details={"agent": "a"}))

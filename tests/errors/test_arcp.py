@@ -1,4 +1,4 @@
-"""ARCP's errors: one root with S5's own constructor, fifteen classes with the message first."""
+"""ARCP's errors: a base class with S5's constructor, and fifteen classes that take the message first."""
 
 import copy
 import pickle
@@ -35,8 +35,8 @@ def test_the_message_comes_first_in_the_classes():
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_under_one_root(code):
-    """R1, R5: every one is an ARCPError and a FaultError."""
+def test_all_are_arcp_errors(code):
+    """R1, R5: every class is a subclass of ARCPError and FaultError."""
     cls = getattr(arcp, class_name(code))
     assert issubclass(cls, ARCPError)
     assert issubclass(cls, FaultError)
@@ -45,7 +45,7 @@ def test_under_one_root(code):
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_tables_default(code):
-    """R1, R5: S5's last column."""
+    """R1, R5: the last column of S5's table."""
     expected = code in {"TIMEOUT", "INTERNAL_ERROR", "HEARTBEAT_LOST"}
     assert is_retryable_by_default(code) is expected
     assert ARCPError(code, "x").retryable is expected
@@ -54,8 +54,8 @@ def test_the_tables_default(code):
 
 @pytest.mark.parametrize("code", [*CODES, "NOBODY_KNOWS"])
 @pytest.mark.parametrize("retryable", [True, False])
-def test_an_override_travels(code, retryable):
-    """R1: per-error override, as a reader will see it."""
+def test_an_override_is_kept(code, retryable):
+    """R1: an error can override the default, and a reader sees it."""
     error = ARCPError(code, "x", retryable=retryable)
     assert error.retryable is retryable
     again = decode(encode(error.fault))
@@ -63,24 +63,24 @@ def test_an_override_travels(code, retryable):
     assert again.retryable is retryable
 
 
-def test_a_recovery_beats_the_override():
-    """What is said exactly counts more than yes or no."""
+def test_a_recovery_takes_precedence_over_retryable():
+    """`recovery` is more precise than `retryable`."""
     assert ARCPError("TIMEOUT", retryable=True, recovery="terminal").fault.recovery is Recovery.TERMINAL
 
 
 def test_a_class_may_carry_another_code():
-    """A peer's newer code under the nearest class."""
+    """A peer's newer code can be raised with the nearest class."""
     assert PermissionDeniedError("x", code="LEASE_EXPIRED").code == "LEASE_EXPIRED"
 
 
-def test_unknown_codes_are_the_roots():
-    """R5: the client raises an ARCPError on every terminal failure."""
+def test_unknown_codes_use_the_base_class():
+    """R5: the client raises an ARCPError for every terminal failure."""
     assert class_for("arcp", "NOBODY_KNOWS") is ARCPError
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
-def test_it_travels_whatever_its_constructor(again):
-    """House style mistake 9: two constructors, one way to travel."""
+def test_it_survives_pickling_and_copying(again):
+    """House style mistake 9: with either constructor."""
     for error in (
         ARCPError("TIMEOUT", "late", details={"a": 1}),
         PermissionDeniedError("no", retryable=True),
@@ -89,7 +89,7 @@ def test_it_travels_whatever_its_constructor(again):
         assert (type(other), other.fault, other.code) == (type(error), error.fault, error.code)
 
 
-def test_context_on_the_way_out():
+def test_details_can_be_extended():
     """R10: err.details = { ...err.details, jobId }."""
     error = ARCPError("TIMEOUT", "late")
     error.details = {**(error.details or {}), "jobId": "j"}

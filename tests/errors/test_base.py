@@ -1,4 +1,4 @@
-"""What producers raise: FaultError, and users' own codes by one class."""
+"""FaultError, and users' own codes as classes."""
 
 import copy
 import pickle
@@ -26,7 +26,7 @@ from amends.errors.classes import class_for
 
 @pytest.fixture(autouse=True)
 def forget():
-    """Codes defined in a test are forgotten after it."""
+    """Remove codes that a test defined."""
     rows, own = dict(app._ROWS), dict(classes._OWN)
     yield
     for kept, now in ((rows, app._ROWS), (own, classes._OWN)):
@@ -70,8 +70,8 @@ def test_it_carries_a_fault():
     assert (error.decision, error.history) == (None, ())
 
 
-def test_without_a_word_it_says_the_codes_own():
-    """A code's message stands where the producer gives none; an empty one is kept, and shown as the code."""
+def test_the_default_message_is_the_codes():
+    """Without a message the code's is used; an empty message is kept, and str() gives the code."""
     assert RateLimitedError().fault.message == row_for("everyday", "RATE_LIMITED").message
     assert (
         FaultError(code="BAD_REQUEST", vocabulary="http").fault.message
@@ -84,16 +84,16 @@ def test_without_a_word_it_says_the_codes_own():
     assert (RateLimitedError("").fault.message, str(RateLimitedError(""))) == ("", "RATE_LIMITED")
 
 
-def test_an_instance_says_what_was_raised():
-    """R5: err.code is what clients look at; it is the fault's, not the class's."""
+def test_an_instance_has_the_code_of_its_fault():
+    """R5: clients read err.code, which is that of the fault and not of the class."""
     error = FaultError("x", code="CONFLICT", vocabulary="cli")
     assert (error.code, error.vocabulary, error.message) == ("CONFLICT", "cli", "x")
     assert FaultError.code == "INTERNAL_ERROR"
     assert Sold("Gone").message == "Gone"
 
 
-def test_nonsense_is_refused_where_it_is_written():
-    """House style 3: what a producer gives wrong is its own mistake."""
+def test_wrong_arguments_raise():
+    """House style 3: a producer's mistake raises in the producer."""
     with pytest.raises(TypeError):
         FaultError("x", nonsense=1)
     with pytest.raises(TypeError):
@@ -104,15 +104,15 @@ def test_nonsense_is_refused_where_it_is_written():
         FaultError("x", retry_after=float("nan"))
 
 
-def test_shown():
-    """Data lives in attributes; what is shown is derived from them."""
+def test_str_and_repr():
+    """They are derived from the attributes."""
     error = RateLimitedError("Slow down")
     assert (str(error), error.args) == ("Slow down", ("Slow down",))
     assert repr(error) == "RateLimitedError('Slow down', code='RATE_LIMITED')"
 
 
 def test_assigning_details_replaces_them():
-    """R10: context may be added while re-raising; the fault is replaced, not changed."""
+    """R10: context can be added before raising again; the fault is replaced."""
     error = ConflictError("x", details={"a": 1})
     before = error.fault
     error.details = {**error.details, "job": "j"}
@@ -123,7 +123,7 @@ def test_assigning_details_replaces_them():
 
 
 class Counted(FaultError):
-    """One with a constructor and an attribute of its own."""
+    """An error with its own constructor and attribute."""
 
     code = "COUNTED"
 
@@ -133,8 +133,8 @@ class Counted(FaultError):
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
-def test_everything_travels(again):
-    """House style mistake 9: notes, what recovery left behind, and attributes of one's own; any constructor."""
+def test_everything_survives_pickling_and_copying(again):
+    """House style mistake 9: notes, decision, history and own attributes, with any constructor."""
     error = Counted(3)
     error.add_note("seen at the till")
     error.history = ("a",)
@@ -147,8 +147,8 @@ def test_everything_travels(again):
     assert error.__notes__ == ["seen at the till"]
 
 
-def test_a_copy_follows_its_own_details():
-    """R10 on a copy leaves the other alone."""
+def test_a_copy_has_its_own_details():
+    """R10: assigning to a copy does not change the original."""
     error = ConflictError("x", details={"a": 1})
     other = copy.copy(error)
     other.details = {"b": 2}
@@ -173,14 +173,14 @@ def test_a_copy_follows_its_own_details():
     ],
 )
 def test_from_a_fault(fault, expected):
-    """Design 3: of the class its code has in its vocabulary; for a code without one, the root."""
+    """Design 3: the class of the code in its vocabulary; for a code without one, the base class."""
     error = FaultError.from_fault(fault)
     assert type(error) is expected
     assert (error.fault, error.code, error.args) == (fault, fault.code, (fault.message,))
 
 
 def test_from_a_fault_that_came_from_outside():
-    """The fault is held as it is, origin and all."""
+    """The fault is kept unchanged, with its origin."""
     fault = Fault(code="CANCELLED", vocabulary="http", origin=Origin("problem"), attempt=3)
     error = FaultError.from_fault(fault)
     assert isinstance(error, CancelledError)
@@ -209,8 +209,8 @@ def test_a_users_own_code_is_one_class():
         ("uncertain", "INTERNAL_ERROR"),
     ],
 )
-def test_what_a_class_leaves_out_follows_from_its_recovery(recovery, everyday):
-    """The nearest everyday word gives status, exit and actor."""
+def test_missing_facts_follow_from_the_recovery(recovery, everyday):
+    """Status, exit and actor are those of the nearest everyday code."""
     cls = type("Own", (FaultError,), {"code": "OWN", "recovery": recovery})
     row, base = row_for("app", "OWN"), row_for("everyday", everyday)
     assert (row.status, row.exit, row.everyday, row.actor) == (base.status, base.exit, everyday, base.actor)
@@ -218,8 +218,8 @@ def test_what_a_class_leaves_out_follows_from_its_recovery(recovery, everyday):
     assert cls().fault.recovery == recovery
 
 
-def test_a_code_alone_is_for_a_person():
-    """Unknown to everybody, so nobody repeats it."""
+def test_a_code_alone_is_terminal():
+    """Without a recovery class a code is not retried."""
 
     class Odd(FaultError):
         code = "ODD_ALONE"
@@ -227,8 +227,8 @@ def test_a_code_alone_is_for_a_person():
     assert Odd().fault.recovery is Recovery.TERMINAL
 
 
-def test_everything_can_be_said():
-    """Every fact of a row is an attribute."""
+def test_every_fact_is_an_attribute():
+    """A class can define every fact of a row."""
 
     class Full(FaultError):
         """Not this line."""
@@ -262,8 +262,8 @@ def test_everything_can_be_said():
     assert Full().fault.message == "It is full"
 
 
-def test_a_class_takes_from_its_parent():
-    """What it leaves out comes from the class above: a user's own, or a generated one."""
+def test_a_class_inherits_the_facts_of_its_parent():
+    """The parent may be a user's class or a generated one."""
 
     class Parent(FaultError):
         """Above."""
@@ -295,8 +295,8 @@ def test_a_class_takes_from_its_parent():
     assert (row.recovery, row.status, row.everyday) == ("transient", 429, "RATE_LIMITED")
 
 
-def test_a_class_without_a_code_hands_on_what_it_says():
-    """An application's own root has no row; its attributes count for the classes below it."""
+def test_the_attributes_of_a_base_class_without_a_code_are_inherited():
+    """An application's base class has no row; its attributes count for its subclasses."""
 
     class Root(FaultError):
         recovery = "transient"
@@ -318,7 +318,7 @@ def test_a_class_without_a_code_hands_on_what_it_says():
 
 
 def test_mixed_with_other_exceptions():
-    """An except clause of old still catches it."""
+    """An existing except clause still catches it."""
 
     class Missing(FaultError, KeyError):
         code = "MISSING_KEY"
@@ -337,30 +337,30 @@ def test_defining_a_code_again_replaces_it():
 
 
 @pytest.mark.parametrize("wrong", [{"recovery": "sometimes"}, {"executed": "perhaps"}, {"actor": "nobody"}])
-def test_a_class_that_cannot_be_meant_is_refused(wrong):
-    """At its definition, not when it is raised at night."""
+def test_a_wrong_class_definition_raises(wrong):
+    """It raises at the definition and not when the error is raised."""
     with pytest.raises(ValueError):
         type("Wrong", (FaultError,), {"code": "WRONG", **wrong})
 
 
 def test_another_vocabulary_may_be_named():
-    """A class that names its vocabulary registers nothing: its table has the row."""
+    """A class that names its vocabulary is not registered: the vocabulary has the row."""
     cls = type("Vendor", (FaultError,), {"code": "X_ACME_ODD", "vocabulary": "adcp"})
     assert cls().fault.vocabulary == "adcp"
     assert "X_ACME_ODD" not in app._ROWS
 
 
 @pytest.mark.parametrize("dialect", ["problem", "envelope"])
-def test_an_own_code_that_comes_back_is_its_own_class(dialect):
-    """S1 and S2 leave codes open: whoever defined the class catches it by its name, on the other side of the wire too."""
+def test_a_received_own_code_has_its_own_class(dialect):
+    """S1 and S2 allow any code, so a client that defines the class can catch it by its name."""
     received = decode(encode(Sold("The last one is gone").fault, dialect), dialect)
     error = FaultError.from_fault(received)
     assert type(error) is Sold
     assert (error.fault, str(error)) == (received, "The last one is gone")
 
 
-def test_an_own_code_never_stands_for_a_published_one():
-    """A word that HTTP has keeps HTTP's class, and closed vocabularies know no codes of others."""
+def test_an_own_code_does_not_replace_a_published_one():
+    """A code of HTTP keeps HTTP's class, and closed vocabularies have no codes of others."""
 
     class Missing(FaultError):
         code = "NOT_FOUND"

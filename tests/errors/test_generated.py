@@ -1,4 +1,4 @@
-"""The generated classes: made from the tables, importable, documented, able to travel."""
+"""The generated classes: made from the tables, importable, documented, picklable."""
 
 import builtins
 import copy
@@ -24,20 +24,20 @@ MODULES = {
 CLASSES = [(name, code) for name in MODULES for code in vocabulary(name).rows]
 
 
-def found(name, code):
-    """The class as a user imports it."""
+def imported(name, code):
+    """Return the class as a user imports it."""
     return getattr(importlib.import_module(MODULES[name]), class_name(code))
 
 
-def test_nothing_drifted():
-    """Issue 2: what is written is what the tables say; `make generate` writes it again."""
+def test_the_files_are_up_to_date():
+    """Issue 2: the generated files agree with the tables; `make generate` writes them."""
     script = ROOT / "scripts" / "generate_errors.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_drift_would_be_noticed(tmp_path):
-    """The check fails when a file differs; seen on a copy."""
+def test_the_check_fails_if_a_file_differs(tmp_path):
+    """Run on a copy."""
     source = (ROOT / "scripts" / "generate_errors.py").read_text()
     here = tmp_path / "errors"
     here.mkdir()
@@ -52,15 +52,15 @@ def test_drift_would_be_noticed(tmp_path):
     assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 1
     assert subprocess.run(run, capture_output=True, check=False).returncode == 0
     assert subprocess.run([*run, "--check"], capture_output=True, check=False).returncode == 0
-    (here / "cli.py").write_text("# somebody's edit\n")
+    (here / "cli.py").write_text("# edited by hand\n")
     done = subprocess.run([*run, "--check"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.partition(" ")[0]) == (1, "cli.py")
 
 
 @pytest.mark.parametrize(("name", "code"), CLASSES)
 def test_every_code_has_its_class(name, code):
-    """Design 3, A16, R1: one class per code and vocabulary, importable by its name, found by its code."""
-    cls = found(name, code)
+    """Design 3, A16, R1: one class per code and vocabulary, importable by name, imported by code."""
+    cls = imported(name, code)
     assert issubclass(cls, FaultError)
     assert (cls.code, cls.vocabulary) == (code, name)
     assert cls.__name__ == class_name(code)
@@ -70,9 +70,9 @@ def test_every_code_has_its_class(name, code):
 
 
 @pytest.mark.parametrize(("name", "code"), CLASSES)
-def test_every_class_raises_documents_and_travels(name, code):
-    """House style 9: pickle and copy work; the docstring says what it means; the fault comes from the row."""
-    cls, row = found(name, code), vocabulary(name).rows[code]
+def test_every_class_can_be_raised_pickled_and_copied(name, code):
+    """House style 9: the docstring says what it means, and the fault comes from the row."""
+    cls, row = imported(name, code), vocabulary(name).rows[code]
     assert row.message in cls.__doc__
     assert row.recovery in cls.__doc__
     error = cls()
@@ -89,10 +89,10 @@ def test_every_class_raises_documents_and_travels(name, code):
 
 
 @pytest.mark.parametrize(("name", "code"), [item for item in CLASSES if item[0] != EVERYDAY])
-def test_the_everyday_class_is_above(name, code):
-    """Design 3: subclassing the everyday class where there is one, so that one except catches every dialect's."""
+def test_everyday_classes_are_base_classes(name, code):
+    """Design 3: one except clause catches the errors of all vocabularies."""
     above = getattr(everyday, class_name(code), None)
-    cls = found(name, code)
+    cls = imported(name, code)
     assert above is None or issubclass(cls, above)
     others = [other for other in everyday.__all__ if other not in {"FaultError", class_name(code)}]
     assert not any(issubclass(cls, getattr(everyday, other)) for other in others)
@@ -100,16 +100,16 @@ def test_the_everyday_class_is_above(name, code):
 
 @pytest.mark.parametrize("name", [name for name in MODULES if "TIMEOUT" in vocabulary(name).rows])
 def test_time_outs_are_the_builtins_too(name):
-    """Design 3: TimeoutError also subclasses the builtin."""
-    cls = found(name, "TIMEOUT")
+    """Design 3: TimeoutError is also a subclass of the builtin."""
+    cls = imported(name, "TIMEOUT")
     assert issubclass(cls, builtins.TimeoutError)
     with pytest.raises(builtins.TimeoutError):
         raise cls("late")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_modules_hold_their_vocabulary_and_nothing_else(name):
-    """Every name a module offers is a class of its vocabulary, a root, or R5's function."""
+def test_the_modules_contain_only_their_vocabulary(name):
+    """Every name in `__all__` is a class of the vocabulary, a base class, or R5's function."""
     module = importlib.import_module(MODULES[name])
     expected = {class_name(code) for code in vocabulary(name).rows}
     extra = {EVERYDAY: {"FaultError"}, "arcp": {"ARCPError", "is_retryable_by_default"}}.get(name, set())
@@ -128,5 +128,5 @@ def test_the_modules_hold_their_vocabulary_and_nothing_else(name):
     ],
 )
 def test_names(code, name):
-    """Design 3: CamelCase with Error behind it, not doubled; S5's own names."""
+    """Design 3: CamelCase with one `Error` at the end; S5's names."""
     assert class_name(code) == name

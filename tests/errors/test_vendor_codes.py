@@ -1,4 +1,4 @@
-"""What a producer may say in AdCP (A15), and how its details are looked at (A14)."""
+"""Codes that a producer may send in AdCP (A15), and warnings about its details (A14)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from amends.errors import adcp
 
 
 def test_a_producer_uses_standard_or_vendor_codes():
-    """A15: a code outside the table has to be a vendor's; the error says so."""
+    """A15: a code outside the table must have the form of a vendor's; the message says so."""
     assert (
         FaultError("x", code="X_SHOP_SOLD_OUT", vocabulary="adcp", recovery="correctable").fault.code
         == "X_SHOP_SOLD_OUT"
@@ -21,8 +21,8 @@ def test_a_producer_uses_standard_or_vendor_codes():
         FaultError("x", code="SOLD_OUT", vocabulary="adcp")
 
 
-def test_a_code_of_ones_own_can_have_a_vendor_name():
-    """A15: a user's class names its vendor code, and translation into AdCP uses it."""
+def test_an_own_code_can_have_a_vendor_name():
+    """A15: translation into AdCP uses the vendor code that the class defines."""
 
     class SoldOut(FaultError):
         """Sold out."""
@@ -37,8 +37,8 @@ def test_a_code_of_ones_own_can_have_a_vendor_name():
         type("Wrong", (FaultError,), {"code": "WRONG", "adcp_code": "SHOP_WRONG"})
 
 
-def test_details_of_ones_own_are_checked(caplog):
-    """A14: wrong types and sizes of recommended details are logged for the producer, never for what was received."""
+def test_own_details_are_checked(caplog):
+    """A14: wrong types and sizes are logged for faults made here, not for received ones."""
     with caplog.at_level(logging.WARNING, logger="amends"):
         encode(adcp.RateLimitedError("x", details={"limit": "many"}).fault, "adcp")
     assert "RATE_LIMITED" in caplog.text
