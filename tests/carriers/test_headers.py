@@ -1,4 +1,4 @@
-"""What response headers say about trying again: every form, its bounds, and which one counts."""
+"""Waits and verdicts in response headers: every form, its bounds, and precedence."""
 
 from types import MappingProxyType
 
@@ -12,7 +12,7 @@ DATE = "Wed, 21 Oct 2015 12:00:00 GMT"
 
 
 def seconds(now=None, **headers):
-    """The wait of headers given with underscores."""
+    """Return the wait of headers whose names are given with underscores."""
     clock = None if now is None else lambda: now
     return wait({name.replace("_", "-"): value for name, value in headers.items()}, clock)
 
@@ -37,7 +37,7 @@ def seconds(now=None, **headers):
     ],
 )
 def test_names_in_lower_case_and_values_as_text(headers, expected):
-    """Header names know no case; what is no header is not there."""
+    """Header names are case-insensitive; other values are left out."""
     assert lower_names(headers) == expected
 
 
@@ -63,7 +63,7 @@ def test_names_in_lower_case_and_values_as_text(headers, expected):
     ],
 )
 def test_seconds(value, expected):
-    """P3: Retry-After in seconds; not everything float() takes is a number."""
+    """P3: Retry-After in seconds; float() accepts more than that."""
     assert seconds(retry_after=value) == expected
 
 
@@ -82,24 +82,24 @@ def test_seconds(value, expected):
     ],
 )
 def test_dates(value, expected):
-    """P3: an HTTP date is a wait from now on; a past one is none at all to wait; without a zone it is UTC."""
+    """P3: an HTTP date gives the seconds until then, 0 if it is past; without a zone it is UTC."""
     assert seconds(NOON, retry_after=value) == expected
 
 
 def test_the_senders_clock_before_ours():
-    """A wrong clock here does not matter where the response says its own time."""
+    """The response's Date header takes precedence, because our clock may be wrong."""
     late = "Wed, 21 Oct 2015 12:00:30 GMT"
     assert seconds(0.0, retry_after=late, date=DATE) == 30.0
     assert seconds(None, retry_after=late, date=DATE) == 30.0
     assert seconds(NOON, retry_after=late, date="yesterday") == 30.0
 
 
-def test_without_any_clock_a_date_says_nothing():
-    """Pure: the clock is an argument."""
+def test_without_a_clock_a_date_is_ignored():
+    """The clock is an argument."""
     assert seconds(None, retry_after="Wed, 21 Oct 2015 12:00:30 GMT") is None
 
 
-def test_the_clock_is_asked_only_when_needed():
+def test_the_clock_is_called_only_when_needed():
     """A wait in seconds needs no clock."""
 
     def never():
@@ -156,7 +156,7 @@ def test_precedence(headers, expected):
     ],
 )
 def test_the_structured_rate_limit_field(value, expected):
-    """Design 8: only where nothing remains; of several limits the longest holds."""
+    """Design 8: only if nothing remains; of several limits the longest counts."""
     assert seconds(ratelimit=value) == expected
 
 
@@ -176,7 +176,7 @@ def test_the_structured_rate_limit_field(value, expected):
     ],
 )
 def test_the_usual_rate_limit_headers(prefix, remaining, reset, expected):
-    """Design 8: where the remaining count is 0; a reset is seconds, or a point in time, as both are in use."""
+    """Design 8: if the remaining count is 0; a reset is in seconds, or a point in time, as both are in use."""
     headers = {f"{prefix}remaining": remaining, f"{prefix}reset": reset}
     given = {name: value for name, value in headers.items() if value is not None}
     assert seconds(NOON, **given) == expected
@@ -203,5 +203,5 @@ def test_the_usual_rate_limit_headers(prefix, remaining, reset, expected):
     ],
 )
 def test_verdicts(headers, expected):
-    """Design 8: three headers say yes or no, and any no is obeyed; gRPC's is no when negative or unreadable."""
+    """Design 8: three headers, and any "no" wins; gRPC's is "no" if negative or unreadable."""
     assert verdict(headers) is expected

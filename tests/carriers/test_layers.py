@@ -9,5 +9,5 @@ from amends.carriers.layers import payload_error
     "payload", [None, [], "x", {}, {"payload": []}, {"payload": {"errors": {}}}, {"errors": [""]}]
 )
 def test_no_payload_layer(payload):
-    """A6 step 6: nothing there is nothing, not a failure."""
+    """A6 step 6: nothing is found, and that is not a failure."""
     assert payload_error(payload, failed=True, finished=False) is None

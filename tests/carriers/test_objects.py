@@ -1,4 +1,4 @@
-"""The objects of the usual libraries, real ones from a loopback server and real subprocesses; none is imported by us."""
+"""Objects of common libraries: real ones from a loopback server, and real subprocesses."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ ADCP = {"code": "RATE_LIMITED", "message": "Request rate exceeded", "recovery": 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """429 with a problem for everybody; /bare without a body."""
+    """Answers 429 with a problem; /bare without a body."""
 
     def do_GET(self):
         body = b"" if self.path == "/bare" else json.dumps(PROBLEM).encode()
@@ -40,12 +40,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args):
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
 def url():
-    """Where a real server answers."""
+    """Start a server and return its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -56,14 +56,14 @@ def url():
 
 
 def assert_problem(response):
-    """The body was read."""
+    """Check that the body was read."""
     via, reading = examine(response)
     assert (via, reading.path, reading.fault.retry_after) == ("http", "body", 1.5)
     assert reading.fault.type == PROBLEM["type"]
 
 
 def assert_header(response):
-    """Only the status and the headers spoke."""
+    """Check that the fault comes from the status and the headers alone."""
     via, reading = examine(response)
     assert (via, reading.path, reading.fault.retry_after) == ("http", "header", 9.0)
     assert reading.fault.code == "RATE_LIMITED"
@@ -71,7 +71,7 @@ def assert_header(response):
 
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
 def test_httpx_and_httpx2(url, name):
-    """Design 4: read, bare, and not read yet; a body still on the wire is not fetched."""
+    """Design 4: read, without a body, and not read yet; a body that was not received is not fetched."""
     module = pytest.importorskip(name)
     with module.Client(trust_env=False) as client:
         assert_problem(client.get(url))
@@ -85,7 +85,7 @@ def test_httpx_and_httpx2(url, name):
 
 
 def test_requests(url):
-    """Design 4: read, bare, and streamed."""
+    """Design 4: read, without a body, and streamed."""
     requests = pytest.importorskip("requests")
     with requests.Session() as session:
         session.trust_env = False
@@ -99,7 +99,7 @@ def test_requests(url):
 
 
 async def test_aiohttp(url):
-    """Design 4: an awaited body is seen, one still on the wire is not."""
+    """Design 4: a body that was awaited is read, another is not."""
     aiohttp = pytest.importorskip("aiohttp")
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         assert_header(response)
@@ -119,7 +119,7 @@ def test_urllib(url):
 
 
 def test_urllib3(url):
-    """A preloaded body is seen, a streamed one left alone."""
+    """A preloaded body is read, a streamed one is not fetched."""
     urllib3 = pytest.importorskip("urllib3")
     with urllib3.PoolManager(retries=False) as pool:
         streamed = pool.request("GET", url, preload_content=False)
@@ -130,21 +130,21 @@ def test_urllib3(url):
 
 
 def test_starlette():
-    """A server's own response object, before it is sent."""
+    """A server's response object, before it is sent."""
     responses = pytest.importorskip("starlette.responses")
     assert_problem(responses.JSONResponse(PROBLEM, status_code=429, headers={"Retry-After": "9"}))
 
 
 @pytest.mark.parametrize("body", ["content", "body", "_body", "data", "text"])
 @pytest.mark.parametrize("kind", [str, str.encode, lambda text: bytearray(text, "utf8")])
-def test_wherever_a_body_is_kept(body, kind):
-    """Stand-ins for frameworks that are not installed here (Django, Flask, Litestar): same names, same types."""
+def test_bodies_under_other_names(body, kind):
+    """Stand-ins for frameworks that are not installed here (Django, Flask, Litestar), with the same attributes."""
     response = types.SimpleNamespace(status_code=429, headers={}, **{body: kind(json.dumps(PROBLEM))})
     assert extract(response).type == PROBLEM["type"]
 
 
-def test_a_status_without_headers_is_no_response():
-    """Too little to go by."""
+def test_a_status_without_headers_is_not_a_response():
+    """Such objects are not recognised."""
     assert read_object(types.SimpleNamespace(status_code=429)) == (None, None)
     assert read_object(types.SimpleNamespace(status_code="429", headers={})) == (None, None)
     assert read_object(types.SimpleNamespace(status=True, headers={})) == (None, None)
@@ -166,7 +166,7 @@ def test_mcp_results():
 
 
 def test_mcp_errors():
-    """A3: the SDK's exception carries what a gateway said."""
+    """A3: the SDK's exception carries the error of a gateway."""
     mcp = pytest.importorskip("mcp")
     error = mcp.MCPError(code=-32029, message="Rate limit exceeded", data={"adcp_error": ADCP})
     via, reading = examine(error)
@@ -202,7 +202,7 @@ def test_errors_with_a_jsonrpc_code(nested):
 
 
 def test_a2a_messages():
-    """A4, design 8: the SDK's 1.0 protobuf task; whole numbers come as floats."""
+    """A4, design 8: the SDK's 1.0 protobuf task; whole numbers are floats."""
     pytest.importorskip("a2a")
     a2a = pytest.importorskip("a2a.types")
     from google.protobuf.json_format import ParseDict
@@ -220,12 +220,12 @@ def test_a2a_messages():
 
 
 def test_a_descriptor_without_its_library():
-    """What only looks like protobuf is passed over, whatever its library raises."""
+    """An object that only looks like protobuf is not recognised, whatever the library raises."""
     assert read_object(types.SimpleNamespace(DESCRIPTOR=None)) == (None, None)
 
 
 class Part(pydantic.BaseModel):
-    """As the A2A 0.3 SDK has them: pydantic, with aliases."""
+    """Like the A2A 0.3 SDK's: pydantic, with aliases."""
 
     kind: str = "data"
     data: dict
@@ -248,7 +248,7 @@ class Task(pydantic.BaseModel):
 
 
 def test_pydantic_models():
-    """A4: the 0.3 SDK's types; the shape decides what a model is."""
+    """A4: the 0.3 SDK's types; the shape of the dumped model decides."""
     task = Task(
         id="t", status=Status(state="failed"), artifacts=[Artifact(parts=[Part(data={"adcp_error": ADCP})])]
     )
@@ -259,7 +259,7 @@ def test_pydantic_models():
 
 
 def test_finished_commands():
-    """C12: a CompletedProcess, as text and as bytes, and the exception subprocess makes of one."""
+    """C12: a CompletedProcess, as text and as bytes, and the exception that subprocess raises."""
     code = 'import json; print(json.dumps({"ok": False, "error": {"code": "TIMEOUT"}})); exit(7)'
     for text in (True, False):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=text, check=False)
@@ -273,7 +273,7 @@ def test_finished_commands():
 
 
 def test_a_command_that_took_too_long():
-    """C12: TimeoutExpired has no exit code, and the command may go on."""
+    """C12: TimeoutExpired has no exit code, and the command may still run."""
     with pytest.raises(subprocess.TimeoutExpired) as caught:
         subprocess.run([sys.executable, "-c", "import time; time.sleep(30)"], timeout=0.05, check=False)
     via, reading = examine(caught.value)
@@ -281,14 +281,14 @@ def test_a_command_that_took_too_long():
 
 
 class Angry:
-    """Every touch raises."""
+    """An object whose attributes all raise."""
 
     def __getattr__(self, name):
         raise RuntimeError(name)
 
 
 class Half:
-    """A response whose body raises, as httpx's does before it was read."""
+    """A response whose body raises, as httpx's does before it is read."""
 
     status_code = 503
     headers = {"Retry-After": "9"}
@@ -301,7 +301,7 @@ class Half:
 
 
 class Liar(Mapping):
-    """A mapping that cannot be walked."""
+    """A mapping that cannot be iterated."""
 
     def __getitem__(self, key):
         raise KeyError(key)
@@ -317,11 +317,11 @@ class Liar(Mapping):
 @pytest.mark.parametrize(
     "make", [Angry, Liar, object, lambda: object, lambda: print, Exception, lambda: types, lambda: 1j, set]
 )
-def test_what_says_nothing_raises_nothing(make, via):
-    """Reading an object runs its code, so every touch is guarded."""
+def test_objects_that_raise_are_not_recognised(make, via):
+    """Reading an object runs its code, so every access is guarded."""
     assert extract(make(), via=via) is None
 
 
-def test_a_body_that_raises_is_looked_for_elsewhere():
-    """What one property refuses another may give."""
+def test_a_body_that_raises_is_read_from_another_attribute():
+    """If one property raises, the next is read."""
     assert extract(Half()).type == PROBLEM["type"]

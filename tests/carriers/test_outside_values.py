@@ -2,7 +2,7 @@
 Values that are not JSON's own types: enum members, subclasses of str, int and float, other mappings, tuples.
 
 Frameworks pass such values: `HTTPStatus`, `httpx.Headers`, a `MappingProxyType`. They are read like the plain value
-they hold, and the fault that comes out holds plain values only.
+they hold, and the resulting fault holds plain values only.
 """
 
 import types
@@ -51,22 +51,22 @@ class Fraction(float):
 
 
 def member(base, value):
-    """A member with `value`, of an enum made for it."""
+    """Return a member with `value`, of an enum made for it."""
     return base("Made", {"MEMBER": value}).MEMBER
 
 
 def text_of(make):
-    """Convert strings."""
+    """Return a function that converts strings."""
     return lambda value: make(value) if isinstance(value, str) else value
 
 
 def number_of(kind, make):
-    """Convert numbers of one kind, but not booleans."""
+    """Return a function that converts numbers of one type, but not booleans."""
     return lambda value: make(value) if isinstance(value, kind) and not isinstance(value, bool) else value
 
 
 def mapping_of(make):
-    """Convert objects."""
+    """Return a function that converts objects."""
     return lambda value: make(value) if isinstance(value, dict) else value
 
 
@@ -92,7 +92,7 @@ CONVERSIONS = {
 
 
 def converted(value, convert):
-    """The document with every value inside converted, the inner ones first."""
+    """Return the document with every value inside converted, the inner ones first."""
     if isinstance(value, dict):
         value = {name: converted(item, convert) for name, item in value.items()}
     elif isinstance(value, list):
@@ -101,7 +101,7 @@ def converted(value, convert):
 
 
 def types_in(value):
-    """The types of everything inside a value."""
+    """Return the types of all values inside a value."""
     found = {type(value)}
     if isinstance(value, Mapping):
         value = list(value.values())
@@ -137,14 +137,14 @@ def test_every_dialect_decodes_the_value_behind_the_type(name, conversion):
 
 @pytest.mark.parametrize("via", ["http", None])
 def test_a_status_may_be_an_http_status(via):
-    """The standard library's own enum is what frameworks put there."""
+    """Frameworks use the standard library's enum."""
     response = {"status": HTTPStatus.TOO_MANY_REQUESTS, "headers": {}, "body": {"detail": "Slow down"}}
     fault = extract(response, via)
     assert (fault.code, fault.status, type(fault.status)) == ("RATE_LIMITED", 429, int)
 
 
 def mail_headers(pairs):
-    """Headers as urllib and http.client have them."""
+    """Return headers of the class that urllib and http.client use."""
     message = Message()
     for name, value in pairs.items():
         message[name] = value
@@ -166,7 +166,7 @@ def mail_headers(pairs):
 )
 @pytest.mark.parametrize("via", ["http", None])
 def test_headers_of_the_usual_libraries(headers, via):
-    """P3: a wait in the headers counts whatever holds them."""
+    """P3: a wait in the headers is read from any of these objects."""
     assert extract({"status": 503, "headers": headers, "body": None}, via).retry_after == 7
 
 
@@ -187,8 +187,8 @@ def test_a_document_may_be_a_str_subclass(kind, via):
         ({"error": {"code": True}}, None),
     ],
 )
-def test_a_boolean_is_no_number(document, via):
-    """True is an int to Python, and none to JSON."""
+def test_a_boolean_is_not_a_number(document, via):
+    """True is an int in Python, but not a number in JSON."""
     assert extract(document, via) is None
 
 
@@ -204,7 +204,7 @@ def test_a_boolean_member_counts_as_absent(name):
 
 
 class Raising(Mapping):
-    """A mapping that cannot be read."""
+    """A mapping that raises when it is read."""
 
     def __getitem__(self, name):
         raise OSError("connection lost")
@@ -217,7 +217,7 @@ class Raising(Mapping):
 
 
 class Endless(Mapping):
-    """A mapping that makes another of its kind for every name, and never runs out of names."""
+    """A mapping with an endless number of names, each with another such mapping."""
 
     def __getitem__(self, name):
         return Endless()
@@ -242,7 +242,7 @@ class Overridden(dict):
 
 
 class Ambiguous:
-    """Like an array of numpy: neither true nor false."""
+    """A value without a truth value, like an array of numpy."""
 
     def __bool__(self):
         raise ValueError("the truth value is ambiguous")
@@ -253,8 +253,8 @@ class Ambiguous:
 
 @pytest.mark.parametrize("hostile", [Raising, Overridden, Ambiguous], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("via", [None, *VIAS])
-def test_values_that_raise_hold_nothing(via, hostile):
-    """Design 4: never raises on data, wherever the value is."""
+def test_values_that_raise_are_ignored(via, hostile):
+    """Design 4: extract never raises on data, wherever such a value is."""
     extract(hostile(), via)
     for found in documents.values():
         for document in found:
@@ -268,13 +268,13 @@ def test_values_that_raise_hold_nothing(via, hostile):
 
 @pytest.mark.parametrize("via", [None, *VIAS])
 def test_a_mapping_without_end(via):
-    """Bounded like a document: in items and in depth."""
+    """The number of members and the depth are limited."""
     assert extract(Endless(), via) is None
     assert extract({"isError": True, "structuredContent": {"adcp_error": Endless()}}, via) is None
 
 
-def test_plain_copies_only_where_it_has_to():
-    """A value of JSON's own types is given back as it is; anything else becomes one."""
+def test_plain_copies_only_other_types():
+    """A value of JSON's own types is returned unchanged."""
     value = {"a": [1, 2.5, None, True, "x", {"b": []}]}
     assert plain(value) is value
     made = plain({"a": (HTTPStatus.OK, Text("x")), "b": types.MappingProxyType({"c": b"bytes"})})
@@ -282,8 +282,8 @@ def test_plain_copies_only_where_it_has_to():
     assert types_in(made) == {dict, list, int, str, bytes}
 
 
-def test_plain_knows_bounds():
-    """Depth counts the same for tuples and proxies as for lists and dicts."""
+def test_plain_limits_the_depth():
+    """Tuples and proxies count like lists and dicts."""
     for wrap in (lambda value: (value,), lambda value: types.MappingProxyType({"a": value})):
         value = 0
         for _ in range(MAX_DEPTH):

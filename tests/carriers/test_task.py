@@ -1,4 +1,4 @@
-"""Task responses (S3)."""
+"""Task responses of the agent error contract (S3)."""
 
 import pytest
 

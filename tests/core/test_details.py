@@ -50,7 +50,7 @@ def described(fact: dict[str, Any]) -> str:
 
 
 def test_the_shapes_are_the_published_ones():
-    """Keys, types and closed values of the seven codes are those of the published schemas."""
+    """The keys, types and enum values of the seven codes are those of the published schemas."""
     assert {
         code: {key: kind.description for key, kind in shape.items()} for code, shape in SHAPES.items()
     } == {code: {key: described(fact) for key, fact in keys.items()} for code, keys in FACTS.items()}

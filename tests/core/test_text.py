@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from amends.core.text import strip, truncate
 
-# Any `str` Python can hold, lone surrogates included.
+# Any `str`, including lone surrogates.
 ANY = st.text(st.characters(exclude_categories=()))
 
 NAMED_BY_A20 = [*range(0x20), *range(0x200B, 0x2010), *range(0x202A, 0x202F)]

@@ -1,4 +1,4 @@
-"""Reading bytes from outside: tolerant of what producers let through, strict where text was never declared JSON."""
+"""Reading JSON from outside: `read` is tolerant, `read_strict` accepts JSON only."""
 
 import math
 
@@ -11,12 +11,12 @@ from tests.strategies import ODD, json_values, often
 
 
 def nested(levels, opening="[", closing="]"):
-    """A document of that many levels."""
+    """Return a document with that many levels."""
     return opening * levels + closing * levels
 
 
 class Odd(dict):
-    """Not a plain dict."""
+    """A subclass of dict."""
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: data.decode()])
@@ -27,13 +27,13 @@ def test_every_kind_of_buffer_is_read(kind):
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: data.decode()])
 def test_every_kind_of_buffer_is_measured(kind):
-    """Too deep is too deep, however the document arrives."""
+    """The depth limit applies to each kind."""
     assert read(kind(nested(MAX_DEPTH + 1).encode())) is TOO_DEEP
     assert read(kind(nested(MAX_DEPTH).encode())) is not TOO_DEEP
 
 
 def test_a_view_with_gaps_is_read_or_refused():
-    """A memoryview need not be contiguous; it is still only data."""
+    """A memoryview need not be contiguous."""
     with pytest.raises(Unreadable):
         read(memoryview(b"{x}x")[::2][:1])
     assert read(memoryview(b"{x}x")[::2]) == {}
@@ -54,28 +54,28 @@ def test_a_view_with_gaps_is_read_or_refused():
         (b"-" + b"1" * 5000, -math.inf),
     ],
 )
-def test_what_producers_let_through_does_not_stop_it(data, expected):
+def test_malformed_documents_of_known_producers_are_read(data, expected):
     """M6: a byte-order mark, Infinity, 1e400, lone surrogates, broken UTF-8, thousands of digits."""
     assert read(data) == expected
 
 
 def test_nan_is_read():
-    """M6: NaN does not stop a reader; it counts as absent later."""
+    """M6: NaN is read, and counts as absent later."""
     assert math.isnan(read(b'{"a": NaN}')["a"])
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{", b'{"a":', b"{]", b"nope", b"{} {}", b"\xff\xfe{", b"'a'", b"[1,]"]
 )
-def test_no_json_is_unreadable(data):
-    """Anything else is refused with one error, which says where and not what."""
+def test_other_documents_are_unreadable(data):
+    """The error gives the position and does not quote the text."""
     with pytest.raises(Unreadable) as caught:
         read(data)
     assert isinstance(caught.value, ValueError)
 
 
 def test_size_is_bounded():
-    """M6: 8 MiB are read, one byte more is not; nothing is parsed to find out."""
+    """M6: 8 MiB are read, one byte more is refused before parsing."""
     document = b'"' + b"a" * (MAX_BYTES - 2) + b'"'
     assert len(read(document)) == MAX_BYTES - 2
     for too_large in (document + b" ", (document + b" ").decode()):
@@ -90,20 +90,20 @@ def test_size_is_bounded():
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 1000, 10_000, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_depth_is_bounded(levels, opening, closing):
-    """M6: a document nested too deep is readable and holds nothing; 10,000 levels and more included."""
+    """M6: a document nested too deep is readable, but nothing is found in it."""
     document = opening * levels + "0" + closing * levels
     assert read(document) is TOO_DEEP
     assert read(document.encode()) is TOO_DEEP
     assert read_strict(document) is TOO_DEEP
-    # The forgiving parser knows the bound, too.
+    # The limit also applies to the tolerant parser.
     assert read("\ufeff" + document) is TOO_DEEP
 
 
 @pytest.mark.parametrize(
     "text", ['\ufeff{"a": 1}', '{"a": NaN}', "[Infinity]", "-Infinity", "{", "Done.", ""]
 )
-def test_strict_is_json_to_the_letter(text):
-    """M6: S4's text fallback is JSON.parse, which takes no byte-order mark and no NaN."""
+def test_strict_accepts_only_json(text):
+    """M6: S4's text fallback is JSON.parse, which accepts no byte-order mark and no NaN."""
     with pytest.raises(Unreadable):
         read_strict(text)
 
@@ -112,7 +112,7 @@ def test_strict_is_json_to_the_letter(text):
     ("text", "expected"), [("[1e400]", [math.inf]), ('"\\ud800"', "\ud800"), ('{"a": 1}', {"a": 1})]
 )
 def test_strict_takes_all_of_json(text, expected):
-    """1e400 and lone surrogates are JSON, though our fast parser refuses them."""
+    """1e400 and lone surrogates are JSON, though msgspec refuses them."""
     assert read_strict(text) == expected
 
 
@@ -126,13 +126,13 @@ def test_compact_is_the_shortest_utf8_json(value, size):
 
 
 @pytest.mark.parametrize("value", [object(), 1j, {None: 1}, {"a": object()}, ["\ud800", object()]])
-def test_what_is_no_json_has_no_compact_form(value):
-    """A value that cannot be written cannot be measured."""
+def test_other_values_have_no_compact_form(value):
+    """The result is None."""
     assert compact(value) is None
 
 
 def test_compact_of_something_endless_is_none():
-    """10,000 levels, a value holding itself: no RecursionError gets out."""
+    """A value that contains itself gives None and no RecursionError."""
     value: list = []
     value.append(value)
     assert compact(value) is None
@@ -146,7 +146,7 @@ def test_shallow_values_are_not_too_deep(value):
 
 
 def test_depth_is_counted_to_the_level():
-    """Exactly MAX_DEPTH levels are allowed, whatever hangs beside them."""
+    """Exactly MAX_DEPTH levels are allowed."""
     at_most: list = [0]
     for _ in range(MAX_DEPTH - 1):
         at_most = [0, at_most, "x"]
@@ -154,8 +154,8 @@ def test_depth_is_counted_to_the_level():
     assert plain([at_most]) is TOO_DEEP
 
 
-def test_a_value_that_doubles_on_every_level_is_deep():
-    """Values built in this process may hold themselves twice: width is bounded like depth, and fast."""
+def test_a_value_that_doubles_on_every_level_is_too_deep():
+    """A value built in this process may contain another twice on every level, so the number of items is limited too."""
     value: list = []
     for _ in range(100):
         value = [value, value]
@@ -165,7 +165,7 @@ def test_a_value_that_doubles_on_every_level_is_deep():
 @often
 @given(st.binary() | st.text() | st.sampled_from([item for item in ODD if isinstance(item, str | bytes)]))
 def test_neither_reader_raises_anything_else(data):
-    """Whatever the bytes are: a value, or Unreadable."""
+    """Any bytes give a value or Unreadable."""
     for reader in (read, read_strict) if isinstance(data, str) else (read,):
         try:
             reader(data)
@@ -176,7 +176,7 @@ def test_neither_reader_raises_anything_else(data):
 @often
 @given(json_values())
 def test_reading_gives_back_what_was_written(value):
-    """The compact form is JSON: reading it returns the value."""
+    """Reading the compact form returns the value."""
     written = compact(value)
     assert read(written) == value
     assert read_strict(written.decode()) == value

@@ -16,7 +16,7 @@ from amends.dialects.adcp import MAX_ERROR_BYTES, decode, encode, plain_error, v
 
 
 def sized(size, filler="a"):
-    """An error of exactly that many bytes of compact UTF-8 JSON."""
+    """Return an error with exactly that many bytes of compact UTF-8 JSON."""
     error = {"code": "X", "message": ""}
     room = size - len(json.dumps(error, separators=(",", ":")))
     width = len(filler.encode())
@@ -40,16 +40,16 @@ def test_a_code_is_a_string(code):
 
 @pytest.mark.parametrize("value", [None, 5, "X", [], [{"code": "X"}], (), {}, {"message": "x"}])
 def test_an_error_is_an_object_with_a_code(value):
-    """A7: arrays, scalars and objects without one are no error."""
+    """A7: arrays, scalars and objects without a code are not errors."""
     assert decode(value) is None
     assert not valid(value)
 
 
 @pytest.mark.parametrize("filler", ["a", "é", "漢", "🙂", '"', "\\"])
 def test_4096_bytes_and_one_more(filler):
-    """A7, design 8: the length of the compact UTF-8 JSON, also in characters of several bytes."""
+    """A7, design 8: the length of the compact UTF-8 JSON, also with characters of several bytes."""
     if filler in {'"', "\\"}:
-        # Escaped they take two bytes each.
+        # Escaped, they take two bytes each.
         room = MAX_ERROR_BYTES - len('{"code":"X","message":""}')
         fits, too_large = filler * (room // 2), filler * (room // 2 + 1)
         assert valid({"code": "X", "message": fits})
@@ -60,14 +60,14 @@ def test_4096_bytes_and_one_more(filler):
 
 
 def test_spaces_between_members_do_not_count():
-    """Design 8: 4096 bytes of the compact form; how it was written is its sender's affair."""
+    """Design 8: 4096 bytes of the compact form, however it was sent."""
     spread = json.dumps(sized(4096), indent=200).encode()
     assert len(spread) > 4096
     assert read(spread, "adcp") is not None
 
 
 def test_short_escapes_that_grow_are_measured():
-    """A7: a small document can hold an error that is large when written compactly, and the other way round."""
+    """A7: a small document can hold an error that is large in its compact form, and the other way round."""
     floats = {"code": "X", "details": {"n": [1e15] * 400}}
     written = json.dumps(floats).replace("1000000000000000.0", "1e15").replace(" ", "").encode()
     assert len(written) < 4096
@@ -77,8 +77,8 @@ def test_short_escapes_that_grow_are_measured():
     assert read(escaped, "adcp") is not None
 
 
-def test_an_error_may_be_nested_but_not_without_end():
-    """A7: within the bytes, depth is bounded as everywhere."""
+def test_the_depth_of_an_error_is_limited():
+    """A7: within the 4096 bytes."""
     value: list = []
     for _ in range(MAX_DEPTH - 3):
         value = [value]
@@ -91,16 +91,16 @@ def test_an_error_may_be_nested_but_not_without_end():
     assert decode({"code": "X", "details": {"deep": value}}) is None
 
 
-def test_what_is_no_json_is_no_error():
-    """A value that cannot be written cannot be measured."""
+def test_values_that_are_not_json_are_not_errors():
+    """Their size cannot be measured."""
     assert decode({"code": "X", "details": {"a": object()}}) is None
     assert decode({"code": "X", None: 1}) is None
 
 
 @pytest.mark.parametrize("code", VOCABULARY.rows)
 @pytest.mark.parametrize("falsy", ["absent", None, "", 0, False, 0.0, float("nan")])
-def test_without_a_recovery_the_table_speaks(code, falsy):
-    """A12, M1: missing or falsy, in JavaScript's sense."""
+def test_without_a_recovery_the_table_decides(code, falsy):
+    """A12, M1: if it is missing or falsy in JavaScript's sense."""
     error = {"code": code} if falsy == "absent" else {"code": code, "recovery": falsy}
     row = VOCABULARY.rows[code]
     fault = decode(error)
@@ -109,13 +109,13 @@ def test_without_a_recovery_the_table_speaks(code, falsy):
 
 @pytest.mark.parametrize("recovery", ["transient", "correctable", "terminal"])
 @pytest.mark.parametrize("code", ["RATE_LIMITED", "BUDGET_TOO_LOW", "X_ACME_ODD"])
-def test_what_is_said_counts(code, recovery):
-    """A12, A15: of known and unknown codes alike."""
+def test_a_received_recovery_counts(code, recovery):
+    """A12, A15: for known and unknown codes."""
     assert decode({"code": code, "recovery": recovery}).recovery == recovery
 
 
 def test_an_unknown_code_without_recovery_is_terminal():
-    """A12: S4 wins over the published schema."""
+    """A12: S4 takes precedence over the published schema."""
     fault = decode({"code": "X_ACME_ODD"})
     assert (fault.recovery, fault.executed, fault.actor) == (
         Recovery.TERMINAL,
@@ -128,15 +128,15 @@ def test_an_unknown_code_without_recovery_is_terminal():
     "odd", ["uncertain", "TRANSIENT", "later", "transient ", 1, True, [], {}, ["transient"]]
 )
 def test_an_unknown_recovery_is_terminal_and_written_back(odd):
-    """A12, M1: treated as terminal; the value kept, and passed on as it came."""
+    """A12, M1: treated as terminal; the value is kept and passed on unchanged."""
     error = {"code": "RATE_LIMITED", "message": "", "recovery": odd}
     fault = decode(error)
     assert fault.recovery is Recovery.TERMINAL
     assert encode(fault) == error
 
 
-def test_an_odd_recovery_goes_when_somebody_decides_otherwise():
-    """M2: the Fault's recovery is always written; the kept value only stands for the terminal it was read as."""
+def test_an_unknown_recovery_is_dropped_if_the_recovery_changes():
+    """M2: the Fault's recovery is always written; the kept value replaces it only if it is still terminal."""
     from msgspec.structs import replace
 
     fault = decode({"code": "RATE_LIMITED", "recovery": "later"})
@@ -165,7 +165,7 @@ def test_an_odd_recovery_goes_when_somebody_decides_otherwise():
     ],
 )
 def test_waits_are_kept_as_received(wait, kept):
-    """A9: raw values; what is no finite number is absent (A10)."""
+    """A9; a value that is not a finite number is absent (A10)."""
     fault = decode({"code": "RATE_LIMITED", "retry_after": wait})
     assert fault.retry_after == kept
     assert type(fault.retry_after) is type(kept)
@@ -176,7 +176,7 @@ def test_waits_are_kept_as_received(wait, kept):
     [(5, 5), (5.2, 6), (0, 1), (-3, 1), (0.01, 1), (3600, 3600), (3600.5, 3600), (86400, 3600)],
 )
 def test_a_producer_sends_whole_seconds_from_1_to_3600(wait, sent):
-    """A10; what came from an AdCP peer is passed on as it came."""
+    """A10; an error received from an AdCP peer is passed on unchanged."""
     written = encode(Fault(code="RATE_LIMITED", vocabulary="adcp", retry_after=wait))["retry_after"]
     assert (written, type(written)) == (sent, int)
     received = decode({"code": "RATE_LIMITED", "retry_after": wait})
@@ -195,12 +195,12 @@ def test_a_producer_sends_whole_seconds_from_1_to_3600(wait, sent):
     ],
 )
 def test_recovery_is_always_written(recovery, written):
-    """M2."""
+    """M2: in every error."""
     assert encode(Fault(code="X", recovery=recovery))["recovery"] == written
 
 
 def test_every_member_is_read_and_passed_on():
-    """A18: nothing is stripped on the way through, known or not."""
+    """A18: no member is lost, known or unknown."""
     error = {
         "code": "BUDGET_TOO_LOW",
         "message": "The budget is below the minimum",
@@ -217,17 +217,17 @@ def test_every_member_is_read_and_passed_on():
 
 
 def test_wrong_types_are_ignored():
-    """A20: code and recovery decide; the rest is shown where it is what it should be."""
+    """A20: code and recovery decide; other members are read only if their type is right."""
     fault = decode({"code": "X", "message": 5, "field": ["a"], "suggestion": {}, "details": "x"})
     assert (fault.message, fault.field, fault.suggestions, fault.details) == ("", None, (), None)
 
 
-def test_one_suggestion_is_all_there_is_room_for():
-    """S4's member is one sentence: the first, which is the likeliest."""
+def test_only_the_first_suggestion_is_written():
+    """S4 has one member for suggestions; the first is the most likely fix."""
     assert encode(Fault(code="X", suggestions=("a", "b")))["suggestion"] == "a"
 
 
-def test_what_we_raise_is_redacted():
+def test_own_errors_are_redacted():
     """A19: message, suggestion, details; the declared URL members stay (A14)."""
     leak = "db01.internal.corp refused 10.0.0.5:5432"
     fault = Fault(
@@ -242,8 +242,8 @@ def test_what_we_raise_is_redacted():
     assert written["details"]["setup_url"] == "https://seller.example.com/setup/a"
 
 
-def test_what_came_from_an_adcp_peer_is_not_rewritten():
-    """A18, design 6: a conformant upstream's words are its own."""
+def test_received_errors_are_not_rewritten():
+    """A18, design 6: errors of a conformant upstream are passed on unchanged."""
     error = {
         "code": "X",
         "message": "10.0.0.5:5432",
@@ -256,7 +256,7 @@ def test_what_came_from_an_adcp_peer_is_not_rewritten():
 @often
 @given(json_objects(), st.sampled_from(["", "\ufeff"]))
 def test_the_same_from_bytes_and_from_objects(rest, mark):
-    """A7: how an error arrives does not change what it is."""
+    """A7: bytes and objects give the same fault."""
     error = {**rest, "code": "RATE_LIMITED"}
     assert read((mark + json.dumps(error)).encode(), "adcp") == decode(error)
 

@@ -18,7 +18,7 @@ def envelope(error, **more):
 @pytest.mark.parametrize(
     ("error", "recovery"),
     [
-        # our extra member when valid
+        # our extra member, if valid
         ({"code": "TIMEOUT", "retryable": True, "recovery": "terminal"}, "terminal"),
         ({"code": "TIMEOUT", "retryable": True, "recovery": "never"}, "transient"),
         ({"code": "TIMEOUT", "retryable": True, "recovery": {}}, "transient"),

@@ -1,4 +1,4 @@
-"""Members of objects from outside, read by type."""
+"""Reading members of objects from outside by type."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from amends.dialects import members
     ],
 )
 def test_whole_numbers(value, low, expected):
-    """P8: 5.0 is 5, because protobuf and JavaScript write it so; nothing beyond what they can say."""
+    """P8: 5.0 is 5, because protobuf and JavaScript write it so; the range is that of a double's integers."""
     found = members.whole(value, low)
     assert (found, type(found)) == (expected, type(expected))
 
@@ -35,7 +35,7 @@ def test_whole_numbers(value, low, expected):
     [("x", "x", "x"), ("", "", None), ("x" * 65, "x" * 65, None), (5, None, None), (None, None, None)],
 )
 def test_texts_and_codes(value, text, code):
-    """A7, P8: a code is a text of 1 to 64 characters."""
+    """A7, P8: a code is a string of 1 to 64 characters."""
     assert (members.text(value), members.code(value)) == (text, code)
 
 

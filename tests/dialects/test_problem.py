@@ -16,7 +16,7 @@ PARTS = {"errors": [{"detail": "Item 0"}]}
 @pytest.mark.parametrize(
     ("document", "recovery"),
     [
-        # our extra member `recovery` when valid
+        # our extra member `recovery`, if valid
         ({"status": 422, "is_retriable": True, "recovery": "terminal"}, "terminal"),
         ({"status": 503, "recovery": "uncertain"}, "uncertain"),
         ({"status": 503, "recovery": "sometimes"}, "transient"),

@@ -1,5 +1,5 @@
 """
-Writing then reading returns the same Fault minus LOSSES: for every dialect, and for every ordered pair of them.
+Writing then reading returns the same Fault minus LOSSES, for every dialect and for every ordered pair of dialects.
 
 Two differences are not in LOSSES. In problem and envelope a wait is rounded to whole milliseconds. A problem always has
 a title and a status (P1): if the fault has none, those of its code are written, and the decoded fault has them.
@@ -169,7 +169,7 @@ def test_extensions_never_overwrite_a_known_member(name, data):
     """Design 3, house style mistake 1: an extension with the name of a known member does not replace it."""
     fault = data.draw(faults(name, depth=0))
     evil = data.draw(st.dictionaries(st.sampled_from(sorted(RESERVED)), json_values(), min_size=1))
-    evil.pop("recovery", None)  # AdCP's own: the next test
+    evil.pop("recovery", None)  # AdCP's own member: see the next test
     poisoned = replace(fault, extensions={**fault.extensions, **evil})
     clean, dirty = encode(fault, name), encode(poisoned, name)
     assert {key: dirty[key] for key in clean if key != "error"} == {

@@ -1,4 +1,4 @@
-"""Documents of the usual members are read by a shorter way; it comes to the same as the long one."""
+"""An unknown member becomes an extension and changes nothing else."""
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,11 @@ TEXTS = ODD | st.sampled_from(["RATE_LIMITED", "TIMEOUT", "NOT_FOUND", "maybe", 
 
 
 def members(**kinds):
-    """Objects with any of these members, and sometimes values nobody should send."""
+    """Return a strategy of objects with any of these members, some with wrong values."""
     return st.fixed_dictionaries({}, optional=kinds)
 
 
-USUAL = {
+MEMBERS = {
     "problem": members(
         type=TEXTS,
         title=TEXTS,
@@ -32,28 +32,29 @@ USUAL = {
         intent=ODD,
     ),
     "envelope": members(code=TEXTS, message=TEXTS, retryable=TEXTS, fix_required=TEXTS, retry_after_ms=ODD),
+    "adcp": members(code=TEXTS, message=TEXTS, recovery=TEXTS, retry_after=ODD),
     "task": members(code=TEXTS, message=TEXTS, details=ODD | st.just({"a": 1}), recoverable=ODD),
     "arcp": members(code=TEXTS, message=TEXTS, details=ODD | st.just({"a": 1}), retryable=ODD),
 }
 
 
-@pytest.mark.parametrize("dialect", USUAL)
+@pytest.mark.parametrize("dialect", MEMBERS)
 @given(st.data())
-def test_a_stranger_among_the_members_changes_nothing_else(dialect, data):
-    """A member nobody knows sends a document the long way, and is all that differs."""
-    document = data.draw(USUAL[dialect])
-    short, long = decode(document, dialect), decode({**document, "stranger": 1}, dialect)
-    if short is None:
-        assert long is None
+def test_an_unknown_member_changes_nothing_else(dialect, data):
+    """Design 3: unknown members are kept, whichever known members the document has."""
+    document = data.draw(MEMBERS[dialect])
+    without, beside = decode(document, dialect), decode({**document, "unknown": 1}, dialect)
+    if without is None:
+        assert beside is None
     else:
-        assert long.extensions == {**short.extensions, "stranger": 1}
-        assert short == replace(long, extensions=short.extensions)
+        assert beside.extensions == {**without.extensions, "unknown": 1}
+        assert without == replace(beside, extensions=without.extensions)
 
 
-@given(USUAL["envelope"], st.sampled_from([None, *PROFILES["v2"].values()]))
-def test_whatever_the_exit_code_said(error, said):
-    """An exit code decides where the envelope does not, on both ways."""
-    short, long = (
-        decode_envelope({"ok": False, "error": each}, exit=said) for each in (error, error | {"stranger": 1})
+@given(MEMBERS["envelope"], st.sampled_from([None, *PROFILES["v2"].values()]))
+def test_an_unknown_member_changes_nothing_else_with_an_exit_code(error, exit):
+    """The exit code decides where the envelope does not."""
+    without, beside = (
+        decode_envelope({"ok": False, "error": each}, exit=exit) for each in (error, error | {"unknown": 1})
     )
-    assert short == (None if long is None else replace(long, extensions={}))
+    assert without == (None if beside is None else replace(beside, extensions={}))
