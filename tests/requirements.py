@@ -494,7 +494,7 @@ ALL = (
         f"{_ADCP_ERROR}test_a_producer_sends_whole_seconds_from_1_to_3600",
         "tests/core/test_hints.py::*",
         f"{_DECIDE}test_a_hint_is_waited_for",
-        f"{_DECIDE}test_correctable_is_fixed_and_terminal_escalated",
+        f"{_DECIDE}test_correctable_is_handed_back_and_terminal_escalated",
     ),
     _(
         "A11",
@@ -516,7 +516,7 @@ ALL = (
         _S4_FORM,
         f"{_ADCP}test_an_unknown_code_is_terminal",
         f"{_ROWS}test_unknown_codes_are_terminal",
-        f"{_ADCP_ERROR}test_without_a_recovery_the_table_speaks",
+        f"{_ADCP_ERROR}test_without_a_recovery_the_table_decides",
         f"{_ADCP_ERROR}test_an_unknown_recovery_is_terminal_and_written_back",
     ),
     _(

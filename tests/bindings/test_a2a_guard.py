@@ -513,12 +513,22 @@ async def test_a_failure_after_the_final_event_is_only_logged(final, caplog, ser
     assert [each.exc_info[1].args for each in caplog.records if each.name == "amends.a2a"] == [("too late",)]
 
 
+async def test_details_that_are_not_json_become_plain(server):
+    """A value without a plain form is replaced, NaN is null, a lone surrogate is "?"; the others are kept."""
+    details = {"setup_url": object(), "n": float("nan"), "s": "\ud800", "kept": 1}
+    server.does(failing(BudgetTooLowError("Low \ud800", details=details)))
+    for path in PATHS:
+        async with server.client(path) as client:
+            sent = error_in(await events_of(client))[1]
+            assert sent["details"] == {"setup_url": "[redacted]", "n": None, "s": "?", "kept": 1}
+
+
 async def test_details_that_cannot_be_sent_are_left_out(server):
-    """Nested too deeply, not JSON, too large: the error is sent without them."""
+    """Nested too deeply or too large: the error is sent without them."""
     nested: dict = {}
     for _ in range(31):
         nested = {"n": nested}
-    for details in (nested, {"setup_url": object()}, {"x": "y" * 5000}, {"n": float("nan"), "s": "\ud800"}):
+    for details in (nested, {"x": "y" * 5000}):
         server.does(failing(BudgetTooLowError("Low \ud800", details=details)))
         for path in PATHS:
             async with server.client(path) as client:
