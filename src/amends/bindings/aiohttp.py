@@ -25,7 +25,7 @@ except ImportError as missing:
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import KEY, LIMIT, CallOptions, error_from_response
+from amends.http.calls import LIMIT, Call, CallOptions
 from amends.recovery.drivers import arecover
 from amends.recovery.upstream import Upstream
 
@@ -40,7 +40,8 @@ def recovering(
     policy: Policy = DEFAULT,
     upstream: Upstream | None = None,
     keys: bool = True,
-    errors: str = "raise",
+    keyed: bool | None = None,
+    raises: str = "fault",
     headers: Callable[[], Mapping[str, str]] | None = None,
     refresh: Callable[..., Any] | None = None,
     verify: Callable[..., Any] | None = None,
@@ -50,43 +51,51 @@ def recovering(
         policy=policy,
         upstream=upstream,
         keys=keys,
-        errors=errors,
+        keyed=keyed,
+        raises=raises,
         headers=headers,
         refresh=refresh,
         verify=verify,
     )
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
-        response: aiohttp.ClientResponse = await _send(options, request, handler)
+        response: aiohttp.ClientResponse = await _send(request, handler, options)
         return response
 
     return middleware
 
 
-async def _send(options: CallOptions, request: aiohttp.ClientRequest, handler: Handler) -> Any:
-    operation = options.operation(
-        request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
+async def _send(
+    request: aiohttp.ClientRequest, handler: Handler, options: CallOptions, key: str | None = None
+) -> Any:
+    call = Call(
+        options,
+        method=request.method,
+        origin=str(request.url.origin()),
+        path=request.url.raw_path,
+        headers=request.headers,
+        replayable=not request.body or isinstance(request.body, BytesPayload),
+        key=key,
     )
-    accept = request.headers.get("Accept")
-    replayable = not request.body or isinstance(request.body, BytesPayload)
 
     async def attempt() -> Any:
-        request.headers.update(options.attempt_headers(accept, operation.key, str(request.url.origin())))
-        return await _raise_for_failure(await handler(request))
+        request.headers.update(call.attempt_headers())
+        return await _raise_for_failure(await handler(request), call)
 
     try:
-        return await arecover(attempt, **options.recover_options(operation, replayable=replayable))
+        return await arecover(attempt, **call.recover_options())
     except FaultError as error:
-        return await options.aresolve(error, request.headers, lambda again: _send(again, request, handler))
+        return await call.aresolve(error, lambda again, new: _send(request, handler, again, new))
 
 
-async def _raise_for_failure(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+async def _raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> aiohttp.ClientResponse:
     """
     Return the response, or raise its typed error if the status is 400 or more.
 
     The body of a failed response is read up to a limit, and the response then contains what was read. aiohttp
     decompresses while it reads, so the limit applies to the decompressed body.
     """
+    call.answered(response.headers)
     if response.status < 400:
         return response
     read, body = bytearray(), None
@@ -106,4 +115,4 @@ async def _raise_for_failure(response: aiohttp.ClientResponse) -> aiohttp.Client
     content.feed_data(bytes(read))
     content.feed_eof()
     response.content = content
-    raise error_from_response(response.status, response.headers, body, response)
+    raise call.error(response.status, response.headers, body, response)

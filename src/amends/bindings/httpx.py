@@ -9,7 +9,7 @@ Recovery for httpx2 and httpx, as transports.
 
 The same classes work with both libraries; requests and responses are of the types of the library that the client
 belongs to. A failed response raises the typed error of its code, with `.fault`, `.decision`, `.history` and `.response`.
-With `errors="return"` the last response is returned instead.
+With `raises="nothing"` the last response is returned instead, with `raises="original"` the library's exception is raised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
+from amends.http.calls import ENCODED_LIMIT, LIMIT, Call, CallOptions
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -50,7 +50,8 @@ class _Base:
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
         keys: bool = True,
-        errors: str = "raise",
+        keyed: bool | None = None,
+        raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
@@ -60,9 +61,11 @@ class _Base:
             transport: the transport that sends; by default the library's own.
             policy: the bounds of recovery.
             upstream: the state that all callers of the same service share.
-            keys: send an `Idempotency-Key` with POST and PATCH. A key makes it safe to repeat a call that may have had
-                its effect, but only if the service honours keys: pass False if it does not.
-            errors: "raise" typed errors, or "return" the last response.
+            keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
+            keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.
+                None: it is unknown, until a vendor table or an answer of the service proves it.
+            raises: what is raised when recovery gives up: "fault", our typed error; "original", the library's exception
+                with the fault attached; "nothing", the last response is returned.
             headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the
                 first origin that is called, and to no other that it redirects to.
             refresh: renews credentials after they were refused, as in `recover`.
@@ -74,7 +77,8 @@ class _Base:
             policy=policy,
             upstream=upstream,
             keys=keys,
-            errors=errors,
+            keyed=keyed,
+            raises=raises,
             headers=headers,
             refresh=refresh,
             verify=verify,
@@ -86,20 +90,18 @@ class _Base:
             self._inner = getattr(_module(request), kind)()
         return self._inner
 
-    def _prepare(self, options: CallOptions, request: Any) -> tuple[dict[str, Any], Callable[[], None]]:
-        """Return the arguments of `recover`, and a function that updates the request before each attempt."""
-        operation = options.operation(
-            request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
+    def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:
+        """Return what all attempts of a request have in common."""
+        url = request.url
+        return Call(
+            options,
+            method=request.method,
+            origin=f"{url.scheme}://{url.netloc.decode('latin-1')}",
+            path=url.path,
+            headers=request.headers,
+            replayable=isinstance(request.stream, _module(request).ByteStream),
+            key=key,
         )
-        accept = request.headers.get("accept")
-        origin = f"{request.url.scheme}://{request.url.netloc.decode('latin-1')}"
-        replayable = isinstance(request.stream, _module(request).ByteStream)
-
-        def update() -> None:
-            request.headers.update(options.attempt_headers(accept, operation.key, origin))
-            _limit_timeouts(request)
-
-        return options.recover_options(operation, replayable=replayable), update
 
 
 class Transport(_Base, library.BaseTransport):
@@ -107,21 +109,20 @@ class Transport(_Base, library.BaseTransport):
 
     def handle_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return self._send(self._options, request)
+        return self._send(request, self._options)
 
-    def _send(self, options: CallOptions, request: Any) -> Any:
+    def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
         transport = self._transport(request, "HTTPTransport")
-        arguments, update = self._prepare(options, request)
+        call = self._call(options, request, key)
 
         def attempt() -> Any:
-            update()
-            response = transport.handle_request(request)
-            return _raise_for_failure(response, keep_body=options.errors == "return")
+            response = transport.handle_request(_attempt_request(request, call))
+            return _raise_for_failure(response, call)
 
         try:
-            return recover(attempt, **arguments)
+            return recover(attempt, **call.recover_options())
         except FaultError as error:
-            return options.resolve(error, request.headers, lambda again: self._send(again, request))
+            return call.resolve(error, lambda again, new: self._send(request, again, new))
 
     def close(self) -> None:
         """Close the transport that sends."""
@@ -148,21 +149,20 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return await self._send(self._options, request)
+        return await self._send(request, self._options)
 
-    async def _send(self, options: CallOptions, request: Any) -> Any:
+    async def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
         transport = self._transport(request, "AsyncHTTPTransport")
-        arguments, update = self._prepare(options, request)
+        call = self._call(options, request, key)
 
         async def attempt() -> Any:
-            update()
-            response = await transport.handle_async_request(request)
-            return await _araise_for_failure(response, keep_body=options.errors == "return")
+            response = await transport.handle_async_request(_attempt_request(request, call))
+            return await _araise_for_failure(response, call)
 
         try:
-            return await arecover(attempt, **arguments)
+            return await arecover(attempt, **call.recover_options())
         except FaultError as error:
-            return await options.aresolve(error, request.headers, lambda again: self._send(again, request))
+            return await call.aresolve(error, lambda again, new: self._send(request, again, new))
 
     async def aclose(self) -> None:
         """Close the transport that sends."""
@@ -189,28 +189,42 @@ def _module(value: Any) -> Any:
     return import_module(type(value).__module__.partition(".")[0])
 
 
-def _limit_timeouts(request: Any) -> None:
-    """Limit the request's time-outs to the time left for the operation around the call."""
+def _attempt_request(request: Any, call: Call) -> Any:
+    """
+    Return the request of one attempt: a copy with our headers, and with time-outs limited to the time left.
+
+    The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
+    """
+    module = _module(request)
+    extensions = dict(request.extensions)
     left = time_left()
     if left is not None:
-        given = request.extensions.get("timeout", {})
-        request.extensions["timeout"] = {
+        given = extensions.get("timeout", {})
+        extensions["timeout"] = {
             name: left if (seconds := given.get(name)) is None else min(left, seconds)
             for name in ("connect", "read", "write", "pool")
         }
+    sent = module.Request(
+        request.method, request.url, headers=request.headers, stream=request.stream, extensions=extensions
+    )
+    sent.headers.update(call.attempt_headers())
+    if call.replayable:
+        sent.read()  # transports for tests look at `request.content`
+    return sent
 
 
 def _limit(response: Any) -> int:
     return ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
 
 
-def _raise_for_failure(response: Any, *, keep_body: bool) -> Any:
+def _raise_for_failure(response: Any, call: Call) -> Any:
     """
     Return the response, or raise its typed error if the status is 400 or more.
 
     The body of a failed response is read up to a limit. A larger body is not parsed; the error's response then has the
-    complete body with `keep_body`, else an empty one.
+    complete body with `raises="nothing"`, else an empty one.
     """
+    call.answered(response.headers)
     if response.status_code < 400:
         return response
     parts, size, source = [], 0, iter(response.stream)
@@ -221,15 +235,16 @@ def _raise_for_failure(response: Any, *, keep_body: bool) -> Any:
             break
     else:
         response.close()
-        raise _complete_error(response, b"".join(parts))
-    if keep_body:
-        raise _incomplete_error(response, _join(parts, source, response))
+        raise _complete_error(call, response, b"".join(parts))
+    if call.options.raises == "nothing":
+        raise _incomplete_error(call, response, _join(parts, source, response))
     response.close()
-    raise _incomplete_error(response, None)
+    raise _incomplete_error(call, response, None)
 
 
-async def _araise_for_failure(response: Any, *, keep_body: bool) -> Any:
+async def _araise_for_failure(response: Any, call: Call) -> Any:
     """Same as `_raise_for_failure`, but for async streams."""
+    call.answered(response.headers)
     if response.status_code < 400:
         return response
     parts, size, source = [], 0, aiter(response.stream)
@@ -240,14 +255,14 @@ async def _araise_for_failure(response: Any, *, keep_body: bool) -> Any:
             break
     else:
         await response.aclose()
-        raise _complete_error(response, b"".join(parts))
-    if keep_body:
-        raise _incomplete_error(response, _ajoin(parts, source, response))
+        raise _complete_error(call, response, b"".join(parts))
+    if call.options.raises == "nothing":
+        raise _incomplete_error(call, response, _ajoin(parts, source, response))
     await response.aclose()
-    raise _incomplete_error(response, None)
+    raise _incomplete_error(call, response, None)
 
 
-def _complete_error(response: Any, raw: bytes) -> FaultError:
+def _complete_error(call: Call, response: Any, raw: bytes) -> FaultError:
     """Return the error of a response whose body was read; a body that cannot be decompressed counts as empty."""
     module = _module(response)
     status, extensions = response.status_code, response.extensions
@@ -255,15 +270,15 @@ def _complete_error(response: Any, raw: bytes) -> FaultError:
         rebuilt = module.Response(status, headers=response.headers, content=raw, extensions=extensions)
     except module.DecodingError:
         rebuilt = module.Response(status, extensions=extensions)
-    return error_from_response(status, rebuilt.headers, rebuilt.content, rebuilt)
+    return call.error(status, rebuilt.headers, rebuilt.content, rebuilt)
 
 
-def _incomplete_error(response: Any, content: Any) -> FaultError:
+def _incomplete_error(call: Call, response: Any, content: Any) -> FaultError:
     """Return the error of a response whose body is too large; `content` streams it, or is None to discard it."""
     rebuilt = _module(response).Response(
         response.status_code, headers=response.headers, content=content, extensions=response.extensions
     )
-    return error_from_response(response.status_code, response.headers, None, rebuilt)
+    return call.error(response.status_code, response.headers, None, rebuilt)
 
 
 def _join(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:

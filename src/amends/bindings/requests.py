@@ -20,13 +20,14 @@ from urllib.parse import urlsplit
 try:
     import requests
     from requests.adapters import HTTPAdapter
+    from requests.structures import CaseInsensitiveDict
     from urllib3.exceptions import HTTPError
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
+from amends.http.calls import ENCODED_LIMIT, LIMIT, Call, CallOptions
 from amends.recovery.drivers import recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -43,7 +44,8 @@ class Adapter(HTTPAdapter):
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
         keys: bool = True,
-        errors: str = "raise",
+        keyed: bool | None = None,
+        raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
@@ -55,7 +57,8 @@ class Adapter(HTTPAdapter):
             policy=policy,
             upstream=upstream,
             keys=keys,
-            errors=errors,
+            keyed=keyed,
+            raises=raises,
             headers=headers,
             refresh=refresh,
             verify=verify,
@@ -69,41 +72,45 @@ class Adapter(HTTPAdapter):
         **arguments: Any,
     ) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return self._send(self._options, request, stream, timeout, arguments)
+        return self._send(request, stream, timeout, arguments, self._options)
 
     def _send(
         self,
-        options: CallOptions,
         request: requests.PreparedRequest,
         stream: bool,
         timeout: Any,
         arguments: dict[str, Any],
+        options: CallOptions,
+        key: str | None = None,
     ) -> Any:
-        method = request.method or "GET"
-        operation = options.operation(method, _text(request.headers.get(KEY)), method)
-        accept = _text(request.headers.get("Accept"))
         parts = urlsplit(request.url or "")
-        origin = f"{parts.scheme}://{parts.netloc}"
-        replayable = request.body is None or isinstance(request.body, bytes | str)
+        call = Call(
+            options,
+            method=request.method or "GET",
+            origin=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+            path=parts.path,
+            headers=CaseInsensitiveDict((name, _text(value)) for name, value in request.headers.items()),
+            replayable=request.body is None or isinstance(request.body, bytes | str),
+            key=key,
+        )
 
         def attempt() -> Any:
-            request.headers.update(options.attempt_headers(accept, operation.key, origin))
-            return _raise_for_failure(
-                super(Adapter, self).send(
-                    request, stream=stream, timeout=_limit_timeout(timeout), **arguments
-                ),
-                keep_body=stream and options.errors == "return",
+            sent = request.copy()
+            sent.headers.update(call.attempt_headers())
+            response = super(Adapter, self).send(
+                sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
             )
+            return _raise_for_failure(response, call, stream=stream)
 
         try:
-            return recover(attempt, **options.recover_options(operation, replayable=replayable))
+            return recover(attempt, **call.recover_options())
         except FaultError as error:
-            return options.resolve(
-                error, request.headers, lambda again: self._send(again, request, stream, timeout, arguments)
+            return call.resolve(
+                error, lambda again, new: self._send(request, stream, timeout, arguments, again, new)
             )
 
 
-def _text(value: str | bytes | None) -> str | None:
+def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
@@ -116,17 +123,18 @@ def _limit_timeout(timeout: Any) -> Any:
     return tuple(left if each is None else min(left, each) for each in given)
 
 
-def _raise_for_failure(response: requests.Response, *, keep_body: bool) -> requests.Response:
+def _raise_for_failure(response: requests.Response, call: Call, *, stream: bool) -> requests.Response:
     """
     Return the response, or raise its typed error if the status is 400 or more.
 
     The body of a failed response is read up to a limit, and the response then contains what was read. With
-    `keep_body` the body is left unread for the caller.
+    `raises="nothing"` the body of a streamed response is left unread for the caller.
     """
+    call.answered(response.headers)
     if response.status_code < 400:
         return response
     body = None
-    if not keep_body:
+    if not stream or call.options.raises != "nothing":
         limit = ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
         read = bytearray()
         try:
@@ -140,7 +148,7 @@ def _raise_for_failure(response: requests.Response, *, keep_body: bool) -> reque
             pass  # the connection broke, or the body does not decompress; the status is known all the same
         response.close()
         response.raw = _ReadBody(response.raw, bytes(read))
-    raise error_from_response(response.status_code, response.headers, body, response)
+    raise call.error(response.status_code, response.headers, body, response)
 
 
 class _ReadBody:

@@ -26,9 +26,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     destructive: bool = False
     """It may destroy something; said for people, and never makes a repeat safe."""
     key: str | None = None
-    """The idempotency key that travels with every attempt, made once per operation."""
+    """The idempotency key that every attempt carries. Set it only for a service that honours keys."""
     keyed: bool = False
-    """Recovery makes a fresh key for each operation where none is given; the transports send it."""
+    """The service honours idempotency keys: recovery makes a new key for each operation that has none."""
 
     def __post_init__(self) -> None:
         # A key makes a repeat safe, so an empty one, which no server looks at, must not pass for one.

@@ -71,18 +71,22 @@ class Upstream:
         self,
         name: str = "",
         *,
+        keyed: bool | None = None,
         refresh: Callable[..., Any] | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         """
         Args:
             name: for logs and telemetry.
+            keyed: whether the service honours idempotency keys; the clients' transports repeat a request with a key if
+                it does. None: unknown.
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
             tuning: constants that replace the defaults.
 
         """
         check_kind("name", name, str, 'Upstream("payments")')
         self.name = name
+        self.keyed = keyed
         self.refresh = refresh
         tuning = tuning or Tuning()
         self._lock = Lock()
