@@ -92,7 +92,7 @@ def test_maybe_gets_one_more_try():
 def test_a_wait_that_is_too_long_is_not_begun():
     """A hostile hour costs nothing: escalated at once, with the time to come back."""
     decision = decide(Fault(code="RATE_LIMITED", retry_after=86400))
-    assert decision == Decision(action=Action.ESCALATE, delay=None, reason="wait-too-long", resume_in=3600.0)
+    assert decision == Decision(action=Action.ESCALATE, delay=None, reason="wait-too-long", resume_in=86400.0)
     assert verdict(Fault(code="RATE_LIMITED", retry_after=2), state=State(waited=299))[2] == "wait-too-long"
 
 

@@ -14,8 +14,7 @@ With `raises="nothing"` the last response is returned instead, with `raises="ori
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,14 +29,29 @@ else:
         except ImportError as missing:
             raise ImportError("amends.bindings.httpx needs an extra: pip install 'amends[http]'") from missing
 
+from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, EnvironmentTransport
+from amends.bindings.httpx_responses import (
+    answer,
+    araise_for_failure,
+    give_up_later,
+    module_of,
+    raise_for_failure,
+)
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, LIMIT, Call, CallOptions
+from amends.http.call_bodies import broken_body_error
+from amends.http.calls import Call, CallOptions, is_effect_unknown
+from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.raising import return_or_raise
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
+
+ORIGIN = "amends_origin"
+"""Extension of a request: the first origin that it went to. The libraries hand extensions on when they follow redirects."""
 
 
 class _Base:
@@ -84,23 +98,20 @@ class _Base:
             verify=verify,
         )
 
-    def _transport(self, request: Any, kind: str) -> Any:
-        """Return the transport that sends, by default one of the library that the request belongs to."""
-        if self._inner is None:
-            self._inner = getattr(_module(request), kind)()
-        return self._inner
-
     def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:
         """Return what all attempts of a request have in common."""
         url = request.url
+        origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
+        first = request.extensions.setdefault(ORIGIN, origin)
         return Call(
             options,
             method=request.method,
-            origin=f"{url.scheme}://{url.netloc.decode('latin-1')}",
+            origin=origin,
             path=url.path,
-            headers=request.headers,
-            replayable=isinstance(request.stream, _module(request).ByteStream),
+            headers=request.headers if same_party(first, origin) else _without_credentials(request),
+            replayable=isinstance(request.stream, module_of(request).ByteStream),
             key=key,
+            give_up=give_up_later,
         )
 
 
@@ -112,17 +123,30 @@ class Transport(_Base, library.BaseTransport):
         return self._send(request, self._options)
 
     def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
-        transport = self._transport(request, "HTTPTransport")
+        if self._inner is None:
+            self._inner = EnvironmentTransport(module_of(request))
         call = self._call(options, request, key)
 
         def attempt() -> Any:
-            response = transport.handle_request(_attempt_request(request, call))
-            return _raise_for_failure(response, call)
+            call.release()
+            try:
+                response = self._inner.handle_request(_attempt_request(request, call))
+            except Exception as error:
+                raise_if_mistake(error, _mistakes(request))
+                raise
+            raise_for_failure(response, call, request)
+            return answer(response, call, lambda broken: _again(attempt, call, broken))
 
         try:
-            return recover(attempt, **call.recover_options())
+            with mistakes_pass():
+                response = recover(attempt, **call.recover_options())
         except FaultError as error:
-            return call.resolve(error, lambda again, new: self._send(request, again, new))
+            result = call.resolve(error, lambda again, new: self._send(request, again, new))
+            if result is not getattr(error, "response", None):
+                call.release()
+            return result
+        call.release()
+        return response
 
     def close(self) -> None:
         """Close the transport that sends."""
@@ -152,17 +176,30 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         return await self._send(request, self._options)
 
     async def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
-        transport = self._transport(request, "AsyncHTTPTransport")
+        if self._inner is None:
+            self._inner = AsyncEnvironmentTransport(module_of(request))
         call = self._call(options, request, key)
 
         async def attempt() -> Any:
-            response = await transport.handle_async_request(_attempt_request(request, call))
-            return await _araise_for_failure(response, call)
+            await call.arelease()
+            try:
+                response = await self._inner.handle_async_request(_attempt_request(request, call))
+            except Exception as error:
+                raise_if_mistake(error, _mistakes(request))
+                raise
+            await araise_for_failure(response, call, request)
+            return answer(response, call, lambda broken: _aagain(attempt, call, broken))
 
         try:
-            return await arecover(attempt, **call.recover_options())
+            with mistakes_pass():
+                response = await arecover(attempt, **call.recover_options())
         except FaultError as error:
-            return await call.aresolve(error, lambda again, new: self._send(request, again, new))
+            result = await call.aresolve(error, lambda again, new: self._send(request, again, new))
+            if result is not getattr(error, "response", None):
+                await call.arelease()
+            return result
+        await call.arelease()
+        return response
 
     async def aclose(self) -> None:
         """Close the transport that sends."""
@@ -184,9 +221,46 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await self._inner.__aexit__(kind, error, trace)
 
 
-def _module(value: Any) -> Any:
-    """Return the library that an object belongs to: httpx2 or httpx."""
-    return import_module(type(value).__module__.partition(".")[0])
+def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+    """Repeat a call whose body broke off, if that is safe, and return a response that was read."""
+    errors = [broken_body_error(broken, call.made)]
+
+    def repeat() -> Any:
+        if errors:
+            raise errors.pop()  # the call whose body broke off is the first attempt
+        response = attempt()
+        response.reading.whole = True
+        response.read()
+        return response
+
+    try:
+        response = recover(repeat, **call.recover_options(call.left))
+    except FaultError as error:
+        is_effect_unknown(error)
+        response = return_or_raise(error, call.options.raises)
+    response.read()
+    return response
+
+
+async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+    """Same as `_again`, but for async calls."""
+    errors = [broken_body_error(broken, call.made)]
+
+    async def repeat() -> Any:
+        if errors:
+            raise errors.pop()
+        response = await attempt()
+        response.reading.whole = True
+        await response.aread()
+        return response
+
+    try:
+        response = await arecover(repeat, **call.recover_options(call.left))
+    except FaultError as error:
+        is_effect_unknown(error)
+        response = return_or_raise(error, call.options.raises)
+    await response.aread()
+    return response
 
 
 def _attempt_request(request: Any, call: Call) -> Any:
@@ -195,7 +269,6 @@ def _attempt_request(request: Any, call: Call) -> Any:
 
     The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
     """
-    module = _module(request)
     extensions = dict(request.extensions)
     left = time_left()
     if left is not None:
@@ -204,8 +277,8 @@ def _attempt_request(request: Any, call: Call) -> Any:
             name: left if (seconds := given.get(name)) is None else min(left, seconds)
             for name in ("connect", "read", "write", "pool")
         }
-    sent = module.Request(
-        request.method, request.url, headers=request.headers, stream=request.stream, extensions=extensions
+    sent = module_of(request).Request(
+        request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
     sent.headers.update(call.attempt_headers())
     if call.replayable:
@@ -213,89 +286,15 @@ def _attempt_request(request: Any, call: Call) -> Any:
     return sent
 
 
-def _limit(response: Any) -> int:
-    return ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
+def _without_credentials(request: Any) -> Any:
+    """Return the headers of a request that was redirected to another origin, without credentials and keys."""
+    headers = request.headers.copy()
+    for name in [name for name in headers if is_credential(name)]:
+        del headers[name]
+    return headers
 
 
-def _raise_for_failure(response: Any, call: Call) -> Any:
-    """
-    Return the response, or raise its typed error if the status is 400 or more.
-
-    The body of a failed response is read up to a limit. A larger body is not parsed; the error's response then has the
-    complete body with `raises="nothing"`, else an empty one.
-    """
-    call.answered(response.headers)
-    if response.status_code < 400:
-        return response
-    parts, size, source = [], 0, iter(response.stream)
-    for part in source:
-        parts.append(part)
-        size += len(part)
-        if size > _limit(response):
-            break
-    else:
-        response.close()
-        raise _complete_error(call, response, b"".join(parts))
-    if call.options.raises == "nothing":
-        raise _incomplete_error(call, response, _join(parts, source, response))
-    response.close()
-    raise _incomplete_error(call, response, None)
-
-
-async def _araise_for_failure(response: Any, call: Call) -> Any:
-    """Same as `_raise_for_failure`, but for async streams."""
-    call.answered(response.headers)
-    if response.status_code < 400:
-        return response
-    parts, size, source = [], 0, aiter(response.stream)
-    async for part in source:
-        parts.append(part)
-        size += len(part)
-        if size > _limit(response):
-            break
-    else:
-        await response.aclose()
-        raise _complete_error(call, response, b"".join(parts))
-    if call.options.raises == "nothing":
-        raise _incomplete_error(call, response, _ajoin(parts, source, response))
-    await response.aclose()
-    raise _incomplete_error(call, response, None)
-
-
-def _complete_error(call: Call, response: Any, raw: bytes) -> FaultError:
-    """Return the error of a response whose body was read; a body that cannot be decompressed counts as empty."""
-    module = _module(response)
-    status, extensions = response.status_code, response.extensions
-    try:
-        rebuilt = module.Response(status, headers=response.headers, content=raw, extensions=extensions)
-    except module.DecodingError:
-        rebuilt = module.Response(status, extensions=extensions)
-    return call.error(status, rebuilt.headers, rebuilt.content, rebuilt)
-
-
-def _incomplete_error(call: Call, response: Any, content: Any) -> FaultError:
-    """Return the error of a response whose body is too large; `content` streams it, or is None to discard it."""
-    rebuilt = _module(response).Response(
-        response.status_code, headers=response.headers, content=content, extensions=response.extensions
-    )
-    return call.error(response.status_code, response.headers, None, rebuilt)
-
-
-def _join(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:
-    """Yield the parts of a body that were read, then the rest of it."""
-    try:
-        yield from parts
-        yield from rest
-    finally:
-        response.close()
-
-
-async def _ajoin(parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> AsyncIterator[bytes]:
-    """Same as `_join`, but for async streams."""
-    try:
-        for part in parts:
-            yield part
-        async for part in rest:
-            yield part
-    finally:
-        await response.aclose()
+def _mistakes(request: Any) -> tuple[type[Exception], ...]:
+    """Return the library's exceptions for mistakes of the caller."""
+    module = module_of(request)
+    return module.LocalProtocolError, module.UnsupportedProtocol, module.InvalidURL, module.StreamError

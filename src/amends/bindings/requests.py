@@ -12,22 +12,24 @@ Works like `amends.bindings.httpx`, on top of requests' own adapter, whose own r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 try:
     import requests
     from requests.adapters import HTTPAdapter
     from requests.structures import CaseInsensitiveDict
-    from urllib3.exceptions import HTTPError
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
+from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, LIMIT, Call, CallOptions
+from amends.http.call_bodies import BodyReading
+from amends.http.calls import Call, CallOptions
+from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -37,6 +39,8 @@ __all__ = ["Adapter"]
 
 class Adapter(HTTPAdapter):
     """Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams."""
+
+    __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what requests pickles and copies
 
     def __init__(
         self,
@@ -92,22 +96,57 @@ class Adapter(HTTPAdapter):
             headers=CaseInsensitiveDict((name, _text(value)) for name, value in request.headers.items()),
             replayable=request.body is None or isinstance(request.body, bytes | str),
             key=key,
+            give_up=give_up_later,
         )
 
         def attempt() -> Any:
+            call.release()
             sent = request.copy()
             sent.headers.update(call.attempt_headers())
-            response = super(Adapter, self).send(
-                sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
-            )
-            return _raise_for_failure(response, call, stream=stream)
+            try:
+                found = super(Adapter, self).send(
+                    sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
+                )
+            except Exception as error:
+                raise_if_mistake(error)
+                raise
+            # The caller's request, without our headers: an auth flow that copies it must not send them as its own.
+            response = Answer.of(found, request)
+            raise_for_failure(response, call, stream=stream)
+            response.reading = BodyReading(call)
+            if not stream:
+                read_whole(response)
+            return response
 
         try:
-            return recover(attempt, **call.recover_options())
+            with mistakes_pass():
+                response = recover(attempt, **call.recover_options())
         except FaultError as error:
-            return call.resolve(
+            result = call.resolve(
                 error, lambda again, new: self._send(request, stream, timeout, arguments, again, new)
             )
+            if result is not getattr(error, "response", None):
+                call.release()
+            return result
+        call.release()
+        if response.is_redirect and not same_party(request.url or "", _target(response)):
+            request.headers = _OneHopHeaders(request.headers)
+        return response
+
+
+class _OneHopHeaders(CaseInsensitiveDict[Any]):
+    """Headers of a request that was redirected to another origin: its copy, which the session sends there, has no credentials."""
+
+    def copy(self) -> CaseInsensitiveDict[Any]:
+        """Return the headers without credentials and keys."""
+        return CaseInsensitiveDict(
+            (name, value) for name, value in self.items() if not is_credential(_text(name))
+        )
+
+
+def _target(response: requests.Response) -> str:
+    """Return the absolute address that a response redirects to."""
+    return urljoin(response.url, response.headers["location"])
 
 
 def _text(value: str | bytes) -> str:
@@ -121,51 +160,3 @@ def _limit_timeout(timeout: Any) -> Any:
         return timeout
     given = timeout if isinstance(timeout, tuple) else (timeout, timeout)
     return tuple(left if each is None else min(left, each) for each in given)
-
-
-def _raise_for_failure(response: requests.Response, call: Call, *, stream: bool) -> requests.Response:
-    """
-    Return the response, or raise its typed error if the status is 400 or more.
-
-    The body of a failed response is read up to a limit, and the response then contains what was read. With
-    `raises="nothing"` the body of a streamed response is left unread for the caller.
-    """
-    call.answered(response.headers)
-    if response.status_code < 400:
-        return response
-    body = None
-    if not stream or call.options.raises != "nothing":
-        limit = ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
-        read = bytearray()
-        try:
-            for part in response.raw.stream(65536, decode_content=True):
-                read += part
-                if len(read) > limit:
-                    break
-            else:
-                body = bytes(read)
-        except HTTPError:
-            pass  # the connection broke, or the body does not decompress; the status is known all the same
-        response.close()
-        response.raw = _ReadBody(response.raw, bytes(read))
-    raise call.error(response.status_code, response.headers, body, response)
-
-
-class _ReadBody:
-    """Replaces a response's `raw`: delivers the bytes that were read, and otherwise acts as the original."""
-
-    def __init__(self, raw: Any, body: bytes) -> None:
-        self._raw = raw
-        self._body = BytesIO(body)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
-
-    def read(self, amt: int | None = None, **_: Any) -> bytes:
-        """Return at most `amt` bytes."""
-        return self._body.read(amt)
-
-    def stream(self, amt: int | None = 65536, **_: Any) -> Iterator[bytes]:
-        """Yield parts of at most `amt` bytes."""
-        while part := self._body.read(amt):
-            yield part

@@ -6,12 +6,14 @@ What all HTTP client bindings decide the same way: keys, headers, failed respons
   (`amends.http.key_support`); otherwise a request that may have had its effect is not repeated.
 - `Accept` asks for problem details in addition to what the caller asked for.
 - A request whose body can be read only once is sent only once.
+- `traceparent` names the current OpenTelemetry span, or a trace of the operation's own with a new span per attempt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import isawaitable
+from os import urandom
 from typing import Any
 from uuid import uuid4
 
@@ -29,17 +31,15 @@ from amends.errors.base import FaultError
 from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
+from amends.http.tracing import traceparent
+from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
 
-__all__ = ["ENCODED_LIMIT", "KEY", "LIMIT", "Call", "CallOptions", "accept_header", "error_from_response"]
+__all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
 
-LIMIT = 1024 * 1024
-"""Bytes of a failed response's body that are read; a larger body is not parsed."""
-ENCODED_LIMIT = 64 * 1024
-"""The same for a compressed body, which may be a thousand times larger when decompressed."""
-
+TRACE = "traceparent"
 DEADLINE = "Request-Timeout"
 """Our own header: the seconds that the caller will still wait. A server that supports it stops after that time."""
 _UNSAFE = frozenset({"POST", "PATCH"})
@@ -96,6 +96,7 @@ class Call:
         headers: Mapping[str, str],
         replayable: bool,
         key: str | None = None,
+        give_up: Callable[[FaultError, str], Any] = return_or_raise,
     ) -> None:
         """
         Args:
@@ -106,13 +107,24 @@ class Call:
             headers: its headers, looked up without regard to case.
             replayable: whether its body can be sent more than once.
             key: the key to send instead of the request's own.
+            give_up: returns or raises the outcome of a failed call, as the option `raises` says.
 
         """
         self.options = options
+        self._give_up = give_up
         self.method = method.upper()
         self.origin = origin
         self.path = path
+        self.headers = headers
         self.accept = headers.get("Accept")
+        self.made = 0
+        """The attempts made so far."""
+        self.sent = 0.0
+        """When the last attempt was sent, on the recovery clock."""
+        self.until: float | None = None
+        """When the deadline of the operation is over, on the recovery clock; None without one."""
+        self._trace = None if headers.get(TRACE) else urandom(16).hex()
+        self._open: list[Callable[[], Any]] = []
         self.replayable = replayable
         around = current_operation()
         given = headers.get(KEY) or None  # an empty header counts as none
@@ -153,10 +165,18 @@ class Call:
             or options.support.proved(self.origin, self.path)
         )
 
-    def recover_options(self) -> dict[str, Any]:
-        """Return the keyword arguments of `recover`; a request that is not replayable gets one attempt."""
+    def recover_options(self, left: float | None = None) -> dict[str, Any]:
+        """
+        Return the keyword arguments of `recover`; a request that is not replayable gets one attempt.
+
+        Args:
+            left: the seconds left of the policy's deadline, if the operation began before.
+
+        """
         options, replayable = self.options, self.replayable
         policy = options.policy if replayable else replace(options.policy, attempts=1, rules={})
+        if left is not None and policy.deadline is not None:
+            policy = replace(policy, deadline=max(left, 0.001))
         return {
             "policy": policy,
             "upstream": options.upstream,
@@ -173,12 +193,17 @@ class Call:
         return verify(*hook_arguments(verify, fault))
 
     def attempt_headers(self) -> dict[str, str]:
-        """Return the headers that one attempt adds to the request."""
+        """Begin an attempt, and return the headers that it adds to the request."""
+        self.made += 1
+        self.sent = CLOCK.now()
         added = {"Accept": accept_header(self.accept)}
         if self.key is not None:
             added[KEY] = self.key
+        if self._trace is not None:
+            added[TRACE] = traceparent(self._trace)
         left = time_left()
         if left is not None:
+            self.until = self.sent + left
             added[DEADLINE] = f"{left:.3f}"
         options = self.options
         if options.headers is not None:
@@ -200,6 +225,25 @@ class Call:
             self.options.support.prove(self.origin, self.path)
         return error
 
+    @property
+    def left(self) -> float | None:
+        """The seconds left until the deadline of the operation; None without one."""
+        return None if self.until is None else max(0.0, self.until - CLOCK.now())
+
+    def keep_open(self, close: Callable[[], Any]) -> None:
+        """Keep a failed response open, because its body may be returned. The next attempt closes it."""
+        self._open.append(close)
+
+    def release(self) -> None:
+        """Close the responses that were kept open."""
+        while self._open:
+            self._open.pop()()
+
+    async def arelease(self) -> None:
+        """Same as `release`, for functions that return an awaitable."""
+        while self._open:
+            await self._open.pop()()
+
     def resolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """
         Return the result of a call that recovery gave up on, or raise.
@@ -220,14 +264,14 @@ class Call:
         """
         verify = self.options.verify
         if not is_effect_unknown(error) or verify is None:
-            return return_or_raise(error, self.options.raises)
+            return self._give_up(error, self.options.raises)
         return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
 
     async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
         verify = self.options.verify
         if not is_effect_unknown(error) or verify is None:
-            return return_or_raise(error, self.options.raises)
+            return self._give_up(error, self.options.raises)
         verified = verify(*hook_arguments(verify, error.fault))
         result = self._after_verify(await verified if isawaitable(verified) else verified, error, resend)
         return await result if isawaitable(result) else result
@@ -237,7 +281,7 @@ class Call:
     ) -> Any:
         if verified is False:
             return resend(replace(self.options, verify=None), str(uuid4()))
-        return return_or_raise(error, self.options.raises) if verified is None else verified
+        return self._give_up(error, self.options.raises) if verified is None else verified
 
 
 def accept_header(given: str | None) -> str:

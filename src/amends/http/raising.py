@@ -31,8 +31,9 @@ def return_or_raise(error: FaultError, raises: str) -> Any:
         response = getattr(error, "response", None)
         if response is not None:
             return response
-        if error.__cause__ is not None:
-            raise error.__cause__
+        cause = _library_error(error)
+        if cause is not None:
+            raise cause
     elif raises == "original":
         original = original_of(error)
         if original is not None:
@@ -47,19 +48,27 @@ def original_of(error: FaultError) -> BaseException | None:
     A failed response gives what its `raise_for_status` raises. A call that was never sent (its Upstream held it back)
     has no exception of the library.
     """
-    original: BaseException | None = error.__cause__
+    original = _library_error(error)
     response = getattr(error, "response", None)
     if response is not None:
         try:
             response.raise_for_status()
         except Exception as exc:  # noqa: BLE001 - the exception is what is asked for
             original = exc
-    if original is None or isinstance(original, FaultError):
+    if original is None:
         return None
     for name in ("fault", "decision", "history"):
         setattr(original, name, getattr(error, name))
     original.add_note(_note(error))
     return original
+
+
+def _library_error(error: FaultError) -> BaseException | None:
+    """Return the exception of the client's library that a typed error was made from."""
+    cause: BaseException | None = error
+    while isinstance(cause, FaultError):
+        cause = cause.__cause__
+    return cause
 
 
 def _note(error: FaultError) -> str:
