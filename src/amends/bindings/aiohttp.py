@@ -117,8 +117,8 @@ async def _send(
     )
 
     async def send_once() -> tuple[Any, BodyReading]:
-        request.headers.update(call.attempt_headers())
         try:
+            request.headers.update(call.attempt_headers())
             response = await handler(request)
         except Exception as error:
             raise_if_mistake(error, (aiohttp.InvalidURL,))

@@ -101,9 +101,9 @@ class Adapter(HTTPAdapter):
 
         def attempt() -> Any:
             call.release()
-            sent = request.copy()
-            sent.headers.update(call.attempt_headers())
             try:
+                sent = request.copy()
+                sent.headers.update(call.attempt_headers())
                 found = super(Adapter, self).send(
                     sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
                 )
