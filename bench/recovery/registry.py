@@ -1,7 +1,7 @@
 """All contenders by name, in the order of the table. Importing this module imports every library."""
 
 from bench.recovery.contenders.http_clients import HTTPX_RETRIES, URLLIB3
-from bench.recovery.contenders.library import AMENDS
+from bench.recovery.contenders.library import AMENDS, AMENDS_HTTP
 from bench.recovery.contenders.plain import NO_RETRY, ORACLE
 from bench.recovery.contenders.retry_libraries import REDRESS, STAMINA, TENACITY
 from bench.recovery.contenders.sdks import BOTOCORE, OPENAI
@@ -20,6 +20,7 @@ CONTENDERS = {
         REDRESS,
         SKETCH,
         AMENDS,
+        AMENDS_HTTP,
         ORACLE,
     )
 }

@@ -19,6 +19,8 @@ HEADLINE = {
     "d": ("wasted",),
     "e": ("success",),
     "f": ("success", "duplicates"),
+    "f+ignored": ("success", "duplicates"),
+    "f+verify": ("success", "duplicates"),
     "g": ("blocked",),
     "h": ("success", "goodput after"),
 }

@@ -44,6 +44,7 @@ class Call:
         self.operation = operation
         self.method = process.service.method
         self.keyed = process.service.keyed
+        self.searchable = process.service.searchable
         self.sent = 0
 
     async def send(self, key: str | None = None) -> Response:
@@ -64,6 +65,12 @@ class Call:
 
     async def refresh(self) -> None:
         await self.process.refresh()
+
+    async def happened(self) -> bool:
+        """Ask the service whether this operation has had its effect. Only a searchable service answers."""
+        service = self.process.service
+        await asyncio.sleep(service.latency)
+        return service.commits[self.operation] > 0
 
 
 Perform = Callable[[Call], Awaitable[Response]]

@@ -1,4 +1,4 @@
-"""The eight scenarios and their variations."""
+"""The eight scenarios, three variants of them, and their variations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ def _load(maker: Callable[..., list[Arrival]], **shape: float) -> Callable[[int]
     return partial(maker, **shape)
 
 
+WRITES = ("success", "calls/success", "duplicates", "orphans", "p99")
 FLEET = ("success", "calls/success", "p50", "p99", "recovery", "goodput after")
 
 SCENARIOS = {
@@ -56,7 +57,23 @@ SCENARIOS = {
             "lost responses",
             Lossy,
             _load(poisson, rate=5, seconds=100),
-            ("success", "calls/success", "duplicates", "orphans", "p99"),
+            WRITES,
+        ),
+        Scenario(
+            "f+ignored",
+            "lost responses, keys ignored",
+            Lossy,
+            _load(poisson, rate=5, seconds=100),
+            WRITES,
+            {"honours_keys": False},
+        ),
+        Scenario(
+            "f+verify",
+            "lost responses, keys ignored, effects can be looked up",
+            Lossy,
+            _load(poisson, rate=5, seconds=100),
+            WRITES,
+            {"honours_keys": False, "searchable": True},
         ),
         Scenario(
             "g", "hostile hint", Hostile, _load(burst, count=10, within=1.0), ("success", "calls", "blocked")

@@ -24,6 +24,7 @@ class Service:
 
     method = "GET"
     keyed = False  # whether the service honours idempotency keys
+    searchable = False  # whether a client can ask which operations had their effect
     refresh_seconds = 0.0
 
     def __init__(self, seed: int = 0, *, latency: float = 0.05) -> None:
@@ -176,11 +177,20 @@ class Lossy(Service):
     """f: writes whose answer is lost after the commit, or whose request is lost before it, or that get a clean 503."""
 
     method = "POST"
-    keyed = True
 
-    def __init__(self, seed: int = 0, *, loss: float = 0.1, **options: float) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        loss: float = 0.1,
+        honours_keys: bool = True,
+        searchable: bool = False,
+        **options: float,
+    ) -> None:
         super().__init__(seed, **options)
         self.loss = loss
+        self.keyed = honours_keys
+        self.searchable = searchable
         self.keys: set[str] = set()
 
     def answer(self, now: float, request: Request) -> Answer:
@@ -189,7 +199,7 @@ class Lossy(Service):
             return None
         if chance < 2 * self.loss:
             return now + self.latency, UNAVAILABLE
-        if request.key is None or request.key not in self.keys:
+        if not self.keyed or request.key is None or request.key not in self.keys:
             self.commits[request.operation] += 1
             if request.key is not None:
                 self.keys.add(request.key)

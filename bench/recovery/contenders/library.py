@@ -1,14 +1,18 @@
-"""amends itself, through its public names, with the default policy and one Upstream per process."""
+"""amends itself, with the default policy and one Upstream per process: `arecover`, and the transport for httpx2."""
 
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any
 
+import httpx2
+
 import amends
+from amends.bindings.httpx import AsyncTransport
 from amends.recovery import current_operation
 from amends.recovery.clock import CLOCK
 from bench.recovery.clock import VirtualLoop
 from bench.recovery.run import Call, Contender, Perform, Process
-from bench.recovery.wire import Response
+from bench.recovery.wire import LostError, Response
 
 
 def _clocks(loop: VirtualLoop) -> AbstractContextManager[Any]:
@@ -25,10 +29,14 @@ def _client(process: Process) -> Perform:
             response = await call.send(operation.key if operation else None)
             return {"status": response.status, "headers": response.headers, "body": ""}
 
+        async def verify() -> Any:
+            return {"status": 200} if await call.happened() else False
+
         answer = await amends.arecover(
             once,
             upstream=upstream,
             operation=amends.Operation(name="things", read_only=call.method == "GET", keyed=call.keyed),
+            verify=verify if call.searchable else None,
             examine=True,
         )
         return Response(answer["status"])
@@ -36,4 +44,41 @@ def _client(process: Process) -> Perform:
     return perform
 
 
+class _Wire(httpx2.AsyncBaseTransport):
+    """The transport below ours: one simulated call for each request."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await request.extensions["call"].send(request.headers.get("idempotency-key"))
+        except LostError as error:
+            raise httpx2.ReadTimeout(str(error), request=request) from error
+        return httpx2.Response(response.status, headers=response.headers)
+
+
+def _transport_client(process: Process) -> Perform:
+    upstream = amends.Upstream("service", keyed=process.service.keyed or None, refresh=process.refresh)
+    running: ContextVar[Call] = ContextVar("running")
+
+    async def verify() -> Any:
+        return httpx2.Response(200) if await running.get().happened() else False
+
+    transport = AsyncTransport(
+        _Wire(), upstream=upstream, verify=verify if process.service.searchable else None, raises="nothing"
+    )
+
+    async def perform(call: Call) -> Response:
+        running.set(call)  # every operation runs in its own task
+        request = httpx2.Request(call.method, "http://service.test/things", extensions={"call": call})
+        return Response((await transport.handle_async_request(request)).status_code)
+
+    return perform
+
+
+AMENDS_HTTP = Contender(
+    "amends transport",
+    "AsyncTransport(upstream=Upstream(…, keyed=True where it is)), default policy",
+    _transport_client,
+    clocks=_clocks,
+    heavy=True,
+)
 AMENDS = Contender("amends", "arecover(…, upstream=Upstream(…)), default policy", _client, clocks=_clocks)

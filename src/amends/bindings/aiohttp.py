@@ -7,25 +7,30 @@ Recovery for aiohttp, as a client middleware.
     session = aiohttp.ClientSession(middlewares=[recovering()])
 
 Works like `amends.bindings.httpx`. aiohttp's own `total` time-out includes all attempts: give the session a longer one,
-or set a deadline in the policy.
+or set a deadline in the policy. Put `recovering()` first in the list: middlewares behind it, such as
+`aiohttp.DigestAuthMiddleware`, then see every answer.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 try:
     import aiohttp
-    from aiohttp.base_protocol import BaseProtocol
     from aiohttp.payload import BytesPayload
+    from yarl import URL
 except ImportError as missing:
     raise ImportError("amends.bindings.aiohttp needs aiohttp: pip install aiohttp") from missing
 
+from amends.bindings.aiohttp_responses import GuardedContent, raise_for_failure, recover_whole_body
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import KEY, LIMIT, CallOptions, error_from_response
+from amends.http.call_bodies import BodyReading
+from amends.http.calls import Call, CallOptions
+from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover
 from amends.recovery.upstream import Upstream
 
@@ -40,7 +45,8 @@ def recovering(
     policy: Policy = DEFAULT,
     upstream: Upstream | None = None,
     keys: bool = True,
-    errors: str = "raise",
+    keyed: bool | None = None,
+    raises: str = "fault",
     headers: Callable[[], Mapping[str, str]] | None = None,
     refresh: Callable[..., Any] | None = None,
     verify: Callable[..., Any] | None = None,
@@ -50,60 +56,86 @@ def recovering(
         policy=policy,
         upstream=upstream,
         keys=keys,
-        errors=errors,
+        keyed=keyed,
+        raises=raises,
         headers=headers,
         refresh=refresh,
         verify=verify,
     )
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
-        response: aiohttp.ClientResponse = await _send(options, request, handler)
+        first = _first_origin(request)
+        if not same_party(first, str(request.url)):
+            for name in [name for name in request.headers if is_credential(name)]:
+                request.headers.popall(name)
+        headers = request.headers.copy()
+        response: aiohttp.ClientResponse = await _send(request, headers, handler, options)
+        if response.status in _REDIRECTS and "Location" in response.headers:
+            _FOLLOWING.set((first, request.url.join(URL(response.headers["Location"]))))
         return response
 
     return middleware
 
 
-async def _send(options: CallOptions, request: aiohttp.ClientRequest, handler: Handler) -> Any:
-    operation = options.operation(
-        request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_FOLLOWING: ContextVar[tuple[str, URL] | None] = ContextVar("amends_aiohttp_redirect", default=None)
+"""The first origin of the last request of this task, and the address that its answer redirects to."""
+
+
+def _first_origin(request: aiohttp.ClientRequest) -> str:
+    """
+    Return the origin that the request went to before it was redirected, or its own.
+
+    aiohttp makes a new request for each redirect that it follows and hands nothing on. So the next request of the same
+    task counts as the redirected one if it goes to the address that the answer named.
+    """
+    following = _FOLLOWING.get()
+    _FOLLOWING.set(None)
+    url = request.url
+    if following is not None:
+        first, target = following
+        if (target.origin(), target.path, target.query) == (url.origin(), url.path, url.query):
+            return first
+    return str(url.origin())
+
+
+async def _send(
+    request: aiohttp.ClientRequest,
+    headers: Mapping[str, str],
+    handler: Handler,
+    options: CallOptions,
+    key: str | None = None,
+) -> Any:
+    call = Call(
+        options,
+        method=request.method,
+        origin=str(request.url.origin()),
+        path=request.url.raw_path,
+        headers=headers,
+        replayable=not request.body or isinstance(request.body, BytesPayload),
+        key=key,
     )
-    accept = request.headers.get("Accept")
-    replayable = not request.body or isinstance(request.body, BytesPayload)
+
+    async def send_once() -> tuple[Any, BodyReading]:
+        try:
+            request.headers.update(call.attempt_headers())
+            response = await handler(request)
+        except Exception as error:
+            raise_if_mistake(error, (aiohttp.InvalidURL,))
+            raise
+        await raise_for_failure(response, call)
+        reading = BodyReading(call)
+        response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
+        return response, reading
 
     async def attempt() -> Any:
-        request.headers.update(options.attempt_headers(accept, operation.key, str(request.url.origin())))
-        return await _raise_for_failure(await handler(request))
-
-    try:
-        return await arecover(attempt, **options.recover_options(operation, replayable=replayable))
-    except FaultError as error:
-        return await options.aresolve(error, request.headers, lambda again: _send(again, request, handler))
-
-
-async def _raise_for_failure(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
-    """
-    Return the response, or raise its typed error if the status is 400 or more.
-
-    The body of a failed response is read up to a limit, and the response then contains what was read. aiohttp
-    decompresses while it reads, so the limit applies to the decompressed body.
-    """
-    if response.status < 400:
+        response, reading = await send_once()
+        if call.replayable:
+            recover_whole_body(response, reading, send_once)
         return response
-    read, body = bytearray(), None
+
     try:
-        async for part in response.content.iter_chunked(65536):
-            read += part
-            if len(read) > LIMIT:
-                response.close()
-                break
-        else:
-            body = bytes(read)
-    except aiohttp.ClientError:
-        # The connection broke; the status is known all the same.
-        response.close()
-    loop = asyncio.get_running_loop()
-    content = aiohttp.StreamReader(BaseProtocol(loop), limit=2 * LIMIT, loop=loop)
-    content.feed_data(bytes(read))
-    content.feed_eof()
-    response.content = content
-    raise error_from_response(response.status, response.headers, body, response)
+        with mistakes_pass():
+            return await arecover(attempt, **call.recover_options())
+    except FaultError as error:
+        return await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))

@@ -9,13 +9,12 @@ Recovery for httpx2 and httpx, as transports.
 
 The same classes work with both libraries; requests and responses are of the types of the library that the client
 belongs to. A failed response raises the typed error of its code, with `.fault`, `.decision`, `.history` and `.response`.
-With `errors="return"` the last response is returned instead.
+With `raises="nothing"` the last response is returned instead, with `raises="original"` the library's exception is raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,14 +29,29 @@ else:
         except ImportError as missing:
             raise ImportError("amends.bindings.httpx needs an extra: pip install 'amends[http]'") from missing
 
+from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, EnvironmentTransport
+from amends.bindings.httpx_responses import (
+    answer,
+    araise_for_failure,
+    give_up_later,
+    module_of,
+    raise_for_failure,
+)
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
+from amends.http.call_bodies import broken_body_error
+from amends.http.calls import Call, CallOptions, is_effect_unknown
+from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.raising import return_or_raise
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
+
+ORIGIN = "amends_origin"
+"""Extension of a request: the first origin that it went to. The libraries hand extensions on when they follow redirects."""
 
 
 class _Base:
@@ -50,7 +64,8 @@ class _Base:
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
         keys: bool = True,
-        errors: str = "raise",
+        keyed: bool | None = None,
+        raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
@@ -60,9 +75,11 @@ class _Base:
             transport: the transport that sends; by default the library's own.
             policy: the bounds of recovery.
             upstream: the state that all callers of the same service share.
-            keys: send an `Idempotency-Key` with POST and PATCH. A key makes it safe to repeat a call that may have had
-                its effect, but only if the service honours keys: pass False if it does not.
-            errors: "raise" typed errors, or "return" the last response.
+            keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
+            keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.
+                None: it is unknown, until a vendor table or an answer of the service proves it.
+            raises: what is raised when recovery gives up: "fault", our typed error; "original", the library's exception
+                with the fault attached; "nothing", the last response is returned.
             headers: returns headers, called for every attempt: credentials that `refresh` renews. They are sent to the
                 first origin that is called, and to no other that it redirects to.
             refresh: renews credentials after they were refused, as in `recover`.
@@ -74,32 +91,28 @@ class _Base:
             policy=policy,
             upstream=upstream,
             keys=keys,
-            errors=errors,
+            keyed=keyed,
+            raises=raises,
             headers=headers,
             refresh=refresh,
             verify=verify,
         )
 
-    def _transport(self, request: Any, kind: str) -> Any:
-        """Return the transport that sends, by default one of the library that the request belongs to."""
-        if self._inner is None:
-            self._inner = getattr(_module(request), kind)()
-        return self._inner
-
-    def _prepare(self, options: CallOptions, request: Any) -> tuple[dict[str, Any], Callable[[], None]]:
-        """Return the arguments of `recover`, and a function that updates the request before each attempt."""
-        operation = options.operation(
-            request.method, request.headers.get(KEY), f"{request.method} {request.url.host}"
+    def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:
+        """Return what all attempts of a request have in common."""
+        url = request.url
+        origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
+        first = request.extensions.setdefault(ORIGIN, origin)
+        return Call(
+            options,
+            method=request.method,
+            origin=origin,
+            path=url.path,
+            headers=request.headers if same_party(first, origin) else _without_credentials(request),
+            replayable=isinstance(request.stream, module_of(request).ByteStream),
+            key=key,
+            give_up=give_up_later,
         )
-        accept = request.headers.get("accept")
-        origin = f"{request.url.scheme}://{request.url.netloc.decode('latin-1')}"
-        replayable = isinstance(request.stream, _module(request).ByteStream)
-
-        def update() -> None:
-            request.headers.update(options.attempt_headers(accept, operation.key, origin))
-            _limit_timeouts(request)
-
-        return options.recover_options(operation, replayable=replayable), update
 
 
 class Transport(_Base, library.BaseTransport):
@@ -107,21 +120,33 @@ class Transport(_Base, library.BaseTransport):
 
     def handle_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return self._send(self._options, request)
+        return self._send(request, self._options)
 
-    def _send(self, options: CallOptions, request: Any) -> Any:
-        transport = self._transport(request, "HTTPTransport")
-        arguments, update = self._prepare(options, request)
+    def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
+        if self._inner is None:
+            self._inner = EnvironmentTransport(module_of(request))
+        call = self._call(options, request, key)
 
         def attempt() -> Any:
-            update()
-            response = transport.handle_request(request)
-            return _raise_for_failure(response, keep_body=options.errors == "return")
+            call.release()
+            try:
+                response = self._inner.handle_request(_attempt_request(request, call))
+            except Exception as error:
+                raise_if_mistake(error, _mistakes(request))
+                raise
+            raise_for_failure(response, call, request)
+            return answer(response, call, lambda broken: _again(attempt, call, broken))
 
         try:
-            return recover(attempt, **arguments)
+            with mistakes_pass():
+                response = recover(attempt, **call.recover_options())
         except FaultError as error:
-            return options.resolve(error, request.headers, lambda again: self._send(again, request))
+            result = call.resolve(error, lambda again, new: self._send(request, again, new))
+            if result is not getattr(error, "response", None):
+                call.release()
+            return result
+        call.release()
+        return response
 
     def close(self) -> None:
         """Close the transport that sends."""
@@ -148,21 +173,33 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return await self._send(self._options, request)
+        return await self._send(request, self._options)
 
-    async def _send(self, options: CallOptions, request: Any) -> Any:
-        transport = self._transport(request, "AsyncHTTPTransport")
-        arguments, update = self._prepare(options, request)
+    async def _send(self, request: Any, options: CallOptions, key: str | None = None) -> Any:
+        if self._inner is None:
+            self._inner = AsyncEnvironmentTransport(module_of(request))
+        call = self._call(options, request, key)
 
         async def attempt() -> Any:
-            update()
-            response = await transport.handle_async_request(request)
-            return await _araise_for_failure(response, keep_body=options.errors == "return")
+            await call.arelease()
+            try:
+                response = await self._inner.handle_async_request(_attempt_request(request, call))
+            except Exception as error:
+                raise_if_mistake(error, _mistakes(request))
+                raise
+            await araise_for_failure(response, call, request)
+            return answer(response, call, lambda broken: _aagain(attempt, call, broken))
 
         try:
-            return await arecover(attempt, **arguments)
+            with mistakes_pass():
+                response = await arecover(attempt, **call.recover_options())
         except FaultError as error:
-            return await options.aresolve(error, request.headers, lambda again: self._send(again, request))
+            result = await call.aresolve(error, lambda again, new: self._send(request, again, new))
+            if result is not getattr(error, "response", None):
+                await call.arelease()
+            return result
+        await call.arelease()
+        return response
 
     async def aclose(self) -> None:
         """Close the transport that sends."""
@@ -184,103 +221,80 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
             await self._inner.__aexit__(kind, error, trace)
 
 
-def _module(value: Any) -> Any:
-    """Return the library that an object belongs to: httpx2 or httpx."""
-    return import_module(type(value).__module__.partition(".")[0])
+def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+    """Repeat a call whose body broke off, if that is safe, and return a response that was read."""
+    errors = [broken_body_error(broken, call.made)]
+
+    def repeat() -> Any:
+        if errors:
+            raise errors.pop()  # the call whose body broke off is the first attempt
+        response = attempt()
+        response.reading.whole = True
+        response.read()
+        return response
+
+    try:
+        response = recover(repeat, **call.recover_options(call.left))
+    except FaultError as error:
+        is_effect_unknown(error)
+        response = return_or_raise(error, call.options.raises)
+    response.read()
+    return response
 
 
-def _limit_timeouts(request: Any) -> None:
-    """Limit the request's time-outs to the time left for the operation around the call."""
+async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
+    """Same as `_again`, but for async calls."""
+    errors = [broken_body_error(broken, call.made)]
+
+    async def repeat() -> Any:
+        if errors:
+            raise errors.pop()
+        response = await attempt()
+        response.reading.whole = True
+        await response.aread()
+        return response
+
+    try:
+        response = await arecover(repeat, **call.recover_options(call.left))
+    except FaultError as error:
+        is_effect_unknown(error)
+        response = return_or_raise(error, call.options.raises)
+    await response.aread()
+    return response
+
+
+def _attempt_request(request: Any, call: Call) -> Any:
+    """
+    Return the request of one attempt: a copy with our headers, and with time-outs limited to the time left.
+
+    The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
+    """
+    extensions = dict(request.extensions)
     left = time_left()
     if left is not None:
-        given = request.extensions.get("timeout", {})
-        request.extensions["timeout"] = {
+        given = extensions.get("timeout", {})
+        extensions["timeout"] = {
             name: left if (seconds := given.get(name)) is None else min(left, seconds)
             for name in ("connect", "read", "write", "pool")
         }
-
-
-def _limit(response: Any) -> int:
-    return ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
-
-
-def _raise_for_failure(response: Any, *, keep_body: bool) -> Any:
-    """
-    Return the response, or raise its typed error if the status is 400 or more.
-
-    The body of a failed response is read up to a limit. A larger body is not parsed; the error's response then has the
-    complete body with `keep_body`, else an empty one.
-    """
-    if response.status_code < 400:
-        return response
-    parts, size, source = [], 0, iter(response.stream)
-    for part in source:
-        parts.append(part)
-        size += len(part)
-        if size > _limit(response):
-            break
-    else:
-        response.close()
-        raise _complete_error(response, b"".join(parts))
-    if keep_body:
-        raise _incomplete_error(response, _join(parts, source, response))
-    response.close()
-    raise _incomplete_error(response, None)
-
-
-async def _araise_for_failure(response: Any, *, keep_body: bool) -> Any:
-    """Same as `_raise_for_failure`, but for async streams."""
-    if response.status_code < 400:
-        return response
-    parts, size, source = [], 0, aiter(response.stream)
-    async for part in source:
-        parts.append(part)
-        size += len(part)
-        if size > _limit(response):
-            break
-    else:
-        await response.aclose()
-        raise _complete_error(response, b"".join(parts))
-    if keep_body:
-        raise _incomplete_error(response, _ajoin(parts, source, response))
-    await response.aclose()
-    raise _incomplete_error(response, None)
-
-
-def _complete_error(response: Any, raw: bytes) -> FaultError:
-    """Return the error of a response whose body was read; a body that cannot be decompressed counts as empty."""
-    module = _module(response)
-    status, extensions = response.status_code, response.extensions
-    try:
-        rebuilt = module.Response(status, headers=response.headers, content=raw, extensions=extensions)
-    except module.DecodingError:
-        rebuilt = module.Response(status, extensions=extensions)
-    return error_from_response(status, rebuilt.headers, rebuilt.content, rebuilt)
-
-
-def _incomplete_error(response: Any, content: Any) -> FaultError:
-    """Return the error of a response whose body is too large; `content` streams it, or is None to discard it."""
-    rebuilt = _module(response).Response(
-        response.status_code, headers=response.headers, content=content, extensions=response.extensions
+    sent = module_of(request).Request(
+        request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
-    return error_from_response(response.status_code, response.headers, None, rebuilt)
+    sent.headers.update(call.attempt_headers())
+    if call.replayable:
+        sent.read()  # transports for tests look at `request.content`
+    return sent
 
 
-def _join(parts: list[bytes], rest: Iterator[bytes], response: Any) -> Iterator[bytes]:
-    """Yield the parts of a body that were read, then the rest of it."""
-    try:
-        yield from parts
-        yield from rest
-    finally:
-        response.close()
+def _without_credentials(request: Any) -> Any:
+    """Return the headers of a request that was redirected to another origin, without credentials and keys."""
+    headers = request.headers.copy()
+    for name in [name for name in headers if is_credential(name)]:
+        del headers[name]
+    return headers
 
 
-async def _ajoin(parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> AsyncIterator[bytes]:
-    """Same as `_join`, but for async streams."""
-    try:
-        for part in parts:
-            yield part
-        async for part in rest:
-            yield part
-    finally:
-        await response.aclose()
+def _mistakes(request: Any) -> tuple[type[Exception], ...]:
+    """Return the library's exceptions for mistakes of the caller."""
+    module = module_of(request)
+    return module.LocalProtocolError, module.UnsupportedProtocol, module.InvalidURL, module.StreamError

@@ -12,21 +12,24 @@ Works like `amends.bindings.httpx`, on top of requests' own adapter, whose own r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 try:
     import requests
     from requests.adapters import HTTPAdapter
-    from urllib3.exceptions import HTTPError
+    from requests.structures import CaseInsensitiveDict
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
+from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
-from amends.http.calls import ENCODED_LIMIT, KEY, LIMIT, CallOptions, error_from_response
+from amends.http.call_bodies import BodyReading
+from amends.http.calls import Call, CallOptions
+from amends.http.mistakes import mistakes_pass, raise_if_mistake
+from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import recover
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -37,13 +40,16 @@ __all__ = ["Adapter"]
 class Adapter(HTTPAdapter):
     """Adapter that sends requests with recovery. Mount one per service if the services have different Upstreams."""
 
+    __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what requests pickles and copies
+
     def __init__(
         self,
         *,
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
         keys: bool = True,
-        errors: str = "raise",
+        keyed: bool | None = None,
+        raises: str = "fault",
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
@@ -55,7 +61,8 @@ class Adapter(HTTPAdapter):
             policy=policy,
             upstream=upstream,
             keys=keys,
-            errors=errors,
+            keyed=keyed,
+            raises=raises,
             headers=headers,
             refresh=refresh,
             verify=verify,
@@ -69,41 +76,80 @@ class Adapter(HTTPAdapter):
         **arguments: Any,
     ) -> Any:
         """Send a request, in as many attempts as the policy allows."""
-        return self._send(self._options, request, stream, timeout, arguments)
+        return self._send(request, stream, timeout, arguments, self._options)
 
     def _send(
         self,
-        options: CallOptions,
         request: requests.PreparedRequest,
         stream: bool,
         timeout: Any,
         arguments: dict[str, Any],
+        options: CallOptions,
+        key: str | None = None,
     ) -> Any:
-        method = request.method or "GET"
-        operation = options.operation(method, _text(request.headers.get(KEY)), method)
-        accept = _text(request.headers.get("Accept"))
         parts = urlsplit(request.url or "")
-        origin = f"{parts.scheme}://{parts.netloc}"
-        replayable = request.body is None or isinstance(request.body, bytes | str)
+        call = Call(
+            options,
+            method=request.method or "GET",
+            origin=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+            path=parts.path,
+            headers=CaseInsensitiveDict((name, _text(value)) for name, value in request.headers.items()),
+            replayable=request.body is None or isinstance(request.body, bytes | str),
+            key=key,
+            give_up=give_up_later,
+        )
 
         def attempt() -> Any:
-            request.headers.update(options.attempt_headers(accept, operation.key, origin))
-            return _raise_for_failure(
-                super(Adapter, self).send(
-                    request, stream=stream, timeout=_limit_timeout(timeout), **arguments
-                ),
-                keep_body=stream and options.errors == "return",
-            )
+            call.release()
+            try:
+                sent = request.copy()
+                sent.headers.update(call.attempt_headers())
+                found = super(Adapter, self).send(
+                    sent, stream=stream, timeout=_limit_timeout(timeout), **arguments
+                )
+            except Exception as error:
+                raise_if_mistake(error)
+                raise
+            # The caller's request, without our headers: an auth flow that copies it must not send them as its own.
+            response = Answer.of(found, request)
+            raise_for_failure(response, call, stream=stream)
+            response.reading = BodyReading(call)
+            if not stream:
+                read_whole(response)
+            return response
 
         try:
-            return recover(attempt, **options.recover_options(operation, replayable=replayable))
+            with mistakes_pass():
+                response = recover(attempt, **call.recover_options())
         except FaultError as error:
-            return options.resolve(
-                error, request.headers, lambda again: self._send(again, request, stream, timeout, arguments)
+            result = call.resolve(
+                error, lambda again, new: self._send(request, stream, timeout, arguments, again, new)
             )
+            if result is not getattr(error, "response", None):
+                call.release()
+            return result
+        call.release()
+        if response.is_redirect and not same_party(request.url or "", _target(response)):
+            request.headers = _OneHopHeaders(request.headers)
+        return response
 
 
-def _text(value: str | bytes | None) -> str | None:
+class _OneHopHeaders(CaseInsensitiveDict[Any]):
+    """Headers of a request that was redirected to another origin: its copy, which the session sends there, has no credentials."""
+
+    def copy(self) -> CaseInsensitiveDict[Any]:
+        """Return the headers without credentials and keys."""
+        return CaseInsensitiveDict(
+            (name, value) for name, value in self.items() if not is_credential(_text(name))
+        )
+
+
+def _target(response: requests.Response) -> str:
+    """Return the absolute address that a response redirects to."""
+    return urljoin(response.url, response.headers["location"])
+
+
+def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
@@ -114,50 +160,3 @@ def _limit_timeout(timeout: Any) -> Any:
         return timeout
     given = timeout if isinstance(timeout, tuple) else (timeout, timeout)
     return tuple(left if each is None else min(left, each) for each in given)
-
-
-def _raise_for_failure(response: requests.Response, *, keep_body: bool) -> requests.Response:
-    """
-    Return the response, or raise its typed error if the status is 400 or more.
-
-    The body of a failed response is read up to a limit, and the response then contains what was read. With
-    `keep_body` the body is left unread for the caller.
-    """
-    if response.status_code < 400:
-        return response
-    body = None
-    if not keep_body:
-        limit = ENCODED_LIMIT if "content-encoding" in response.headers else LIMIT
-        read = bytearray()
-        try:
-            for part in response.raw.stream(65536, decode_content=True):
-                read += part
-                if len(read) > limit:
-                    break
-            else:
-                body = bytes(read)
-        except HTTPError:
-            pass  # the connection broke, or the body does not decompress; the status is known all the same
-        response.close()
-        response.raw = _ReadBody(response.raw, bytes(read))
-    raise error_from_response(response.status_code, response.headers, body, response)
-
-
-class _ReadBody:
-    """Replaces a response's `raw`: delivers the bytes that were read, and otherwise acts as the original."""
-
-    def __init__(self, raw: Any, body: bytes) -> None:
-        self._raw = raw
-        self._body = BytesIO(body)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
-
-    def read(self, amt: int | None = None, **_: Any) -> bytes:
-        """Return at most `amt` bytes."""
-        return self._body.read(amt)
-
-    def stream(self, amt: int | None = 65536, **_: Any) -> Iterator[bytes]:
-        """Yield parts of at most `amt` bytes."""
-        while part := self._body.read(amt):
-            yield part

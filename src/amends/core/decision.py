@@ -123,7 +123,8 @@ def decide(
     if attempts is not None or fault.max_retries is not None or recovery is not Recovery.TRANSIENT:
         stop = spent(fault, state, attempts, uncertain)
         if stop is not None:
-            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=stop, resume_in=hint))
+            asked = None if hint is None else _asked(fault, hint)
+            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=stop, resume_in=asked))
 
     delay, reason = (hint, "hint") if hint is not None else _own_wait(fault, state, backoff)
     jittered = delay
@@ -135,11 +136,18 @@ def decide(
     if policy.max_wait is not None or now is not None:
         late = too_late(policy, state, now, min(delay, jittered))
         if late is not None:
-            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=late, resume_in=delay))
+            asked = delay if hint is None else _asked(fault, hint)
+            return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=late, resume_in=asked))
         # Jitter must not push a wait over a bound that it kept without jitter.
         if jittered > delay and too_late(policy, state, now, jittered) is not None:
             jittered = delay
     return Decision(action=_RETRY, delay=jittered, reason=reason)
+
+
+def _asked(fault: Fault, hint: float) -> float:
+    """Return the whole wait that was asked for, also above an hour: a call before that time would fail again."""
+    retry_after = fault.retry_after
+    return hint if retry_after is None or retry_after < hint else float(retry_after)
 
 
 def _own_wait(fault: Fault, state: State, backoff: Backoff) -> tuple[float, str]:

@@ -26,9 +26,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     destructive: bool = False
     """It may destroy something. Information for people; does not affect whether a repeat is safe."""
     key: str | None = None
-    """The idempotency key, made once per operation and sent with every attempt."""
+    """The idempotency key that every attempt carries. Set it only for a service that honours keys."""
     keyed: bool = False
-    """Whether recovery makes a new key for each operation without one. The transports send it."""
+    """The service honours idempotency keys: recovery makes a new key for each operation that has none."""
 
     def __post_init__(self) -> None:
         # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.

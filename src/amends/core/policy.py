@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -87,6 +88,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         for key, rule in self.rules.items():
             check_kind(f"rules[{key!r}]", rule, Rule, "Rule(attempts=3)")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A MappingProxyType cannot be pickled or copied.
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return _from_values, ({**values, "rules": dict(self.rules)},)
+
     def limits(self, fault: Fault) -> tuple[int | None, Backoff, int]:
         """Return the limits for a fault: calls in all, the backoff, and retries after uncertain failures."""
         if not self.rules or (rule := self._rule(fault)) is None:
@@ -102,6 +108,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if found is None and vocabulary == "task":
             found = rules.get(f"task/{row_for('task', fault.code).category}")
         return found or rules.get(vocabulary) or rules.get(fault.recovery)
+
+
+def _from_values(values: dict[str, Any]) -> Policy:
+    return Policy(**values)
 
 
 DEFAULT = Policy()

@@ -1,17 +1,19 @@
 """
 What all HTTP client bindings decide the same way: keys, headers, failed responses, and which requests may be repeated.
 
-- POST and PATCH carry an `Idempotency-Key`, the same on every attempt: the key of the operation around the call, one
-  that the caller set, or a new one. A key makes a repeat safe only if the server honours it: `keys=False` sends none,
-  and then a call that may have had its effect is not repeated.
+- POST and PATCH carry an `Idempotency-Key`, the same on every attempt: one that the caller set, the key of the operation
+  around the call, or a new one. A key makes a repeat safe only if the service is known to honour keys
+  (`amends.http.key_support`); otherwise a request that may have had its effect is not repeated.
 - `Accept` asks for problem details in addition to what the caller asked for.
 - A request whose body can be read only once is sent only once.
+- `traceparent` names the current OpenTelemetry span, or a trace of the operation's own with a new span per attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from inspect import isawaitable
+from os import urandom
 from typing import Any
 from uuid import uuid4
 
@@ -27,25 +29,17 @@ from amends.core.policy import DEFAULT, Policy
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.effect_unknown import EFFECT_UNKNOWN
+from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
+from amends.http.raising import check_raises, return_or_raise
+from amends.http.tracing import traceparent
+from amends.recovery.clock import CLOCK
+from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
 
-__all__ = [
-    "ENCODED_LIMIT",
-    "KEY",
-    "LIMIT",
-    "CallOptions",
-    "accept_header",
-    "error_from_response",
-    "return_or_raise",
-]
+__all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
 
-LIMIT = 1024 * 1024
-"""Bytes of a failed response's body that are read; a larger body is not parsed."""
-ENCODED_LIMIT = 64 * 1024
-"""The same for a compressed body, which may be a thousand times larger when decompressed."""
-
-KEY = "Idempotency-Key"
+TRACE = "traceparent"
 DEADLINE = "Request-Timeout"
 """Our own header: the seconds that the caller will still wait. A server that supports it stops after that time."""
 _UNSAFE = frozenset({"POST", "PATCH"})
@@ -62,55 +56,195 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstream: Upstream | None = None
     keys: bool = True
     """Send an `Idempotency-Key` with POST and PATCH."""
-    errors: str = "raise"
-    """"raise" typed errors, or "return" the last response (and raise the client library's own exceptions)."""
+    keyed: bool | None = None
+    """Whether the service honours keys. None: unknown, until the vendor table or an answer proves it."""
+    raises: str = "fault"
+    """What is raised when recovery gives up: see `amends.http.raising`."""
     headers: Callable[[], Mapping[str, str]] | None = None
     """Returns headers, called for every attempt: credentials that `refresh` renews."""
     refresh: Callable[..., Any] | None = None
     verify: Callable[..., Any] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
+    support: KeySupport = msgspec.field(default_factory=KeySupport)
+    """The addresses that have proved that they honour keys."""
 
     def __post_init__(self) -> None:
-        if self.errors not in {"raise", "return"}:
-            raise ValueError(f'errors is "raise" or "return", not {self.errors!r}')
+        check_raises(self.raises)
 
-    def operation(self, method: str, given: str | None, name: str) -> Operation:
+
+class _RequestOperation(Operation, frozen=True, kw_only=True):
+    """The operation of a request, which becomes repeatable when the service proves that it honours the key."""
+
+    proved: Callable[[], bool]
+
+    @property
+    def repeatable(self) -> bool:
+        return self.read_only or self.idempotent or self.key is not None or self.proved()
+
+
+class Call:
+    """One request through a binding, however many attempts it takes."""
+
+    def __init__(
+        self,
+        options: CallOptions,
+        *,
+        method: str,
+        origin: str,
+        path: str,
+        headers: Mapping[str, str],
+        replayable: bool,
+        key: str | None = None,
+        give_up: Callable[[FaultError, str], Any] = return_or_raise,
+    ) -> None:
         """
-        Return the operation of a request, with the key that every attempt carries.
-
         Args:
+            options: the options of the transport.
             method: the request's method.
-            given: the key that the caller set, if any; an empty header counts as none.
-            name: the operation's name.
+            origin: the scheme, host and port that the request goes to.
+            path: the path of its address.
+            headers: its headers, looked up without regard to case.
+            replayable: whether its body can be sent more than once.
+            key: the key to send instead of the request's own.
+            give_up: returns or raises the outcome of a failed call, as the option `raises` says.
 
         """
+        self.options = options
+        self._give_up = give_up
+        self.method = method.upper()
+        self.origin = origin
+        self.path = path
+        self.headers = headers
+        self.accept = headers.get("Accept")
+        self.made = 0
+        """The attempts made so far."""
+        self.sent = 0.0
+        """When the last attempt was sent, on the recovery clock."""
+        self.until: float | None = None
+        """When the deadline of the operation is over, on the recovery clock; None without one."""
+        self._trace = None if headers.get(TRACE) else urandom(16).hex()
+        self._open: list[Callable[[], Any]] = []
+        self.replayable = replayable
         around = current_operation()
-        key = given or None
-        if key is None and around is not None and method.upper() in _UNSAFE:
-            key = around.key
-        if key is None and self.keys and method.upper() in _UNSAFE:
-            key = str(uuid4())
-        operation = Operation.of_http(method, name=name, key=key)
+        given = headers.get(KEY) or None  # an empty header counts as none
+        self._by_hand = given is not None
+        if given is None and options.keys and self.method in _UNSAFE:
+            if around is not None and around.key is not None:
+                given, self._by_hand = around.key, True
+            elif replayable:
+                given = str(uuid4())
+        self.key = key or given
+        self.operation = self._operation(around)
+
+    def _operation(self, around: Operation | None) -> Operation:
+        """Return the operation given to recovery. It has the key only if the service is known to honour it."""
+        honoured = self.key is not None and self._honours_keys()
+        declared = Operation.of_http(
+            self.method,
+            name=f"{self.method} {self.origin.partition('://')[2]}",
+            key=self.key if honoured else None,
+        )
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
-            operation = replace(operation, read_only=around.read_only, idempotent=around.idempotent)
-        return operation
+            declared = replace(declared, read_only=around.read_only, idempotent=around.idempotent)
+        if self.key is None or declared.repeatable:
+            return declared
+        return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
 
-    def recover_options(self, operation: Operation, *, replayable: bool) -> dict[str, Any]:
-        """Return the keyword arguments of `recover` for one request; one attempt if it is not replayable."""
-        policy = self.policy if replayable else replace(self.policy, attempts=1, rules={})
+    def _honours_keys(self) -> bool:
+        """Return whether the service is known to honour keys; what the user says about it comes first."""
+        options = self.options
+        if options.keyed is not None:
+            return options.keyed
+        if options.upstream is not None and options.upstream.keyed is not None:
+            return options.upstream.keyed
+        return (
+            self._by_hand
+            or vendor_honours_keys(self.origin, self.method)
+            or options.support.proved(self.origin, self.path)
+        )
+
+    def recover_options(self, left: float | None = None) -> dict[str, Any]:
+        """
+        Return the keyword arguments of `recover`; a request that is not replayable gets one attempt.
+
+        Args:
+            left: the seconds left of the policy's deadline, if the operation began before.
+
+        """
+        options, replayable = self.options, self.replayable
+        policy = options.policy if replayable else replace(options.policy, attempts=1, rules={})
+        if left is not None and policy.deadline is not None:
+            policy = replace(policy, deadline=max(left, 0.001))
         return {
             "policy": policy,
-            "upstream": self.upstream,
-            "operation": operation,
-            "refresh": self.refresh if replayable else None,
-            "verify": self.verify if replayable else None,
+            "upstream": options.upstream,
+            "operation": self.operation,
+            "refresh": options.refresh if replayable else None,
+            "verify": None if options.verify is None else self._verify,
         }
 
-    def resolve(
-        self, error: FaultError, headers: MutableMapping[str, Any], resend: Callable[[CallOptions], Any]
-    ) -> Any:
+    def _verify(self, fault: Fault) -> Any:
+        """Call the user's `verify`. After EFFECT_UNKNOWN `resolve` calls it, because the repeat needs a new key."""
+        verify = self.options.verify
+        if verify is None or fault.code == EFFECT_UNKNOWN:
+            return None
+        return verify(*hook_arguments(verify, fault))
+
+    def attempt_headers(self) -> dict[str, str]:
+        """Begin an attempt, and return the headers that it adds to the request."""
+        self.made += 1
+        self.sent = CLOCK.now()
+        added = {"Accept": accept_header(self.accept)}
+        if self.key is not None:
+            added[KEY] = self.key
+        if self._trace is not None:
+            added[TRACE] = traceparent(self._trace)
+        left = time_left()
+        if left is not None:
+            self.until = self.sent + left
+            added[DEADLINE] = f"{left:.3f}"
+        options = self.options
+        if options.headers is not None:
+            if not options.pinned:
+                options.pinned.append(self.origin)
+            if options.pinned[0] == self.origin:
+                added.update(options.headers())
+        return added
+
+    def answered(self, headers: Mapping[str, str]) -> None:
+        """Note what an answer, failed or not, proves about the service. `headers` are looked up without case."""
+        if self.key is not None and proves_keys(headers, self.key):
+            self.options.support.prove(self.origin, self.path)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
+        """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
+        error = error_from_response(status, headers, body, response)
+        if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
+            self.options.support.prove(self.origin, self.path)
+        return error
+
+    @property
+    def left(self) -> float | None:
+        """The seconds left until the deadline of the operation; None without one."""
+        return None if self.until is None else max(0.0, self.until - CLOCK.now())
+
+    def keep_open(self, close: Callable[[], Any]) -> None:
+        """Keep a failed response open, because its body may be returned. The next attempt closes it."""
+        self._open.append(close)
+
+    def release(self) -> None:
+        """Close the responses that were kept open."""
+        while self._open:
+            self._open.pop()()
+
+    async def arelease(self) -> None:
+        """Same as `release`, for functions that return an awaitable."""
+        while self._open:
+            await self._open.pop()()
+
+    def resolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """
         Return the result of a call that recovery gave up on, or raise.
 
@@ -119,66 +253,35 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             error: the last failure.
-            headers: the request's headers, changed in place before it is sent again.
-            resend: sends the request with the given options and returns the response.
+            resend: sends the request with the given options and key, and returns the response.
 
         Returns:
             The response, or the value that `verify` returned.
 
         Raises:
-            FaultError: the failure, unless `errors` is "return".
+            FaultError: the failure, or another exception as the option `raises` says.
 
         """
-        if not is_effect_unknown(error) or self.verify is None:
-            return return_or_raise(error, self.errors)
-        return self._after_verify(self.verify(error.fault), error, headers, resend)
+        verify = self.options.verify
+        if not is_effect_unknown(error) or verify is None:
+            return self._give_up(error, self.options.raises)
+        return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
 
-    async def aresolve(
-        self, error: FaultError, headers: MutableMapping[str, Any], resend: Callable[[CallOptions], Any]
-    ) -> Any:
+    async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
-        if not is_effect_unknown(error) or self.verify is None:
-            return return_or_raise(error, self.errors)
-        verified = self.verify(error.fault)
-        result = self._after_verify(
-            await verified if isawaitable(verified) else verified, error, headers, resend
-        )
+        verify = self.options.verify
+        if not is_effect_unknown(error) or verify is None:
+            return self._give_up(error, self.options.raises)
+        verified = verify(*hook_arguments(verify, error.fault))
+        result = self._after_verify(await verified if isawaitable(verified) else verified, error, resend)
         return await result if isawaitable(result) else result
 
     def _after_verify(
-        self,
-        verified: Any,
-        error: FaultError,
-        headers: MutableMapping[str, Any],
-        resend: Callable[[CallOptions], Any],
+        self, verified: Any, error: FaultError, resend: Callable[[CallOptions, str], Any]
     ) -> Any:
         if verified is False:
-            headers[KEY] = str(uuid4())
-            return resend(replace(self, verify=None))
-        return return_or_raise(error, self.errors) if verified is None else verified
-
-    def attempt_headers(self, accept: str | None, key: str | None, origin: str) -> dict[str, str]:
-        """
-        Return the headers that one attempt adds to the request.
-
-        Args:
-            accept: the request's own `Accept`.
-            key: the operation's key.
-            origin: the scheme, host and port that the request goes to.
-
-        """
-        added = {"Accept": accept_header(accept)}
-        if key is not None:
-            added[KEY] = key
-        left = time_left()
-        if left is not None:
-            added[DEADLINE] = f"{left:.3f}"
-        if self.headers is not None:
-            if not self.pinned:
-                self.pinned.append(origin)
-            if self.pinned[0] == origin:
-                added.update(self.headers())
-        return added
+            return resend(replace(self.options, verify=None), str(uuid4()))
+        return self._give_up(error, self.options.raises) if verified is None else verified
 
 
 def accept_header(given: str | None) -> str:
@@ -224,14 +327,3 @@ def is_effect_unknown(error: FaultError) -> bool:
         return False
     error.decision = Decision(action=Action.VERIFY, delay=None, reason="effect-unknown")
     return True
-
-
-def return_or_raise(error: FaultError, errors: str) -> Any:
-    """Return the error's response if `errors` is "return" and there is one; otherwise raise the error or its cause."""
-    if errors == "return":
-        response = getattr(error, "response", None)
-        if response is not None:
-            return response
-        if error.__cause__ is not None:
-            raise error.__cause__
-    raise error

@@ -71,20 +71,24 @@ class Upstream:
         self,
         name: str = "",
         *,
+        keyed: bool | None = None,
         refresh: Callable[..., Any] | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         """
         Args:
             name: for logs and telemetry.
+            keyed: whether the service honours idempotency keys; the clients' transports repeat a request with a key if
+                it does. None: unknown.
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
             tuning: constants that replace the defaults.
 
         """
         check_kind("name", name, str, 'Upstream("payments")')
         self.name = name
+        self.keyed = keyed
         self.refresh = refresh
-        tuning = tuning or Tuning()
+        self._tuning = tuning = tuning or Tuning()
         self._lock = Lock()
         self._health = Health(tuning)
         self._budget = Budget(tuning)
@@ -93,6 +97,14 @@ class Upstream:
         self._held_by: Fault | None = None
         self.open = True
         """Whether a call may be sent at once: the state is FLOWING and no call waits. Read without the lock."""
+
+    def __deepcopy__(self, memo: object) -> Upstream:
+        # A copy of a client calls the same service, so it shares what is known about it.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process learns the state of the service itself; only the declaration is pickled.
+        return _unpickled, (self.name, self.keyed, self.refresh, self._tuning)
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {STATES[self._health.state]})"
@@ -281,3 +293,7 @@ class Upstream:
         with self._lock:
             self._renewal.end(worked)
             self._let_out(now)
+
+
+def _unpickled(name: str, keyed: bool | None, refresh: Callable[..., Any] | None, tuning: Tuning) -> Upstream:
+    return Upstream(name, keyed=keyed, refresh=refresh, tuning=tuning)

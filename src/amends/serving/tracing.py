@@ -16,7 +16,7 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
 
-__all__ = ["current_span", "mark", "trace_id"]
+__all__ = ["current_span", "mark", "trace_id", "traceparent"]
 
 # W3C Trace Context: version, trace id, parent id, flags. Version ff and an id of zeros are invalid.
 _TRACEPARENT = re.compile(
@@ -42,6 +42,25 @@ def trace_id(traceparent: str | None = None, span: Any = _LOOK_UP) -> str:
         return f"{span.get_span_context().trace_id:032x}"
     found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
     return found[1] if found else urandom(16).hex()
+
+
+def traceparent(trace: str) -> str:
+    """
+    Return the `traceparent` header of one outgoing request (W3C Trace Context).
+
+    Within an OpenTelemetry span it names that span. Otherwise it names the given trace and a new span, marked as sampled:
+    a service that records traces then records this one.
+
+    Args:
+        trace: the trace id of the operation, 32 hexadecimal digits.
+
+    """
+    span = current_span()
+    if span is None:
+        # An id of zeros is invalid.
+        return f"00-{trace}-{int.from_bytes(urandom(8)) or 1:016x}-01"
+    context = span.get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
 
 def current_span() -> Any:

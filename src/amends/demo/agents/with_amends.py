@@ -25,12 +25,16 @@ async def prices(context: StepContext) -> Any:
 
 
 async def order(context: StepContext) -> Any:
-    """Send a POST. The transport sends an idempotency key, so a retry after the lost response makes no second order."""
+    """
+    Send a POST. The transport sends an idempotency key, so a retry after the lost response makes no second order.
+
+    `keyed=True`: the service says that it honours keys. Without it, a lost response is not repeated.
+    """
     import httpx2
 
     from amends.bindings.httpx import AsyncTransport
 
-    transport = AsyncTransport(policy=POLICY)
+    transport = AsyncTransport(policy=POLICY, keyed=True)
     async with httpx2.AsyncClient(base_url=context.endpoints.http, transport=transport) as client:
         return (await client.post("/orders", json={"trout": 8})).json()
 

@@ -1,0 +1,170 @@
+"""The responses that the middleware for aiohttp returns: failed bodies read within bounds, and breaks of successful ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import aiohttp
+from aiohttp.base_protocol import BaseProtocol
+
+from amends.errors.base import FaultError
+from amends.http.call_bodies import LIMIT, BodyReading, FailedBody, broken_body_error, late_body_error
+from amends.http.calls import Call, is_effect_unknown
+from amends.http.raising import original_of
+from amends.recovery.drivers import arecover
+
+__all__ = ["GuardedContent", "raise_for_failure", "recover_whole_body"]
+
+_BROKEN = (aiohttp.ClientError, TimeoutError, FaultError)
+
+
+async def raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> None:
+    """
+    Raise the typed error of a response if its status is 400 or more.
+
+    The body of a failed response is read within bounds, and the response then contains what was read. aiohttp
+    decompresses while it reads, so the limit applies to the decompressed body.
+    """
+    call.answered(response.headers)
+    if response.status < 400:
+        return
+    body = FailedBody(encoded=False)
+    try:
+        async with asyncio.timeout(body.left):
+            async for part in response.content.iter_any():
+                if not body.add(part):
+                    break
+            else:
+                body.complete = True
+    except (aiohttp.ClientError, TimeoutError):
+        pass  # the connection broke; the status is known all the same
+    if not body.complete:
+        response.close()
+    response.content = _buffered(body.content)
+    content = body.content if body.complete else None
+    raise call.error(response.status, response.headers, content, response)
+
+
+def _buffered(body: bytes) -> aiohttp.StreamReader:
+    """Return a reader of bytes that have been received."""
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), limit=2 * LIMIT, loop=loop)
+    content.feed_data(body)
+    content.feed_eof()
+    return content
+
+
+class GuardedContent:
+    """
+    The content of a successful answer, with typed errors and within the deadline.
+
+    Acts as the `aiohttp.StreamReader` that it is given.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader, reading: BodyReading) -> None:
+        self._content = content
+        self._reading = reading
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+    async def _read(self, method: str, *args: Any) -> Any:
+        reading = self._reading
+        try:
+            reading.check_time()
+            if reading.left is None:
+                return await getattr(self._content, method)(*args)
+            try:
+                async with asyncio.timeout(reading.left) as bound:
+                    return await getattr(self._content, method)(*args)
+            except TimeoutError as error:
+                if bound.expired():
+                    raise late_body_error() from error
+                raise
+        except _BROKEN as error:
+            raised = reading.broke(error)
+            raise raised from raised.__cause__
+
+    async def read(self, n: int = -1) -> bytes:
+        """Return at most `n` bytes; all of them without `n`."""
+        return await self._read("read", n)  # type: ignore[no-any-return]
+
+    async def readany(self) -> bytes:
+        """Return what has arrived."""
+        return await self._read("readany")  # type: ignore[no-any-return]
+
+    async def readline(self, **options: Any) -> bytes:
+        """Return the next line."""
+        return await self._read("readline", *options.values())  # type: ignore[no-any-return]
+
+    async def readexactly(self, n: int) -> bytes:
+        """Return exactly `n` bytes."""
+        return await self._read("readexactly", n)  # type: ignore[no-any-return]
+
+    async def readchunk(self) -> tuple[bytes, bool]:
+        """Return a chunk as the server sent it, and whether it is complete."""
+        return await self._read("readchunk")  # type: ignore[no-any-return]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while line := await self.readline():
+            yield line
+
+    async def iter_chunked(self, n: int) -> AsyncIterator[bytes]:
+        """Yield parts of at most `n` bytes."""
+        while part := await self.read(n):
+            yield part
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        """Yield parts as they arrive."""
+        while part := await self.readany():
+            yield part
+
+    async def iter_chunks(self) -> AsyncIterator[tuple[bytes, bool]]:
+        """Yield chunks as the server sent them."""
+        while (chunk := await self.readchunk()) != (b"", False):
+            yield chunk
+
+
+def recover_whole_body(
+    response: aiohttp.ClientResponse, reading: BodyReading, send_once: Callable[[], Awaitable[Any]]
+) -> None:
+    """
+    Make `response.read()`, and `text()` and `json()` which call it, repeat the call if the body breaks off.
+
+    Args:
+        response: a successful response.
+        reading: the bounds of the call.
+        send_once: sends the request again; returns the response and the bounds of its body.
+
+    """
+    read, call = response.read, reading.call
+
+    async def read_whole() -> bytes:
+        reading.whole = True
+        try:
+            return await read()
+        except _BROKEN as error:
+            broken = error
+        errors = [broken_body_error(broken, call.made)]
+
+        async def repeat() -> Any:
+            if errors:
+                raise errors.pop()  # the call whose body broke off is the first attempt
+            again, again_reading = await send_once()
+            again_reading.whole = True
+            return await again.read()
+
+        try:
+            body = await arecover(repeat, **call.recover_options(call.left))
+        except FaultError as error:
+            is_effect_unknown(error)
+            if call.options.raises == "fault":
+                raise
+            error.response = None  # type: ignore[attr-defined]
+            raise (original_of(error) if call.options.raises == "original" else None) or broken from None
+        response.content = _buffered(body)
+        return await read()
+
+    response.read = read_whole  # type: ignore[method-assign]

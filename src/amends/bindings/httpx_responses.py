@@ -1,0 +1,337 @@
+"""
+The responses that the transports for httpx2 and httpx return.
+
+A client runs its event hooks and auth flows on what its transport returns. So a failed response is returned to the client,
+and its error is raised afterwards: when `Client.send` reads the body at the end of a request, when `raise_for_status` is
+called, or at the latest when a streamed response is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+from amends.errors.base import FaultError
+from amends.http.call_bodies import BodyReading, FailedBody, late_body_error
+from amends.http.calls import Call
+from amends.http.raising import original_of, return_or_raise
+
+__all__ = ["answer", "araise_for_failure", "give_up_later", "module_of", "raise_for_failure"]
+
+
+def module_of(value: Any) -> Any:
+    """Return the library that an object belongs to: httpx2 or httpx."""
+    return import_module(_library(type(value).__module__))
+
+
+def _library(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _ends_the_request(frame: Any) -> bool:
+    """
+    Return whether a response is being read by `Client.send` or `AsyncClient.send`, the last step of a request.
+
+    Hooks and auth flows read responses too, and must get the body. No argument tells the reader, so the calling function
+    is looked at; its name and module are the same in all releases of both libraries.
+    """
+    name = str(frame.f_globals.get("__name__", ""))
+    return frame.f_code.co_name == "send" and _library(name) in {"httpx", "httpx2"}
+
+
+@cache
+def _classes(module: Any) -> Any:
+    """Return the response class and the two stream classes for one library."""
+
+    class Answer(module.Response):  # type: ignore[misc]
+        """A response of the library that raises the error of a failed call at the end of the request."""
+
+        pending: BaseException | None = None
+        """The error to raise at the end; None after it was raised."""
+        reading: BodyReading | None = None
+        again: Callable[[Exception], Any] | None = None
+        """Repeats the call after its body broke off, and returns a response that was read."""
+
+        def read(self) -> bytes:
+            if not _ends_the_request(sys._getframe(1)):  # noqa: SLF001 - see `_ends_the_request`
+                return super().read()  # type: ignore[no-any-return]
+            _raise_pending(self)
+            self._read_whole()
+            try:
+                super().read()
+            except (module.TransportError, FaultError) as error:
+                super().close()
+                if self.again is None:
+                    raise
+                _adopt(self, self.again(error))
+            super().close()
+            return self.content  # type: ignore[no-any-return]
+
+        def aread(self) -> Awaitable[bytes]:
+            # Not a coroutine function: its frame would not be called by the one that awaits it.
+            if not _ends_the_request(sys._getframe(1)):  # noqa: SLF001 - see `_ends_the_request`
+                return super().aread()  # type: ignore[no-any-return]
+            return self._aread_at_end()
+
+        async def _aread_at_end(self) -> bytes:
+            _raise_pending(self)
+            self._read_whole()
+            try:
+                await super().aread()
+            except (module.TransportError, FaultError) as error:
+                await super().aclose()
+                if self.again is None:
+                    raise
+                _adopt(self, await self.again(error))
+            await super().aclose()
+            return self.content  # type: ignore[no-any-return]
+
+        def _read_whole(self) -> None:
+            if self.reading is not None:
+                self.reading.whole = self.again is not None
+
+        def raise_for_status(self) -> Any:
+            _raise_pending(self)
+            return super().raise_for_status()
+
+        def close(self) -> None:
+            super().close()
+            _raise_pending(self, unless_raising=True)
+
+        async def aclose(self) -> None:
+            await super().aclose()
+            _raise_pending(self, unless_raising=True)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            # Pickled as a response of the library, without what belongs to the call.
+            state = {name: value for name, value in self.__getstate__().items() if name not in _OWN}
+            return _unpickled, (module.__name__, state)
+
+    class Stream(module.SyncByteStream):  # type: ignore[misc]
+        """The body of a successful answer, with typed errors."""
+
+        def __init__(self, stream: Any, reading: BodyReading) -> None:
+            self.stream, self.reading = stream, reading
+
+        def __iter__(self) -> Iterator[bytes]:
+            try:
+                for part in self.stream:
+                    self.reading.check_time()
+                    yield part
+            except (module.TransportError, FaultError) as error:
+                raised = self.reading.broke(error)
+                raise raised from raised.__cause__
+
+        def close(self) -> None:
+            self.stream.close()
+
+    class AsyncStream(module.AsyncByteStream):  # type: ignore[misc]
+        """Same as `Stream`, for async streams."""
+
+        def __init__(self, stream: Any, reading: BodyReading) -> None:
+            self.stream, self.reading = stream, reading
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            source = aiter(self.stream)
+            try:
+                while (part := await _next(source, self.reading)) is not None:
+                    yield part
+            except (module.TransportError, FaultError) as error:
+                raised = self.reading.broke(error)
+                raise raised from raised.__cause__
+
+        async def aclose(self) -> None:
+            await self.stream.aclose()
+
+    class Joined(module.SyncByteStream):  # type: ignore[misc]
+        """The parts of a body that were read, then the rest of it."""
+
+        def __init__(self, parts: list[bytes], rest: Iterator[bytes], response: Any) -> None:
+            self.parts, self.rest, self.response = parts, rest, response
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield from self.parts
+            yield from self.rest
+
+        def close(self) -> None:
+            self.response.close()
+
+    class AsyncJoined(module.AsyncByteStream):  # type: ignore[misc]
+        """Same as `Joined`, for async streams."""
+
+        def __init__(self, parts: list[bytes], rest: AsyncIterator[bytes], response: Any) -> None:
+            self.parts, self.rest, self.response = parts, rest, response
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for part in self.parts:
+                yield part
+            async for part in self.rest:
+                yield part
+
+        async def aclose(self) -> None:
+            await self.response.aclose()
+
+    class Classes:
+        answer: ClassVar[Any] = Answer
+        stream: ClassVar[Any] = Stream
+        async_stream: ClassVar[Any] = AsyncStream
+        joined: ClassVar[Any] = Joined
+        async_joined: ClassVar[Any] = AsyncJoined
+
+    return Classes
+
+
+def _unpickled(library: str, state: dict[str, Any]) -> Any:
+    """Return a response of the library from its pickled state."""
+    kind = import_module(library).Response
+    response = kind.__new__(kind)
+    response.__setstate__(state)
+    return response
+
+
+_OWN = frozenset({"pending", "reading", "again"})
+_KEPT = _OWN | {"history", "default_encoding", "_request", "stream", "next_request"}
+
+
+async def _next(source: AsyncIterator[bytes], reading: BodyReading) -> bytes | None:
+    """Return the next part of a body, or None at its end; raise when the deadline is over."""
+    reading.check_time()
+    left = reading.left
+    if left is None:
+        return await anext(source, None)
+    try:
+        async with asyncio.timeout(left):
+            return await anext(source, None)
+    except TimeoutError as error:
+        raise late_body_error() from error
+
+
+def _raise_pending(response: Any, *, unless_raising: bool = False) -> None:
+    """Raise the error of a failed response, once. At a close, an exception that is being handled comes first."""
+    error = response.pending
+    if error is None or (unless_raising and sys.exc_info()[0] is not None):
+        return
+    response.pending = None
+    raise error
+
+
+def _adopt(response: Any, repeated: Any) -> None:
+    """Give a response, whose body broke off, the state of the one that repeated it."""
+    response.__dict__.update({name: value for name, value in vars(repeated).items() if name not in _KEPT})
+
+
+def answer(response: Any, call: Call, again: Callable[[Exception], Any]) -> Any:
+    """Return the response of a successful call, whose body is read under the bounds of the call."""
+    module = module_of(response)
+    classes, reading = _classes(module), BodyReading(call)
+    wrap = classes.stream if isinstance(response.stream, module.SyncByteStream) else classes.async_stream
+    found = classes.answer(
+        response.status_code,
+        headers=response.headers,
+        stream=wrap(response.stream, reading),
+        extensions=response.extensions,
+    )
+    found.reading = reading
+    found.again = again if call.replayable else None
+    return found
+
+
+def give_up_later(error: FaultError, raises: str) -> Any:
+    """Return a failed response whose error is raised at the end of the request; without a response, raise now."""
+    response = getattr(error, "response", None)
+    if raises == "nothing" or response is None:
+        return return_or_raise(error, raises)
+    response.pending = error if raises == "fault" else original_of(error) or error
+    return response
+
+
+def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
+    """
+    Return the response, or raise its typed error if the status is 400 or more.
+
+    The body of a failed response is read within bounds. A larger body is not parsed; the error's response then has the
+    complete body with `raises="nothing"`, else an empty one. A body that breaks off is not parsed either.
+    """
+    call.answered(response.headers)
+    if response.status_code < 400:
+        return response
+    module = module_of(response)
+    body = FailedBody(encoded="content-encoding" in response.headers)
+    source = iter(response.stream)
+    try:
+        body.complete = all(body.add(part) for part in source)
+        broken = False
+    except (module.TransportError, module.StreamError):
+        broken = True
+    if not body.complete and not broken and call.options.raises == "nothing":
+        call.keep_open(response.close)
+        raise _failure(call, response, request, body, _classes(module).joined(body.parts, source, response))
+    response.close()
+    raise _failure(call, response, request, body)
+
+
+async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
+    """Same as `raise_for_failure`, but for async streams."""
+    call.answered(response.headers)
+    if response.status_code < 400:
+        return response
+    module = module_of(response)
+    body = FailedBody(encoded="content-encoding" in response.headers)
+    source = aiter(response.stream)
+    broken = False
+    try:
+        async with asyncio.timeout(body.left):
+            async for part in source:
+                if not body.add(part):
+                    break
+            else:
+                body.complete = True
+    except (module.TransportError, module.StreamError, TimeoutError):
+        broken = True
+    if not body.complete and not broken and call.options.raises == "nothing":
+        call.keep_open(response.aclose)
+        joined = _classes(module).async_joined(body.parts, source, response)
+        raise _failure(call, response, request, body, joined)
+    await response.aclose()
+    raise _failure(call, response, request, body)
+
+
+def _failure(call: Call, response: Any, request: Any, body: FailedBody, stream: Any = None) -> FaultError:
+    """
+    Return the error of a failed response.
+
+    Args:
+        call: the call that the response belongs to.
+        response: the response as the inner transport returned it.
+        request: the caller's request.
+        body: what was read of its body.
+        stream: delivers the complete body, if the response is kept open.
+
+    """
+    module = module_of(response)
+    headers, content, decoded = response.headers, body.content, None
+    try:
+        if body.complete:
+            decoded = module.Response(response.status_code, headers=headers, content=content).content
+        usable = body.complete or "content-encoding" not in headers
+    except module.DecodingError:
+        usable = False
+    if not usable and stream is None:
+        content, headers = b"", headers.copy()
+        headers.pop("content-encoding", None)
+        headers.pop("content-length", None)
+    found = _classes(module).answer(
+        response.status_code,
+        headers=headers,
+        stream=module.ByteStream(content) if stream is None else stream,
+        request=request,
+        extensions=response.extensions,
+    )
+    if stream is None:
+        found.read()
+        found.is_closed = False  # the client's close records the elapsed time
+    return call.error(response.status_code, response.headers, decoded, found)

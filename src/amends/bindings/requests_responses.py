@@ -1,0 +1,183 @@
+"""
+The responses that the adapter for requests returns.
+
+A session runs hooks, and auth flows such as `HTTPDigestAuth`, on what its adapter returns. So a failed response is returned
+to the session, and its error is raised when the session has run them and asks whether the response is a redirect.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Self
+
+import requests
+from requests import exceptions
+from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
+
+from amends.errors.base import FaultError
+from amends.http.call_bodies import BodyReading, FailedBody
+from amends.http.calls import Call
+from amends.http.raising import original_of, return_or_raise
+
+__all__ = ["Answer", "give_up_later", "raise_for_failure", "read_whole"]
+
+
+class Answer(requests.Response):
+    """A response of requests that raises the error of a failed call at the end of the request."""
+
+    pending: BaseException | None = None
+    """The error to raise at the end; None after it was raised."""
+    reading: BodyReading | None = None
+
+    @classmethod
+    def of(cls, response: requests.Response, request: requests.PreparedRequest) -> Self:
+        """Return the response that the adapter made, as the answer to the caller's request."""
+        found = cls()
+        found.__dict__.update(vars(response))
+        found.request = request
+        return found
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether the response is a redirect. Raises the error of a failed call if the session asks, at the end."""
+        # Hooks may ask too, and must get an answer. No argument tells who asks, so the calling function is looked at.
+        if sys._getframe(1).f_code.co_name == "get_redirect_target":  # noqa: SLF001 - see above
+            self._raise_pending()
+        return "location" in self.headers and self.status_code in _REDIRECTS
+
+    def raise_for_status(self) -> None:
+        """Raise the error of a failed call; otherwise as requests does."""
+        self._raise_pending()
+        super().raise_for_status()
+
+    def _raise_pending(self) -> None:
+        error, self.pending = self.pending, None
+        if error is not None:
+            raise error
+
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+        """Return the parts of the body, within the bounds of the call."""
+        parts = super().iter_content(chunk_size, decode_unicode)
+        return parts if self.reading is None else _guarded(parts, self.reading)
+
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def _guarded(parts: Iterator[Any], reading: BodyReading) -> Iterator[Any]:
+    """Yield the parts of a streamed body; a break is a typed error, and a failure for the Upstream."""
+    try:
+        for part in parts:
+            reading.check_time()
+            yield part
+    except (requests.RequestException, FaultError) as error:
+        raised = reading.broke(error)
+        raise raised from raised.__cause__
+
+
+def read_whole(response: Answer) -> None:
+    """
+    Read the body that the caller asked for, within the attempt.
+
+    Raises:
+        requests.RequestException: the body broke off.
+        FaultError: the deadline is over.
+
+    """
+    reading, parts = response.reading, []
+    assert reading is not None
+    try:
+        for part in _parts(response.raw):
+            parts.append(part)
+            reading.check_time()
+    except BaseException:
+        response.close()
+        raise
+    response.reading = None
+    response.raw = _ReadBody(response.raw, parts)
+
+
+def give_up_later(error: FaultError, raises: str) -> Any:
+    """Return a failed response whose error is raised at the end of the request; without a response, raise now."""
+    response = getattr(error, "response", None)
+    if raises == "nothing" or response is None:
+        return return_or_raise(error, raises)
+    response.pending = error if raises == "fault" else original_of(error) or error
+    return response
+
+
+def raise_for_failure(response: Answer, call: Call, *, stream: bool) -> None:
+    """
+    Raise the typed error of a response if its status is 400 or more.
+
+    The body of a failed response is read within bounds, and the response then contains what was read. With
+    `raises="nothing"` a streamed response also contains the rest.
+    """
+    call.answered(response.headers)
+    if response.status_code < 400:
+        return
+    body = FailedBody(encoded="content-encoding" in response.headers)
+    parts = _parts(response.raw)
+    try:
+        body.complete = all(body.add(part) for part in parts)
+        broken = False
+    except requests.RequestException:
+        broken = (
+            True  # the connection broke, or the body does not decompress; the status is known all the same
+        )
+    rest = None
+    if stream and not body.complete and not broken and call.options.raises == "nothing":
+        call.keep_open(response.close)
+        rest = parts
+    else:
+        response.close()
+    response.raw = _ReadBody(response.raw, body.parts, rest)
+    content = body.content if body.complete else None
+    raise call.error(response.status_code, response.headers, content, response)
+
+
+def _parts(raw: Any) -> Iterator[bytes]:
+    """Yield the decompressed parts of a body as they arrive, with the exceptions that requests raises."""
+    try:
+        if getattr(raw, "chunked", True) or not hasattr(raw, "read1"):
+            yield from raw.stream(65536, decode_content=True)
+        else:
+            # `stream` waits until a whole part has arrived; a slow body would never be looked at.
+            while part := raw.read1(65536, decode_content=True):
+                yield part
+            yield from raw.stream(65536, decode_content=True)
+    except DecodeError as error:
+        raise exceptions.ContentDecodingError(error) from error
+    except ReadTimeoutError as error:
+        raise exceptions.ConnectionError(error) from error
+    except HTTPError as error:
+        raise exceptions.ChunkedEncodingError(error) from error
+
+
+class _ReadBody:
+    """Replaces a response's `raw`: delivers the parts that were read, then the rest; otherwise acts as the original."""
+
+    def __init__(self, raw: Any, parts: list[bytes], rest: Iterator[bytes] | None = None) -> None:
+        self._raw = raw
+        self._waiting = b"".join(parts)
+        self._rest = iter(()) if rest is None else rest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def read(self, amt: int | None = None, **_: Any) -> bytes:
+        """Return at most `amt` bytes; all of them without `amt`."""
+        while amt is None or len(self._waiting) < amt:
+            part = next(self._rest, None)
+            if part is None:
+                break
+            self._waiting += part
+        size = len(self._waiting) if amt is None else amt
+        read, self._waiting = self._waiting[:size], self._waiting[size:]
+        return read
+
+    def stream(self, amt: int | None = 65536, **_: Any) -> Iterator[bytes]:
+        """Yield parts of at most `amt` bytes."""
+        while part := self.read(amt):
+            yield part

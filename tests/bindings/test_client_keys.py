@@ -1,0 +1,208 @@
+"""A key makes a request repeatable only if the service is known to honour keys: all clients, against a real server."""
+
+import asyncio
+
+import pytest
+from starlette.responses import Response
+
+from amends import FaultError, Operation, Policy, Upstream, recover
+from amends.http.key_support import KeySupport, vendor_honours_keys
+from amends.testing import FakeClock
+from tests.bindings.clients import client  # noqa: F401 - a fixture
+from tests.http.flaky import answer_too_late, effect_unknown, run_once_per_key
+
+
+async def order_again(flaky, request):
+    """Have the effect at every request: the service ignores keys."""
+    flaky.effects["orders"] += 1
+    return Response(b'{"done":true}', 201)
+
+
+async def order_and_lose_the_answer(flaky, request):
+    """Have the effect, and answer after the client's time-out."""
+    flaky.effects["orders"] += 1
+    await asyncio.sleep(2)
+    return Response(b"late")
+
+
+def echo(status=201, headers=()):
+    """Have the effect once per key, and send the key back."""
+
+    async def respond(flaky, request):
+        found = await run_once_per_key(flaky, request)
+        found.status_code = status
+        found.headers["Idempotency-Key"] = request.headers["idempotency-key"]
+        found.headers.update(dict(headers))
+        return found
+
+    return respond
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_lost_answer_is_not_repeated_at_a_service_that_ignores_keys(client, flaky, method):  # noqa: F811
+    """One lost answer at an unknown service is one order and the decision `verify`, although a key was sent."""
+    flaky.script["/orders"] = [order_and_lose_the_answer, order_again]
+    with FakeClock(), pytest.raises(FaultError) as caught:
+        client.call(method, f"{flaky.url}/orders", json={}, timeout=0.4)
+    assert caught.value.decision.action == "verify"
+    assert flaky.effects["orders"] <= 1
+    assert len(flaky.calls["/orders"]) <= 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 408])
+def test_a_failure_that_may_have_had_its_effect_is_not_repeated(client, flaky, clock, status):  # noqa: F811
+    """500, 502, 503, 504 and 408 of a POST to an unknown service: the decision is `verify` after one call."""
+    flaky.script["/orders"] = [(status, {"retry-after": "1"} if status == 503 else {}, None), order_again]
+    with pytest.raises(FaultError) as caught:
+        client.call("POST", f"{flaky.url}/orders", json={})
+    assert caught.value.decision.action == "verify"
+    assert len(flaky.calls["/orders"]) == 1
+
+
+@pytest.mark.parametrize("status", [429, 425])
+def test_a_refusal_without_effect_is_repeated(client, flaky, clock, status):  # noqa: F811
+    """429 and 425 had no effect: a POST to an unknown service is repeated, with the same key."""
+    flaky.script["/orders"] = [(status, {}, None), order_again]
+    assert client.call("POST", f"{flaky.url}/orders", json={}).status == 201
+    assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]}) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"keyed": True}, {"upstream": Upstream("shop", keyed=True)}],
+    ids=["transport", "upstream"],
+)
+def test_the_user_says_that_the_service_honours_keys(client, flaky, clock, options):  # noqa: F811
+    """`keyed=True` on the transport or its Upstream: a POST that failed with 500 is repeated with its key."""
+    flaky.script["/orders"] = [500, run_once_per_key]
+    assert client.call("POST", f"{flaky.url}/orders", json={}, options=dict(options)).status == 201
+    assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]}) == 1
+
+
+def test_a_key_set_by_hand_counts(client, flaky, clock):  # noqa: F811
+    """A key header that the caller set says that the service honours keys; `keyed=False` says that it does not."""
+    flaky.script["/orders"] = [500, run_once_per_key]
+    mine = {"Idempotency-Key": "order-17"}
+    assert client.call("POST", f"{flaky.url}/orders", json={}, headers=mine).status == 201
+    assert [headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]] == ["order-17"] * 2
+    flaky.script["/other"] = [500, run_once_per_key]
+    with pytest.raises(FaultError) as caught:
+        client.call("POST", f"{flaky.url}/other", json={}, headers=mine, options={"keyed": False})
+    assert caught.value.decision.action == "verify"
+
+
+def test_the_key_of_the_operation_around_counts(client, flaky, clock):  # noqa: F811
+    """`Operation(keyed=True)` around the call says that the service honours keys."""
+    flaky.script["/orders"] = [500, run_once_per_key]
+    once = Policy(attempts=1, deadline=30)
+    reply = recover(
+        lambda: client.call("POST", f"{flaky.url}/orders", json={}),
+        operation=Operation(keyed=True),
+        policy=once,
+    )
+    assert reply.status == 201
+    assert len({headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]}) == 1
+
+
+@pytest.mark.parametrize("marker", ["Idempotency-Replayed", "Idempotent-Replayed"])
+def test_a_replay_marker_is_proof(client, flaky, clock, marker):  # noqa: F811
+    """After an answer with a replay marker, later POSTs to the same origin and path are repeated."""
+
+    async def replayed(flaky, request):
+        return Response(b"{}", 201, {marker: "true"})
+
+    flaky.script["/orders"] = [replayed, 500, run_once_per_key]
+    post = ("POST", f"{flaky.url}/orders", {"json": {}})
+    assert [reply.status for reply in client.calls([post, post])] == [201, 201]
+    assert len(flaky.calls["/orders"]) == 3
+
+
+def test_an_echoed_key_is_proof_for_its_path_only(client, flaky, clock):  # noqa: F811
+    """An answer that echoes our key proves it for its own path, also if the answer is a failure."""
+    flaky.script["/orders"] = [echo(), 500, run_once_per_key]
+    flaky.script["/other"] = [500, run_once_per_key]
+    steps = [("POST", f"{flaky.url}{path}", {"json": {}}) for path in ("/orders", "/orders", "/other")]
+    with pytest.raises(FaultError) as caught:
+        client.calls(steps)
+    assert caught.value.decision.action == "verify"
+    assert (len(flaky.calls["/orders"]), len(flaky.calls["/other"])) == (3, 1)
+    flaky.script["/failing"] = [echo(500), run_once_per_key]
+    assert client.call("POST", f"{flaky.url}/failing", json={}).status == 201
+
+
+def test_another_key_in_the_answer_is_no_proof(client, flaky, clock):  # noqa: F811
+    """Only our own key counts as an echo, and only a true marker as a replay."""
+
+    async def other(flaky, request):
+        return Response(b"{}", 201, {"Idempotency-Key": "fixed", "Idempotency-Replayed": "false"})
+
+    flaky.script["/orders"] = [other, 500, run_once_per_key]
+    post = ("POST", f"{flaky.url}/orders", {"json": {}})
+    with pytest.raises(FaultError):
+        client.calls([post, post])
+    assert len(flaky.calls["/orders"]) == 2
+
+
+def test_effect_unknown_is_proof(client, flaky, clock):  # noqa: F811
+    """A service that answers EFFECT_UNKNOWN honours keys; `verify` is called once and the next key is new."""
+    asked = []
+    flaky.script["/orders"] = [effect_unknown, 500, run_once_per_key]
+    options = {"verify": lambda: asked.append(1) or False}
+    assert client.call("POST", f"{flaky.url}/orders", json={}, options=options).status == 201
+    keys = [headers["idempotency-key"] for _, headers, _ in flaky.calls["/orders"]]
+    assert len(asked) == 1
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_verify_settles_a_lost_answer(client, flaky):  # noqa: F811
+    """At a service that ignores keys, `verify` decides: False repeats the request, None gives up."""
+    orders = flaky.effects
+    flaky.script["/orders"] = [answer_too_late, order_again]
+    with FakeClock():
+        reply = client.call(
+            "POST", f"{flaky.url}/orders", json={}, timeout=0.4, options={"verify": lambda fault: False}
+        )
+    assert (reply.status, orders["orders"]) == (201, 1)
+    flaky.script["/more"] = [500, order_again]
+    with FakeClock(), pytest.raises(FaultError):
+        client.call("POST", f"{flaky.url}/more", json={}, options={"verify": lambda fault: None})
+    assert len(flaky.calls["/more"]) == 1
+
+
+def test_no_key_where_none_is_wanted_or_can_help(client, flaky, clock):  # noqa: F811
+    """`keys=False` sends none, and a body that can be read only once carries none that we make."""
+
+    def parts():
+        yield b"one"
+
+    async def aparts():
+        yield b"one"
+
+    body = parts() if client.name in {"httpx", "httpx2", "requests"} else aparts()
+    client.call("POST", f"{flaky.url}/stream", content=body)
+    client.call("POST", f"{flaky.url}/none", json={}, options={"keys": False})
+    for path in ("/stream", "/none"):
+        assert "idempotency-key" not in flaky.calls[path][0][1]
+
+
+def test_the_vendor_table():
+    """Stripe honours keys of POST requests over TLS; nothing else is known without proof."""
+    assert vendor_honours_keys("https://api.stripe.com", "POST")
+    assert vendor_honours_keys("https://api.stripe.com:443", "POST")
+    assert not vendor_honours_keys("https://api.stripe.com", "PATCH")
+    for origin in (
+        "http://api.stripe.com",
+        "https://api.stripe.com:8443",
+        "https://api.stripe.com.evil.example",
+    ):
+        assert not vendor_honours_keys(origin, "POST")
+
+
+def test_the_number_of_proofs_is_bounded():
+    """The least recently used proof is forgotten, and an address that is used again is kept."""
+    support = KeySupport(limit=2)
+    support.prove("https://a", "/1")
+    support.prove("https://a", "/2")
+    assert support.proved("https://a", "/1")
+    support.prove("https://a", "/3")
+    assert [support.proved("https://a", path) for path in ("/1", "/2", "/3")] == [True, False, True]
