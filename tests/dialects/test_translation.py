@@ -42,7 +42,10 @@ def test_parts_that_come_back_are_not_lost():
 def test_what_a_part_loses_is_named():
     """A loss below is a loss."""
     part = Fault(code="TIMEOUT", vocabulary="http", executed="no")
-    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == {"executed"}
+    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == frozenset()
+    # A wait of less than a millisecond is rounded up.
+    part = Fault(code="TIMEOUT", vocabulary="http", retry_after=0.0001)
+    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == {"retry_after"}
 
 
 def test_what_cannot_be_carried_at_all_is_lost_whole():

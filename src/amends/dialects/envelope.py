@@ -5,8 +5,10 @@ A command line's envelope (S2): {ok, error, meta}.
   cannot help: the first suggestion, or the code's own.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
 - `attempt`, `max_attempts` and `trace_id` stand in `meta`; in nested errors, which have none, among their members.
-- our extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and the problem
-  members carry the rest, so nothing else is lost. The exit code is the process's (`amends.core.exits`).
+- `executed` is believed as read. Without it, `retryable: true` with `retry_after_ms` means that the command had no effect
+  (`amends.core.invitation`).
+- our extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `executed`, `user_message` and the
+  problem members carry the rest, so nothing else is lost. The exit code is the process's (`amends.core.exits`).
 """
 
 from __future__ import annotations
@@ -28,17 +30,18 @@ from amends.core.enums import (
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
-from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
+from amends.dialects.problem import EFFECT_UNKNOWN, MAX_LEVELS, MAX_PARTS, milliseconds
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
 
 NAME = "envelope"
 SPEC = "S2, challenge 19: retry hints in the JSON envelope of a command line"
-LOSSES = frozenset({"vocabulary", "executed", "origin"})
+LOSSES = frozenset({"vocabulary", "origin"})
 
 _MEMBERS: members.Readers = {
     "code": None,
@@ -62,6 +65,7 @@ _MEMBERS: members.Readers = {
     "intent": ("intent", dict),
     "user_message": ("user_message", str),
     "actor": None,
+    "executed": None,
     # These three stand in `meta`; in a nested error, which has none, beside the others.
     "trace_id": ("trace_id", str),
     "attempt": ("attempt", members.positive),
@@ -70,6 +74,7 @@ _MEMBERS: members.Readers = {
 _META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
+_EXECUTED = {item.value: item for item in Executed}
 _BARE = Origin("envelope", "envelope")
 
 
@@ -129,7 +134,7 @@ def _usual(error: dict[str, Any], exit: Exit | None, origin: Origin) -> Fault | 
         retry_after=None if milliseconds is None else _seconds(milliseconds),
         suggestions=() if fix is None else (fix,),
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=known.executed if known else exit.executed if exit else MAYBE_EXECUTED,
+        executed=_executed(error, recovery, known, exit),
         origin=origin,
     )
 
@@ -173,7 +178,7 @@ def _fault(
         suggestions=_suggestions(error, fix),
         errors=_children(nested, origin, room, level) if nested else (),
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None) or row.actor_under(recovery),
-        executed=_executed(error, known, exit),
+        executed=_executed(error, recovery, known, exit),
         extensions=extensions,
         origin=origin,
         **fields,
@@ -213,10 +218,18 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
     return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
 
 
-def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Executed:
+def _executed(error: dict[str, Any], recovery: Recovery, known: Row | None, exit: Exit | None) -> Executed:
+    """M3: what the error says, then an explicit invitation, then the row or the exit code."""
+    said = error.get("executed")
+    if said.__class__ is str and said in _EXECUTED:
+        return _EXECUTED[said]
     if error.get("phase") == "validation":
         # The newer table's promise: nothing has run yet.
         return NOT_EXECUTED
+    if recovery is TRANSIENT and error.get("retryable") is True and _seconds(error.get("retry_after_ms")):
+        code, status = _facts(error.get("code"), exit)[0], error.get("status")
+        if not excluded(code, members.whole(status), intent=error.get("intent") is not None):
+            return NOT_EXECUTED
     if known is not None:
         return known.executed
     return exit.executed if exit else MAYBE_EXECUTED
@@ -238,6 +251,13 @@ def encode_error(fault: Fault) -> dict[str, Any]:
     return _error(outgoing(fault, NAME))
 
 
+def _retryable(fault: Fault) -> bool | str:
+    """M2: "maybe" for uncertain, except a command whose effect has to be verified before it runs again."""
+    if fault.recovery is UNCERTAIN and fault.code != EFFECT_UNKNOWN:
+        return "maybe"
+    return fault.recovery is TRANSIENT
+
+
 def _error(fault: Fault) -> dict[str, Any]:
     recovery = fault.recovery
     wait = milliseconds(fault.retry_after)
@@ -249,7 +269,7 @@ def _error(fault: Fault) -> dict[str, Any]:
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "retryable": "maybe" if recovery is UNCERTAIN else recovery is TRANSIENT,
+        "retryable": _retryable(fault),
         "retry_after_ms": wait,
         "retry_strategy": fault.strategy,
         "max_retries": fault.max_retries,
@@ -268,6 +288,7 @@ def _error(fault: Fault) -> dict[str, Any]:
         "intent": fault.intent,
         "user_message": fault.user_message,
         "actor": fault.actor.value,
+        "executed": fault.executed.value,
     }
     error = {name: value for name, value in written.items() if value is not None}
     for name, value in fault.extensions.items():

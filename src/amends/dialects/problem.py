@@ -4,15 +4,18 @@ Problem details for agents (S1, RFC 9457 with extensions).
 - `message` is `detail`; `retry_after` is `retry_after_ms`, rounded up to whole milliseconds.
 - `title`, `status` and `detail` are always written, nested problems included: where the fault has none they come
   from the code's row.
-- `is_retriable` answers "might the same request succeed": true for transient and uncertain.
+- `is_retriable` answers "might the same request succeed": true for transient and uncertain, with `max_retries` 1 for an
+  uncertain fault made here. It is false for EFFECT_UNKNOWN, whose effect has to be verified first.
+- `executed` is believed as read. Without it, `is_retriable: true` with a wait in the body means that the request had no
+  effect (`amends.core.invitation`).
 - S1 has no code; our extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`,
-  `user_message`, `actor`, `attempt`, `max_attempts` carry the rest, so nothing else is lost.
+  `user_message`, `actor`, `attempt`, `max_attempts`, `executed` carry the rest, so nothing else is lost.
 - members we do not know are kept; they never overwrite one of these.
 """
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -31,6 +34,7 @@ from amends.core.enums import (
 )
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
@@ -40,8 +44,10 @@ __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode
 
 NAME = "problem"
 SPEC = "RFC 9457 problem details with the agent extensions of S1"
-LOSSES = frozenset({"vocabulary", "executed", "origin"})
+LOSSES = frozenset({"vocabulary", "origin"})
 MEDIA_TYPE = "application/problem+json"
+EFFECT_UNKNOWN = "EFFECT_UNKNOWN"
+"""The code of a request that may have had its effect; a repeat is not answered before that is known (M2)."""
 
 MAX_PARTS = 10_000
 """Nested problems read from one document, all levels together."""
@@ -70,6 +76,7 @@ _OURS: members.Readers = {
     "code": None,
     "recovery": None,
     "actor": None,
+    "executed": None,
     "field": ("field", str),
     "details": ("details", dict),
     "retry_strategy": ("strategy", str),
@@ -82,6 +89,7 @@ _MEMBERS: members.Readers = {**_CORE, **_OURS}
 
 _RECOVERY = {item.value: item for item in Recovery}
 _ACTORS = {item.value: item for item in Actor}
+_EXECUTED = {item.value: item for item in Executed}
 _BARE = Origin("problem", "body")
 
 
@@ -168,7 +176,7 @@ def _fault(
         status=status,
         actor=(_ACTORS.get(actor) if actor.__class__ is str else None)
         or (facts.actor if recovery is facts.recovery else facts.actor_under(recovery)),
-        executed=_executed(code, status, facts),
+        executed=_executed(data, code, status, recovery, facts),
         origin=origin,
     )
     # Where what was looked for is all there is, the document need not be gone through.
@@ -235,10 +243,19 @@ def _of_children(children: tuple[Fault, ...]) -> Recovery:
     return TERMINAL if TERMINAL in kinds else CORRECTABLE
 
 
-def _executed(code: str, status: int | None, facts: Row) -> Executed:
+def _executed(
+    data: dict[str, Any], code: str, status: int | None, recovery: Recovery, facts: Row
+) -> Executed:
+    """M3: what the document says, then an explicit invitation, then the row."""
+    said = data.get("executed")
+    if said.__class__ is str and said in _EXECUTED:
+        return _EXECUTED[said]
     if status == 207:
         return Executed.YES
     if code == "RATE_LIMITED":
+        return NOT_EXECUTED
+    invited = recovery is TRANSIENT and data.get("is_retriable") is True and own_wait(data) is not None
+    if invited and not excluded(code, status, intent=data.get("intent") is not None):
         return NOT_EXECUTED
     if status is None and code not in VOCABULARY.rows:
         return MAYBE_EXECUTED
@@ -261,7 +278,7 @@ def document(fault: Fault) -> dict[str, Any]:
         "status": fault.status or row.status or row_for(EVERYDAY, row.everyday).status,
         "detail": fault.message,
         "instance": fault.instance,
-        "is_retriable": fault.retryable,
+        "is_retriable": fault.retryable and fault.code != EFFECT_UNKNOWN,
         "retry_after_ms": wait or None,
         "doc_uri": fault.doc_uri,
         "trace_id": fault.trace_id,
@@ -273,9 +290,10 @@ def document(fault: Fault) -> dict[str, Any]:
         "field": fault.field,
         "details": fault.details,
         "retry_strategy": fault.strategy,
-        "max_retries": fault.max_retries,
+        "max_retries": _max_retries(fault),
         "user_message": fault.user_message,
         "actor": fault.actor.value,
+        "executed": fault.executed.value,
         "attempt": fault.attempt,
         "max_attempts": fault.max_attempts,
     }
@@ -286,8 +304,15 @@ def document(fault: Fault) -> dict[str, Any]:
     return problem
 
 
+def _max_retries(fault: Fault) -> int | None:
+    """M2: one retry for an uncertain fault that was made here and says nothing else."""
+    if fault.max_retries is None and fault.recovery is UNCERTAIN and fault.origin is None:
+        return 1
+    return fault.max_retries
+
+
 def milliseconds(seconds: float | None) -> int | None:
     """Whole milliseconds, rounded up; None for no usable wait. 0.07 s is 70, whatever floats make of it."""
-    if seconds is None or seconds < 0:
+    if seconds is None or not 0 <= seconds * 1000 < inf:
         return None
     return ceil(round(seconds * 1000, 6))
