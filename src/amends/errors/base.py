@@ -61,6 +61,8 @@ class FaultError(Exception):
     """What recovery decided last, where it was at work."""
     history: tuple[Any, ...] = ()
     """Every attempt recovery made, where it was at work."""
+    relayed: bool = False
+    """Whether an upstream's failure was passed on with `chain.relay`, which declares that nothing else was done."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of the HTTP response, as given to the constructor."""
 

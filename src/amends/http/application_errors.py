@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from amends.carriers.headers import lowered, wait
 from amends.core.crosswalk import transfer
-from amends.core.enums import Recovery
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
@@ -48,17 +48,26 @@ _CLIENTS = frozenset(
     {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "botocore", "grpc"}
     | {"openai", "anthropic", "stripe", "urllib"}
 )
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_DETAIL = 500
 """Characters of a framework's detail text; a longer text is replaced by the code's own message."""
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 
 
-def fault_for(exc: BaseException) -> Fault:
-    """Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text."""
+def fault_for(exc: BaseException, method: str = "POST") -> Fault:
+    """
+    Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text.
+
+    Args:
+        exc: what the application raised.
+        method: the request's method. A failed call to another service may have come after an effect of the handler's
+            own, so it counts as "may have had its effect", except in a request that only reads (M3).
+
+    """
     if isinstance(exc, FaultError):
         fault = exc.fault
         if fault.origin is not None:
-            return _from_upstream(exc)
+            return _from_upstream(exc, method)
         # M5: in HTTP's vocabulary a cancellation is transient.
         return (
             transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
@@ -68,7 +77,7 @@ def fault_for(exc: BaseException) -> Fault:
         # Starlette's exception, matched by its name so that Starlette need not be installed.
         return CLIENT_DISCONNECTED
     if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in classes):
-        return _from_upstream(exc)
+        return _from_upstream(exc, method)
     return INTERNAL
 
 
@@ -77,9 +86,11 @@ def is_expected(exc: BaseException) -> bool:
     return isinstance(exc, FaultError) and exc.fault.origin is None
 
 
-def _from_upstream(exc: BaseException) -> Fault:
+def _from_upstream(exc: BaseException, method: str) -> Fault:
     """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
     fault = from_upstream(exc)
+    if fault.retryable and not getattr(exc, "relayed", False):
+        fault = replace(fault, executed=Executed.NO if method in _READING else Executed.MAYBE)
     if fault.origin is None and fault.code in VOCABULARY.rows:
         return replace(fault, vocabulary="http", message=VOCABULARY.rows[fault.code].message)
     return fault
