@@ -15,7 +15,7 @@ operation lists it as a possible response.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 try:
@@ -46,6 +46,8 @@ def install(
     *,
     pages: str | None = "/errors",
     base_url: str | None = None,
+    hosts: Sequence[str] | None = None,
+    errors: Mapping[type[BaseException], str] | None = None,
     settings: Settings | None = None,
 ) -> Settings:
     """Same as `amends.bindings.starlette.install`, but also for FastAPI's validation errors and OpenAPI document."""
@@ -54,7 +56,9 @@ def install(
     for kind, default in _DEFAULT_HANDLERS.items():
         if handlers.get(kind) is default:
             del handlers[kind]
-    settings = starlette.install(app, pages=pages, base_url=base_url, settings=settings)
+    settings = starlette.install(
+        app, pages=pages, base_url=base_url, hosts=hosts, errors=errors, settings=settings
+    )
 
     async def handle_validation_error(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)

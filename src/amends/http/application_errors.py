@@ -4,6 +4,7 @@ Turn an exception raised inside an application into the fault that its caller re
 - A FaultError keeps its own fault.
 - A failure of an upstream service (an exception of an HTTP client, or a fault that recovery read from a response)
   becomes one of the three codes of `from_upstream`: the caller can neither see nor correct the request that failed.
+- An exception class that the application registered (`amends.register`, `errors=`) has its code.
 - Any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
 """
 
@@ -23,15 +24,19 @@ from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream
+from amends.foreign.registry import registered_fault
 from amends.foreign.validation import MAX_FIELDS, pointer, suggestion
+from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = [
     "CLIENT_DISCONNECTED",
     "INTERNAL",
+    "exception_response",
     "fault_for",
     "fault_from_status",
     "fault_from_validation",
     "is_expected",
+    "unwrap_group",
     "with_header_wait",
 ]
 
@@ -54,7 +59,32 @@ _MAX_DETAIL = 500
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 
 
-def fault_for(exc: BaseException, method: str = "POST") -> Fault:
+def exception_response(
+    exc: BaseException, request: RequestInfo, settings: Settings, headers: Iterable[tuple[str, str]] = ()
+) -> tuple[Fault, RawResponse]:
+    """
+    Return the fault of an exception and the response for it, with the exception's own headers and the given ones.
+
+    An exception that the application did not raise on purpose is logged with its traceback.
+    """
+    raised = unwrap_group(exc)
+    fault = fault_for(raised, request.method, settings)
+    expected = fault is CLIENT_DISCONNECTED or is_expected(raised, settings)
+    own = raised.headers if isinstance(raised, FaultError) else ()
+    response = error_response(
+        fault, request, settings, headers=[*own, *headers], cause=None if expected else exc
+    )
+    return fault, response
+
+
+def unwrap_group(exc: BaseException) -> BaseException:
+    """Return the exception inside groups of one, as task groups raise them."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    return exc
+
+
+def fault_for(exc: BaseException, method: str = "POST", settings: Settings | None = None) -> Fault:
     """
     Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text.
 
@@ -62,6 +92,7 @@ def fault_for(exc: BaseException, method: str = "POST") -> Fault:
         exc: what the application raised.
         method: the request's method. A failed call to another service may have come after an effect of the handler's
             own, so it counts as "may have had its effect", except in a request that only reads (M3).
+        settings: the application's settings, for its `errors`.
 
     """
     if isinstance(exc, FaultError):
@@ -72,6 +103,9 @@ def fault_for(exc: BaseException, method: str = "POST") -> Fault:
         return (
             transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
         )
+    registered = registered_fault(type(exc), _errors(settings))
+    if registered is not None:
+        return registered
     classes = type(exc).__mro__
     if any(cls.__name__ == "ClientDisconnect" for cls in classes):
         # Starlette's exception, matched by its name so that Starlette need not be installed.
@@ -81,9 +115,15 @@ def fault_for(exc: BaseException, method: str = "POST") -> Fault:
     return INTERNAL
 
 
-def is_expected(exc: BaseException) -> bool:
+def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:
     """Return whether the application raised the error on purpose, so that its traceback need not be logged."""
-    return isinstance(exc, FaultError) and exc.fault.origin is None
+    if isinstance(exc, FaultError):
+        return exc.fault.origin is None
+    return registered_fault(type(exc), _errors(settings)) is not None
+
+
+def _errors(settings: Settings | None) -> Any:
+    return None if settings is None else settings.errors
 
 
 def _from_upstream(exc: BaseException, method: str) -> Fault:

@@ -286,7 +286,11 @@ class _Run:
         if claim.committed:
             return await log_store_error(keys.release_lease(claim))
         if status >= 400:
-            then = "release" if is_rolled_back(claim) else after_failure(self._scope.get(FAULT), status)
+            content_type = header(start.get("headers", ()), b"content-type") or ""
+            fault = self._scope.get(FAULT)
+            then = after_failure(fault, status, content_type, bytes(self._copy))
+            if is_rolled_back(claim):
+                then = "release"
             if then == "release":
                 return await log_store_error(keys.release(claim))
             if then == "doubt":

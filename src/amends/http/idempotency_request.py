@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
+from amends.carriers.extraction import extract
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
+from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.responses import LOG, RawResponse, quote_path
 
@@ -144,13 +146,15 @@ def fingerprint(method: str, path: str, query: bytes, body: bytes | None) -> str
     return f"{digest.hexdigest()}:{'' if body is None else sha256(body).hexdigest()}"
 
 
-def after_failure(fault: Fault | None, status: int) -> str:
+def after_failure(fault: Fault | None, status: int, content_type: str = "", body: bytes = b"") -> str:
     """
-    Return what a failed request means for its key (M3).
+    Return what a failed request means for its key (M3). Without a fault, a problem document in the response is read.
 
     "release": it had no effect, and the key can be used again. "doubt": it may have had its effect, and may succeed if it
     is repeated. "keep": it may have had its effect, and a repeat would fail again; repeats get the same response.
     """
+    if fault is None and content_type.startswith(MEDIA_TYPE):
+        fault = extract({"status": status, "headers": {}, "body": body}, via="http")
     facts: Any = fault or VOCABULARY.status_row(status)
     if facts.executed is Executed.NO:
         return "release"
