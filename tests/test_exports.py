@@ -32,8 +32,8 @@ NEEDS_MORE = ("amends.bindings.", "amends.testing_plugin", "amends.stores.nats",
 
 
 def test_the_front_door_is_the_designs_list():
-    """Design 9, with State, which decide takes, and the version."""
-    assert set(amends.__all__) == SECTION_9 | {"State", "__version__"}
+    """Design 9, with State, which decide takes, `register`, and the version."""
+    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "register"}
 
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))

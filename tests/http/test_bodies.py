@@ -2,7 +2,6 @@
 
 import pytest
 
-from amends.http.application_errors import fault_from_validation
 from amends.http.bodies import fault_from_body
 
 
@@ -23,6 +22,17 @@ from amends.http.bodies import fault_from_body
         (403, "application/json", b"[1]", None),
         (403, "application/json", b"{", None),
         (700, "text/plain", b"odd", "odd"),
+        (403, "application/json", b'{"status_code":403,"detail":"Ask Ann"}', "Ask Ann"),
+        (
+            500,
+            "application/json",
+            b'{"status_code":500,"detail":"x"}',
+            "Something went wrong inside the service",
+        ),
+        (403, "application/json", b'{"status_code":404,"detail":"Ask Ann"}', None),
+        (403, "application/json", b'{"status_code":403,"detail":"x","extra":{"mine":1}}', None),
+        (403, "application/json", b'{"status_code":403,"detail":"x","extra":[{"mine":1}]}', None),
+        (403, "application/json", b'{"status_code":403,"detail":{"mine":1}}', None),
     ],
 )
 def test_unstructured_bodies(status, kind, body, detail):
@@ -36,5 +46,14 @@ def test_validation_errors_of_a_plain_fastapi():
     body = b'{"detail":[{"loc":["body","n"],"type":"int_parsing","msg":"secret","input":"secret"}]}'
     found = fault_from_body(422, "application/json", body)
     assert (found.field, found.errors[0].suggestions) == ("/body/n", ("Send a whole number",))
-    twice = fault_from_validation([(("a",), "missing"), (("a",), "missing"), (("a",), "int"), ((), "json")])
-    assert [part.field for part in twice.errors] == ["/a", None]
+
+
+def test_validation_errors_of_litestar():
+    """Litestar's `extra` is read field by field."""
+    body = (
+        b'{"status_code":400,"detail":"Validation failed for GET /","extra":'
+        b'[{"message":"Expected `int`, got `str`","key":"page.size","source":"query"},{"message":"m"}]}'
+    )
+    found = fault_from_body(400, "application/json", body)
+    assert (found.status, [part.field for part in found.errors]) == (400, ["/query/page/size", None])
+    assert found.errors[0].suggestions == ("Expected `int`, got `str`",)

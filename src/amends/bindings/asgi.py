@@ -134,7 +134,7 @@ class Problems:
                 if self._passes(unwrap_group(exc)):
                     raise
                 await self._send_error(scope, send, exc)
-            elif exc is answered:
+            elif answered is not None and answered in {exc, exc.__cause__}:
                 # Raised again by the framework that sent the response.
                 return
             elif phase in {_DONE, _REPLACED}:

@@ -14,7 +14,7 @@ the project is called for exceptions that have no code of their own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 try:
@@ -31,21 +31,22 @@ except ImportError as missing:
 
 from msgspec.structs import replace
 
+from amends.bindings.django_validation import form_mistakes, serializer_mistakes
 from amends.core.fault import Fault
 from amends.core.hints import finite
 from amends.errors.base import FaultError
 from amends.http.application_errors import (
     exception_response,
     fault_from_status,
-    fault_from_validation,
     is_expected,
 )
 from amends.http.asgi import FAULT
 from amends.http.negotiation import HTML, preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.validation import fault_from_validation
 from amends.http.wsgi import rewrite
 
-__all__ = ["ProblemMiddleware", "exception_handler"]
+__all__ = ["ProblemMiddleware", "check_form", "exception_handler"]
 
 # Exceptions that Django answers with a page of its own, which the middleware rewrites.
 _ANSWERED_BY_DJANGO = (
@@ -182,6 +183,23 @@ def _response(found: RawResponse) -> HttpResponse:
     return response
 
 
+def check_form(form: Any) -> dict[str, Any]:
+    """
+    Return the cleaned data of a bound form, or raise an error that names every refused field and its rule.
+
+        def order(request):
+            data = check_form(OrderForm(request.POST))
+
+    Raises:
+        FaultError: VALIDATION_ERROR, answered with 422.
+
+    """
+    if form.is_valid():
+        data: dict[str, Any] = form.cleaned_data
+        return data
+    raise FaultError.from_fault(fault_from_validation(form_mistakes(form)))
+
+
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
     """
     Answer REST framework's exceptions with problem details, and its validation errors field by field.
@@ -199,7 +217,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
         return None
     status = int(exc.status_code)
     if isinstance(exc, exceptions.ValidationError):
-        fault = fault_from_validation(_mistakes(exc.get_codes()), status)
+        fault = fault_from_validation(serializer_mistakes(exc), status)
     else:
         own = isinstance(exc.detail, str) and exc.detail != exc.default_detail
         fault = fault_from_status(status, str(exc.detail) if own else None)
@@ -213,34 +231,3 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
     set_rollback()
     _set_fault(context["request"], fault)
     return _response(error_response(fault, _request_info(context["request"]), _settings(), headers=headers))
-
-
-def _mistakes(codes: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the path of each refused field and the kind of mistake, from REST framework's codes."""
-    if isinstance(codes, dict):
-        for name, below in codes.items():
-            yield from _mistakes(below, path if name == "non_field_errors" else (*path, name))
-    elif isinstance(codes, list):
-        for position, below in enumerate(codes):
-            # A list of strings belongs to one field; a list of dicts describes the items of a list.
-            yield from _mistakes(below, (*path, position) if isinstance(below, dict) else path)
-    else:
-        yield path, _KINDS.get(str(codes), str(codes))
-
-
-# REST framework's codes that differ from the kinds of mistakes that `amends.foreign.validation` knows.
-_KINDS = {
-    "blank": "too_short",
-    "null": "missing",
-    "empty": "too_short",
-    "min_length": "too_short",
-    "max_length": "too_long",
-    "min_value": "greater_than",
-    "max_value": "less_than",
-    "max_digits": "decimal_max",
-    "invalid_choice": "enum",
-    "not_a_list": "list",
-    "not_a_dict": "dict",
-    "max_string_length": "too_long",
-    "does_not_exist": "enum",
-}

@@ -21,6 +21,7 @@ try:
     from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as missing:
     raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
 
@@ -33,6 +34,7 @@ from amends.http.application_errors import (
     exception_response,
     fault_from_status,
     is_expected,
+    unwrap_group,
     with_header_wait,
 )
 from amends.http.asgi import FAULT, encode_headers, request_info
@@ -101,9 +103,48 @@ def install(
     # A FaultError would also reach `Problems`; handled here it passes through fewer layers.
     handlers.setdefault(FaultError, handle_exception)
     if 500 not in handlers:
-        # Exceptions of middleware outside `Problems`.
+        # Unexpected exceptions of middleware outside `Problems`.
         handlers.setdefault(Exception, handle_exception)
+    build = app.build_middleware_stack
+
+    def build_middleware_stack() -> ASGIApp:
+        # Around all middleware, also around that which was added after `install`.
+        app.user_middleware.insert(0, Middleware(_TypedErrors, settings=settings))
+        return build()
+
+    app.build_middleware_stack = build_middleware_stack  # type: ignore[method-assign]
     return settings
+
+
+class _TypedErrors:
+    """
+    Answers errors with a code of their own that middleware raises.
+
+    Starlette would answer them too, but raise them again to the server, which logs them as unexpected.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception as exc:
+            raised = unwrap_group(exc)
+            if started or not (isinstance(raised, FaultError) or is_expected(raised, self.settings)):
+                raise
+            scope[FAULT], found = exception_response(exc, request_info(scope), self.settings)
+            await _response(found)(scope, receive, send)
 
 
 def respond(

@@ -18,14 +18,13 @@ from msgspec.structs import replace
 
 from amends.carriers.headers import lowered, wait
 from amends.core.crosswalk import transfer
-from amends.core.enums import Executed, Recovery
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream
 from amends.foreign.registry import registered_fault
-from amends.foreign.validation import MAX_FIELDS, pointer, suggestion
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "exception_response",
     "fault_for",
     "fault_from_status",
-    "fault_from_validation",
     "is_expected",
     "unwrap_group",
     "with_header_wait",
@@ -168,44 +166,3 @@ def with_header_wait(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
         return fault
     seconds = wait(lowered(headers))
     return replace(fault, retry_after=seconds) if seconds else fault
-
-
-def fault_from_validation(mistakes: Iterable[tuple[Iterable[Any], Any]], status: int = 422) -> Fault:
-    """
-    Return one fault for all fields that a framework refused, each with a JSON Pointer and suggestions.
-
-    Args:
-        mistakes: for each mistake, the path of the field and the framework's name for the kind of mistake.
-        status: the framework's own status for it.
-
-    """
-    fields: dict[str | None, list[str]] = {}
-    for path, kind in mistakes:
-        where, step = pointer(path), suggestion(kind)
-        if where in fields or len(fields) < MAX_FIELDS:
-            steps = fields.setdefault(where, [])
-            if step not in steps:
-                steps.append(step)
-    row = VOCABULARY.rows["VALIDATION_ERROR"]
-    parts = tuple(
-        Fault(
-            code=row.code,
-            message=f"{steps[0]} at {where}" if where else steps[0],
-            vocabulary="http",
-            status=status,
-            field=where,
-            suggestions=tuple(steps),
-        )
-        for where, steps in fields.items()
-    )
-    first = next((part for part in parts if part.field is not None), None)
-    return Fault(
-        code=row.code,
-        message=row.message,
-        recovery=Recovery.CORRECTABLE,
-        vocabulary="http",
-        status=status,
-        field=None if first is None else first.field,
-        suggestions=tuple(part.message for part in parts),
-        errors=parts,
-    )
