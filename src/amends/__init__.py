@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from amends.dialects.translation import losses, translate
     from amends.errors.base import FaultError
     from amends.foreign import from_exception, from_upstream
+    from amends.foreign.registry import register
     from amends.recovery import Upstream, arecover, recover
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "from_upstream",
     "losses",
     "recover",
+    "register",
     "translate",
 ]
 
@@ -73,6 +75,7 @@ _MODULES = {
     "from_upstream": "foreign",
     "losses": "dialects.translation",
     "recover": "recovery",
+    "register": "foreign.registry",
     "translate": "dialects.translation",
 }
 

@@ -104,6 +104,7 @@ async def test_a_raised_error_has_every_member():
         "code": "RATE_LIMITED",
         "recovery": "transient",
         "actor": "caller",
+        "executed": "no",
         "details": {"limit": "per minute"},
     }
     assert extract(response).retry_after == 1.2

@@ -57,20 +57,75 @@ def test_waits_headers_and_failing_middleware(client):
     refused = client.get("/ok", headers={"x-refuse": "1"})
     assert refused.json()["code"] == "INTERNAL_ERROR"
     assert b"s3cr3t" not in refused.content
+    typed = client.get("/ok", headers={"x-refuse": "typed"})
+    assert (typed.status_code, typed["retry-after"], typed["x-shop"]) == (429, "3", "north")
+    assert typed["x-content-type-options"] == "nosniff"
+    assert client.get("/ok", headers={"x-refuse": "typed", "accept": "text/html"}).status_code == 429
+    assert client.get("/seat").json()["code"] == "CONFLICT"
     assert client.get("/errors/rate-limited.md").content.startswith(b"# RATE_LIMITED")
 
 
 def test_validation_errors_field_by_field(client):
     """P6, P7: JSON Pointers and suggestions, derived from REST framework's codes."""
-    wrong = {"amount": -1, "currency": "h4ck", "lines": [{"sku": "ab"}, {}]}
+    wrong = {
+        "amount": -1,
+        "currency": "h4ck",
+        "code": "abc",
+        "lines": [{"sku": "ab"}, {}, {"sku": "x"}],
+        "tags": ["a", "long"],
+        "password": "hunt2",
+    }
     response = client.post("/orders", wrong, content_type="application/json")
     assert response.status_code == 400
     assert [(part["field"], part["suggestions"]) for part in response.json()["errors"]] == [
-        ("/amount", ["Send a larger number"]),
-        ("/currency", ["Use one of the allowed values"]),
+        ("/amount", ["Send a value of at least 0"]),
+        ("/currency", ["Use one of EUR, USD"]),
+        ("/code", ["Send a string that matches ^[A-Z]+$"]),
         ("/lines/1/sku", ["Supply this field"]),
+        ("/lines/2/sku", ["Send at least 2 characters"]),
+        ("/tags/1", ["Send at most 3 characters"]),
+        ("/password", ["Send at least 8 characters"]),
     ]
-    assert b"h4ck" not in response.content
+    values = [part.get("details", {}).get("rejected") for part in response.json()["errors"]]
+    assert values == [-1, "h4ck", "abc", None, "x", "long", None]
+    assert b"hunt2" not in response.content
+    mixed = {
+        **wrong,
+        "amount": 1,
+        "currency": "EUR",
+        "code": "ABC",
+        "lines": [],
+        "tags": [],
+        "password": "x" * 9,
+    }
+    (part,) = client.post("/orders", mixed, content_type="application/json").json()["errors"]
+    assert (part.get("field"), part["suggestions"]) == (None, ["An order has lines"])
+
+
+def test_forms_field_by_field(client):
+    """`check_form` states the rules of a Django form; a valid form gives its data."""
+    wrong = {"amount": "-1", "currency": "h4ck", "name": "x", "code": "abc", "password": "hunt2"}
+    response = client.post("/form", wrong)
+    assert response.status_code == 422
+    assert {part.get("field"): part["suggestions"] for part in response.json()["errors"]} == {
+        "/amount": ["Send a value of at least 0"],
+        "/currency": ["Use one of EUR, USD, GBP"],
+        "/name": ["Send at least 2 characters", "A name is not one letter"],
+        "/code": ["Send a string that matches ^[A-Z]+$"],
+        "/password": ["Send at least 8 characters"],
+        "/day": ["Supply this field"],
+        None: ["Start with an account"],
+    }
+    assert b"hunt2" not in response.content
+    right = {
+        "amount": "1",
+        "currency": "EUR",
+        "name": "book",
+        "code": "AB",
+        "password": "x" * 9,
+        "day": "2026-01-01",
+    }
+    assert client.post("/form", {**right, "account": "1"}).json() == {"amount": 1}
 
 
 def test_a_browser_gets_djangos_pages(client):
@@ -91,6 +146,7 @@ async def test_async_handlers(client):
         response = await session.get(path)
         assert (response.json()["code"], response["retry-after"]) == ("SERVICE_UNAVAILABLE", "1")
     assert (await session.get("/nowhere")).json()["code"] == "NOT_FOUND"
+    assert (await session.get("/ok", headers={"x-refuse": "typed"})).status_code == 429
     refused = await session.get("/ok", headers={"x-refuse": "1"})
     assert refused.json()["code"] == "INTERNAL_ERROR"
     assert b"s3cr3t" not in refused.content
@@ -116,6 +172,44 @@ def test_a_disallowed_host_is_not_used_in_urls(client):
         assert body["code"] == "SERVICE_UNAVAILABLE"
         assert "doc_uri" not in body
         assert "evil" not in str(body)
+
+
+def test_one_trace_id_and_the_whole_path(client, caplog):
+    """P5: the traceback of a view or middleware is logged with the id of the answer."""
+    for path, headers in (("/broken", {}), ("/ok", {"x-refuse": "1"})):
+        caplog.clear()
+        body = client.get(path, headers=headers, SCRIPT_NAME="/shop").json()
+        (record,) = [each for each in caplog.records if each.name == "amends.http"]
+        assert record.trace_id == body["trace_id"]
+        assert record.exc_info is not None
+        assert f"GET /shop{path} answered 500" in record.getMessage()
+        assert body["instance"] == f"/shop{path}"
+
+
+def test_the_projects_handler500_is_called(client, monkeypatch):
+    """It is called for unexpected exceptions, and not for typed ones."""
+    from django.http import JsonResponse
+    from django.urls import clear_url_caches
+
+    monkeypatch.setattr(
+        django_site, "handler500", lambda request: JsonResponse({"mine": True}, status=500), raising=False
+    )
+    clear_url_caches()
+    try:
+        assert client.get("/broken").json() == {"mine": True}
+        assert client.get("/busy").status_code == 503
+        assert client.get("/seat").status_code == 409
+    finally:
+        monkeypatch.undo()
+        clear_url_caches()
+
+
+def test_waits_that_cannot_be_meant(client):
+    """A throttle that computes an infinite or NaN wait is still answered, with a wait from the table."""
+    for wait in ("inf", "nan", "-3", "1e300"):
+        response = client.get(f"/orders?kind=throttled&wait={wait}")
+        assert response.status_code == 429
+        assert int(response["retry-after"]) > 0
 
 
 def test_challenges(client):

@@ -7,6 +7,7 @@ from werkzeug.exceptions import Forbidden, HTTPException
 from amends import extract
 from amends.errors import ConflictError
 from tests.http.flask_site import app
+from tests.http.seats import SeatTaken
 from tests.http.serving import process
 from tests.ports import free_port
 
@@ -126,3 +127,48 @@ def test_behind_gunicorn():
             assert session.head("/busy").status_code == 503
             assert "s3cr3t" not in session.get("/broken").text
             assert session.get("/ok").json() == {"fine": True}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("place", ["application", "blueprint"])
+def test_a_handler_for_500_is_called(place, late):
+    """It is called for unexpected exceptions, and not for errors with a code of their own."""
+    from flask import Blueprint, Flask
+
+    from amends.bindings.flask import install
+
+    own, part = Flask("own"), Blueprint("part", "part")
+    calls = []
+
+    def mine(error):
+        calls.append(error.original_exception)
+        return {"mine": True}, 500
+
+    @part.get("/<kind>")
+    def fail(kind):
+        if kind == "seat":
+            raise SeatTaken("s3cr3t")
+        if kind == "conflict":
+            raise ConflictError("It changed", headers={"X-Version": "7\r\nX-Evil: 1"})
+        raise RuntimeError("s3cr3t")
+
+    if late:
+        install(own, errors={SeatTaken: "CONFLICT"})
+    (own if place == "application" else part).register_error_handler(500, mine)
+    if not late:
+        install(own, errors={SeatTaken: "CONFLICT"})
+    own.register_blueprint(part)
+    client = own.test_client()
+    assert client.get("/broken").get_json() == {"mine": True}
+    assert [type(each) for each in calls] == [RuntimeError]
+    conflict = client.get("/conflict")
+    assert (conflict.status_code, conflict.headers["x-version"]) == (409, "7  X-Evil: 1")
+    assert conflict.headers["cache-control"] == "no-store"
+    seat = client.get("/seat")
+    assert (seat.status_code, "s3cr3t" in seat.text, len(calls)) == (409, False, 1)
+
+
+def test_urls_come_from_trusted_hosts():
+    """A made-up `Host` is not in the document."""
+    body = app.test_client().get("/conflict", headers={"host": "evil.example"}).get_json(force=True)
+    assert (body["type"], "doc_uri" in body, "evil" in str(body)) == ("about:blank", False, False)

@@ -46,7 +46,10 @@ def test_nested_faults_that_are_kept_are_not_lost():
 def test_losses_of_nested_faults_are_reported():
     """A field that a nested fault loses is in `losses`."""
     part = Fault(code="TIMEOUT", vocabulary="http", executed="no")
-    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == {"executed"}
+    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == frozenset()
+    # A wait of less than a millisecond is rounded up.
+    part = Fault(code="TIMEOUT", vocabulary="http", retry_after=0.0001)
+    assert losses(Fault(code="CONFLICT", vocabulary="http", errors=(part,)), "problem") == {"retry_after"}
 
 
 def test_all_fields_of_a_too_large_error_are_lost():

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from amends import errors
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import exit_code
 from amends.core.fault import Fault, Origin
@@ -17,6 +18,7 @@ from amends.errors import (
     FaultError,
     NotFoundError,
     RateLimitedError,
+    ServiceUnavailableError,
     classes,
 )
 from amends.errors import adcp as adcp_errors
@@ -100,8 +102,80 @@ def test_invalid_arguments_raise():
         FaultError(5)
     with pytest.raises(ValueError):
         FaultError("x", recovery="sometimes")
-    with pytest.raises(ValueError):
-        FaultError("x", retry_after=float("nan"))
+    with pytest.raises(TypeError):
+        FaultError("x", headers={"Retry-After": 5})
+
+
+@pytest.mark.parametrize("status", [0, 200, 204, 302, 399, 600, 999, -1])
+def test_a_status_that_is_no_error_is_refused_when_raised(status):
+    """A success or redirect is returned, not raised; the message says so."""
+    with pytest.raises(ValueError, match="400 to 599"):
+        FaultError("x", status=status)
+    with pytest.raises(ValueError, match="400 to 599"):
+        type("Odd", (FaultError,), {"code": "ODD_STATUS", "status": status})
+
+
+@pytest.mark.parametrize("wait", [float("nan"), float("inf"), float("-inf"), -1, -0.5, 10**400])
+def test_a_wait_that_cannot_be_meant_counts_as_none(wait):
+    """A computed wait never replaces the error that it was computed for."""
+    assert RateLimitedError("x", retry_after=wait).fault.retry_after is None
+
+
+def test_a_huge_wait_is_a_year():
+    """No reader waits longer, and the number stays one that every format can write."""
+    assert RateLimitedError("x", retry_after=1e300).fault.retry_after == 365 * 86400
+
+
+@pytest.mark.parametrize(
+    ("error", "executed"),
+    [
+        (ServiceUnavailableError("x", retry_after=1), "no"),
+        (ServiceUnavailableError("x"), "maybe"),
+        (ServiceUnavailableError("x", retry_after=0), "maybe"),
+        (ServiceUnavailableError("x", retry_after=1, executed="maybe"), "maybe"),
+        (ServiceUnavailableError("x", retry_after=1, recovery="uncertain"), "maybe"),
+        (ServiceUnavailableError("x", retry_after=1, status=502), "maybe"),
+        (ServiceUnavailableError("x", retry_after=1, intent={"operation": "pay"}), "maybe"),
+        (errors.TimeoutError("x", retry_after=1), "maybe"),
+        (FaultError("x", retry_after=1, recovery="transient"), "maybe"),
+        (CancelledError("x", retry_after=1, recovery="transient"), "maybe"),
+        (adcp_errors.ServiceUnavailableError("x", retry_after=1), "no"),
+        (ConflictError("x", recovery="transient", retry_after=1), "no"),
+    ],
+)
+def test_a_transient_error_with_a_wait_had_no_effect(error, executed):
+    """M3: raised with a wait it invites a repeat, unless `executed=` or one of the exceptions says otherwise."""
+    assert error.fault.executed == executed
+
+
+def test_a_class_that_says_executed_is_believed():
+    """M3: `executed` of a class says otherwise, too."""
+    cls = type(
+        "Slow",
+        (FaultError,),
+        {"code": "SLOW_LANE", "recovery": "transient", "status": 503, "executed": "maybe"},
+    )
+    assert cls(retry_after=1).fault.executed == "maybe"
+
+
+def test_type_and_title_of_a_class():
+    """A class states its problem type and title once; an instance may state others."""
+    cls = type(
+        "Full", (FaultError,), {"code": "HALL_FULL", "type": "urn:hall:full", "title": "The hall is full"}
+    )
+    assert (cls().fault.type, cls().fault.title) == ("urn:hall:full", "The hall is full")
+    assert cls(title="Row 3 is full").fault.title == "Row 3 is full"
+    assert encode(cls().fault, "problem")["title"] == "The hall is full"
+
+
+def test_headers_of_an_error():
+    """Headers are kept beside the fault, through copies and pickles."""
+    error = NotFoundError("x", headers={"X-Shop": "north"})
+    assert error.headers == (("X-Shop", "north"),)
+    assert NotFoundError("x", headers=[("A", "1"), ("A", "2")]).headers == (("A", "1"), ("A", "2"))
+    assert pickle.loads(pickle.dumps(error)).headers == error.headers
+    assert copy.copy(error).headers == error.headers
+    assert NotFoundError("x").headers == ()
 
 
 def test_str_repr_and_args():

@@ -5,6 +5,8 @@ from inspect import iscoroutinefunction
 import django
 from django.conf import settings
 
+from tests.http.seats import SeatTaken
+
 if not settings.configured:
     settings.configure(
         SECRET_KEY="for tests only",
@@ -27,9 +29,11 @@ if not settings.configured:
             "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
         },
         LOGGING_CONFIG=None,
+        AMENDS={"errors": {SeatTaken: "CONFLICT"}},
     )
     django.setup()
 
+from django import forms
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import PermissionDenied
 from django.core.wsgi import get_wsgi_application
@@ -39,7 +43,8 @@ from django.utils.decorators import sync_and_async_middleware
 from rest_framework import authentication, exceptions, permissions, serializers, views
 from rest_framework.response import Response
 
-from amends.errors import ServiceUnavailableError
+from amends.bindings.django import check_form
+from amends.errors import RateLimitedError, ServiceUnavailableError
 
 
 @sync_and_async_middleware
@@ -47,6 +52,8 @@ def refusing(get_response):
     """Middleware that raises if the request has the header x-refuse."""
 
     def checked(request):
+        if request.headers.get("x-refuse") == "typed":
+            raise RateLimitedError("Not so fast", retry_after=3, headers={"X-Shop": "north"})
         if "x-refuse" in request.headers:
             raise ValueError("s3cr3t of a middleware")
         return get_response(request)
@@ -73,6 +80,29 @@ def broken(request):
     raise RuntimeError("s3cr3t in the database")
 
 
+def seat(request):
+    raise SeatTaken("s3cr3t seat")
+
+
+class OrderForm(forms.Form):
+    amount = forms.IntegerField(min_value=0)
+    currency = forms.ChoiceField(choices=[("EUR", "Euro"), ("More", [("USD", "Dollar"), ("GBP", "Pound")])])
+    name = forms.CharField(min_length=2)
+    code = forms.RegexField("^[A-Z]+$")
+    password = forms.CharField(min_length=8)
+    day = forms.DateField()
+
+    def clean(self):
+        if len(self.data.get("name", "")) == 1:
+            self.add_error("name", "A name is not one letter")
+        if "account" not in self.data:
+            raise forms.ValidationError("Start with an account")
+
+
+def form(request):
+    return JsonResponse({"amount": check_form(OrderForm(request.POST))["amount"]})
+
+
 def lost(request):
     raise Http404("s3cr3t row")
 
@@ -92,7 +122,15 @@ class Line(serializers.Serializer):
 class Order(serializers.Serializer):
     amount = serializers.FloatField(min_value=0)
     currency = serializers.ChoiceField(["EUR", "USD"])
+    code = serializers.RegexField("^[A-Z]+$")
     lines = Line(many=True)
+    tags = serializers.ListField(child=serializers.CharField(max_length=3))
+    password = serializers.CharField(min_length=8)
+
+    def validate(self, data):
+        if not data["lines"]:
+            raise serializers.ValidationError("An order has lines")
+        return data
 
 
 class Orders(views.APIView):
@@ -104,7 +142,9 @@ class Orders(views.APIView):
     def get(self, request):
         kind = request.query_params.get("kind")
         if kind == "throttled":
-            raise exceptions.Throttled(wait=3)
+            throttled = exceptions.Throttled(wait=3)
+            throttled.wait = float(request.query_params.get("wait", "3"))
+            raise throttled
         if kind == "broken":
             raise RuntimeError("s3cr3t of a view")
         if kind == "busy":
@@ -135,6 +175,8 @@ urlpatterns = [
     path("abusy", abusy),
     path("broken", broken),
     path("lost", lost),
+    path("seat", seat),
+    path("form", form),
     path("forbidden", forbidden),
     path("only-post", only_post),
     path("orders", Orders.as_view()),

@@ -8,6 +8,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import httpx2
 import pytest
 from starlette.applications import Starlette
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, StreamingRespon
 from starlette.routing import Route
 
 from amends import Operation, decide, extract, stores
+from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
 from amends.http.idempotency import Idempotent, commit
@@ -176,11 +178,15 @@ async def test_a_long_request_keeps_its_lease(store):
     ("failure", "then"),
     [
         (ServiceUnavailableError("not yet", executed="no"), "run"),
+        (ServiceUnavailableError("not yet", retry_after=0.1), "run"),
         (ServiceUnavailableError("lost"), "doubt"),
+        (ServiceUnavailableError("lost", retry_after=0.1, executed="maybe"), "doubt"),
         (ValueError("unexpected"), "doubt"),
-        (ConflictError("changed"), "replay"),
+        (httpx.ConnectError("no route"), "doubt"),
+        (ConflictError("changed"), "run"),
+        (ConflictError("changed", executed="maybe"), "replay"),
     ],
-    ids=["no effect", "unavailable", "unexpected", "permanent"],
+    ids=["no effect", "invited", "unavailable", "may have", "unexpected", "upstream", "refused", "permanent"],
 )
 async def test_what_a_failure_leaves_behind(store, failure, then):
     """A failure without effect releases the key, one with an unknown effect is in doubt, a permanent one is replayed."""
@@ -189,15 +195,214 @@ async def test_what_a_failure_leaves_behind(store, failure, then):
     app = shop.app(store)
     first, second = await post(app), await post(app)
     if then == "run":
-        assert (first.status_code, second.status_code, len(shop.runs)) == (503, 201, 2)
+        assert (first.json()["executed"], second.status_code, len(shop.runs)) == ("no", 201, 2)
     elif then == "doubt":
-        assert second.json()["code"] == "EFFECT_UNKNOWN"
+        assert first.json()["executed"] == "maybe"
+        assert (second.json()["code"], second.json()["is_retriable"]) == ("EFFECT_UNKNOWN", False)
+        assert (await post(app)).json()["code"] == "EFFECT_UNKNOWN"
         assert decide(extract(second)).action == "verify"
         assert decide(extract(second), operation=Operation(key="k")).action == "escalate"
         assert len(shop.runs) == 1
     else:
         assert (second.status_code, second.json()) == (409, first.json())
         assert len(shop.runs) == 1
+
+
+async def test_a_one_off_503_with_a_wait_gets_through(store):
+    """Our client repeats the request with the same key, because the failure had no effect."""
+    shop = Shop()
+    shop.fail = [ServiceUnavailableError("Being counted", retry_after=0.05)]
+    inner = httpx2.ASGITransport(app=shop.app(store))
+    async with httpx2.AsyncClient(transport=AsyncTransport(inner), base_url="http://shop.example") as client:
+        response = await client.post("/order", json={})
+    assert (response.status_code, len(shop.runs)) == (201, 2)
+
+
+def settling(answer, calls):
+    async def verify(request):
+        calls.append(request)
+        return answer
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "runs"),
+    [
+        ((201, {"found": 1}), 201, 1),
+        (JSONResponse({"found": 1}, 201), 201, 1),
+        (True, 409, 1),
+        (False, 201, 2),
+        (None, 500, 1),
+        ("nonsense", 500, 1),
+    ],
+    ids=["response", "starlette", "happened", "not happened", "unknown", "nonsense"],
+)
+async def test_a_verify_hook_settles_a_doubt(store, answer, status, runs):
+    """The hook gets the facts of the request; what it finds is kept, and asked once."""
+    shop, calls = Shop(), []
+    shop.fail = [ServiceUnavailableError("lost")]
+    app = shop.app(store, verify=settling(answer, calls), caller=lambda scope: "ann")
+    await post(app, path="/order?x=1", body=b"[1]")
+    assert not calls
+    second = await post(app, path="/order?x=1", body=b"[1]")
+    (request,) = calls
+    assert (request.key, request.caller, request.method, request.path) == ("k", "ann", "POST", "/order")
+    assert (request.query, request.body, request.status) == ("x=1", b"[1]", 503)
+    assert (second.status_code, len(shop.runs)) == (status, runs)
+    third = await post(app, path="/order?x=1", body=b"[1]")
+    if status == 500:
+        assert third.json()["code"] == "EFFECT_UNKNOWN"
+    else:
+        assert (third.status_code, third.content if status == 201 else b"") == (
+            status,
+            second.content if status == 201 else b"",
+        )
+        assert len(calls) == 1
+    if answer is True:
+        assert (second.json()["executed"], second.json()["is_retriable"]) == ("yes", False)
+
+
+async def test_a_verify_hook_that_fails_or_hangs_has_found_nothing(store, caplog):
+    """A plain function runs in a thread; an exception and a time-out leave the key in doubt."""
+
+    def failing(request):
+        raise RuntimeError("the ledger is down")
+
+    async def hanging(request):
+        await asyncio.Event().wait()
+
+    for hook in (failing, hanging):
+        shop = Shop()
+        shop.fail = [ServiceUnavailableError("lost")]
+        app = shop.app(store, verify=hook, lease=0.3)
+        await post(app, hook.__name__)
+        assert (await post(app, hook.__name__)).json()["code"] == "EFFECT_UNKNOWN"
+    assert sum("verify hook" in record.getMessage() for record in caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["authorization", "cookie", "x-api-key", "x-auth-token", "x-forwarded-user", "proxy-authorization"],
+)
+async def test_callers_with_other_credentials_do_not_share_keys(header):
+    """Whatever header carries the credential, another caller's stored answer is never sent."""
+    shop = Shop()
+    async with await stores.open("memory:") as store:
+        app = shop.app(store)
+        first = await post(app, **{header: "session=ann"})
+        second = await post(app, **{header: "session=bob"})
+        assert (first.json(), second.json()) == ({"run": 1}, {"run": 2})
+        again = await post(app, **{header: "session=ann", "x-csrf-token": "other", "user-agent": "other"})
+        assert again.json() == {"run": 1}
+        if header == "cookie":
+            assert (await post(app, cookie="a=1; b=2")).json() == (await post(app, cookie="b=2; a=1")).json()
+
+
+async def test_a_store_that_is_down_fails_only_requests_with_a_key(tmp_path):
+    """A request with a key gets a 503 with a wait that had no effect; others run."""
+    shop = Shop()
+    app = shop.app(f"sqlite:///{tmp_path}/no/such/folder/keys.db")
+    refused = await post(app)
+    assert (refused.status_code, refused.json()["executed"]) == (503, "no")
+    assert refused.json()["retry_after_ms"] > 0
+    assert refused.headers["idempotency-key"] == "k"
+    assert (await post(app, None)).status_code == 201
+
+
+async def test_two_keys_are_refused(store):
+    """Two headers, or two that a proxy joined, are a 400."""
+    shop = Shop()
+    app = shop.app(store)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        for headers in (
+            [("Idempotency-Key", "a"), ("Idempotency-Key", "b")],
+            [("Idempotency-Key", "a"), ("Idempotency-Key", "a")],
+            [("Idempotency-Key", "a, b")],
+            [("Idempotency-Key", '"a", "b"')],
+        ):
+            response = await client.post("/order", headers=headers)
+            assert (response.status_code, response.json()["field"]) == (400, "Idempotency-Key")
+        assert (await client.post("/order", headers={"Idempotency-Key": '"a,b"'})).status_code == 201
+    assert len(shop.runs) == 1
+
+
+async def test_every_answer_echoes_the_key(store):
+    """Successes, replays, refusals and failures carry the key as it was sent; a request without one carries none."""
+    shop = Shop()
+    app = shop.app(store)
+    first, second = await post(app, '"k"'), await post(app)
+    assert (first.headers["idempotency-key"], second.headers["idempotency-key"]) == ('"k"', "k")
+    refused = await post(app, body=b"[]")
+    assert (refused.status_code, refused.headers["idempotency-key"]) == (422, "k")
+    shop.fail = [ServiceUnavailableError("lost")]
+    assert (await post(app, "l")).headers["idempotency-key"] == "l"
+    assert (await post(app, "l")).headers["idempotency-key"] == "l"
+    assert "idempotency-key" not in (await post(app, None)).headers
+    assert "idempotency-key" not in (await post(app, method="GET")).headers
+
+
+async def test_a_large_body_runs_without_its_key(store, caplog):
+    """A body over max_body is warned about, runs each time, and its key is not echoed, because it is not honoured."""
+    shop = Shop()
+    app = shop.app(store, max_body=2000)
+    for _ in "ab":
+        response = await post(app, body=b"x" * 3000)
+        assert response.status_code == 201
+        assert "idempotency-key" not in response.headers
+    assert shop.runs == [b"x" * 3000] * 2
+    assert sum("runs without the key" in record.getMessage() for record in caplog.records) == 2
+    # More than was declared, or declared by nobody.
+    parts = tuple({"type": "http.request", "body": b"x" * 1500, "more_body": more} for more in (True, False))
+
+    async def echo(scope, receive, send):
+        size = 0
+        more = True
+        while more:
+            message = await receive()
+            size += len(message["body"])
+            more = message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": str(size).encode()})
+
+    sent = await send_bare(
+        echo, store, parts, key=b"large", max_body=2000, headers=[(b"content-length", b"10")]
+    )
+    assert sent[-1]["body"] == b"3000"
+    assert not sent[0]["headers"]
+
+
+async def test_streams_are_not_held_back(store):
+    """Pieces of a streamed request and response pass while the request runs; a repeat gets the whole response."""
+    inbox, outbox = asyncio.Queue(), asyncio.Queue()
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        more = True
+        while more:
+            message = await receive()
+            more = message["more_body"]
+            await send({"type": "http.response.body", "body": message["body"], "more_body": more})
+
+    def scope():
+        headers = [(b"idempotency-key", b"stream"), (b"transfer-encoding", b"chunked")]
+        return {"type": "http", "method": "POST", "path": "/x", "query_string": b"", "headers": headers}
+
+    keyed = Idempotent(app, store)
+    running = asyncio.ensure_future(keyed(scope(), inbox.get, outbox.put))
+    for piece in (b"one", b"two"):
+        await inbox.put({"type": "http.request", "body": piece, "more_body": True})
+        while (message := await asyncio.wait_for(outbox.get(), 20))["type"] != "http.response.body":
+            assert (b"idempotency-key", b"stream") in message["headers"]
+        assert (message["body"], running.done()) == (piece, False)
+    await inbox.put({"type": "http.request", "body": b"end", "more_body": False})
+    await running
+    again = asyncio.Queue()
+    await inbox.put({"type": "http.request", "body": b"one", "more_body": True})
+    await keyed(scope(), inbox.get, again.put)
+    assert (await again.get())["status"] == 200
+    assert (await again.get())["body"] == b"onetwoend"
 
 
 async def test_unstructured_responses_are_classified_by_status(store):
@@ -209,7 +414,9 @@ async def test_unstructured_responses_are_classified_by_status(store):
     assert len(shop.runs) == 1
 
 
-async def send_bare(app, store, messages=({"type": "http.request", "body": b"{}"},), key=b"k", **options):
+async def send_bare(
+    app, store, messages=({"type": "http.request", "body": b"{}"},), key=b"k", headers=(), **options
+):
     """Send one request to an application behind `Idempotent` alone, and return the messages that it sends."""
     sent, left = [], list(messages)
 
@@ -219,14 +426,14 @@ async def send_bare(app, store, messages=({"type": "http.request", "body": b"{}"
     async def send(message):
         sent.append(message)
 
-    headers = [] if key is None else [(b"idempotency-key", key)]
+    headers = [*headers, *([] if key is None else [(b"idempotency-key", key)])]
     scope = {"type": "http", "method": "POST", "path": "/x", "query_string": b"", "headers": headers}
     await Idempotent(app, store, **options)(scope, receive, send)
     return sent
 
 
 async def test_an_application_without_problems_is_classified_by_status(store):
-    """A bare 503 may have had its effect, a bare 404 is replayed, and other messages are ignored."""
+    """A bare 503 may have had its effect, a bare 404 had none, and other messages are passed on."""
     runs = []
 
     def answering(status):
@@ -242,16 +449,16 @@ async def test_an_application_without_problems_is_classified_by_status(store):
         key = str(status).encode()
         first = await send_bare(answering(status), store, key=key)
         second = await send_bare(answering(status), store, key=key)
-        assert first[0]["status"] == status
-        assert again in second[1]["body"]
-    assert runs == [503, 404]
+        assert next(each for each in first if "status" in each)["status"] == status
+        assert again in second[-1]["body"]
+    assert runs == [503, 404, 404]
 
 
 async def test_a_client_that_disconnects_while_sending(store):
     """A request with an incomplete body does not run."""
     shop = Shop()
     half = ({"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"})
-    sent = await send_bare(shop.app(store).app, store, half)
+    sent = await send_bare(shop.app(store).app, store, half, headers=[(b"content-length", b"2")])
     assert sent[0]["status"] == 400
     assert not shop.runs
 

@@ -6,7 +6,8 @@ Problem details for any ASGI application.
     app = Problems(app)
 
 The middleware answers with problem details when the application raises a FaultError or an unexpected exception, or
-returns an unstructured error response such as a plain 404 or 405. It serves a page for each error code below `/errors/`
+returns an unstructured error response such as a plain 404 or 405. An exception that a framework below turned into a plain
+500 (Starlette, FastAPI, Quart, Litestar, and applications mounted in them) is answered as what it is. It serves a page for each error code below `/errors/`
 if the application answers 404 there. Other response headers are kept. Websockets and lifespan events pass through.
 
 If the application fails after the response has started, the exception is logged and raised to the server, which closes
@@ -15,10 +16,20 @@ the connection, so that the client does not take a partial body for a complete o
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.http.application_errors import CLIENT_DISCONNECTED, fault_for, is_expected, with_header_wait
+from amends.errors.base import FaultError
+from amends.http.application_errors import (
+    exception_response,
+    fault_for,
+    is_expected,
+    unwrap_group,
+    with_header_wait,
+)
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.negotiation import preferred_form
@@ -27,8 +38,12 @@ from amends.serving.tracing import trace_id
 
 __all__ = ["Problems"]
 
-_WAITING, _PASSING, _HOLDING, _DONE = range(4)
-"""No response yet; the response is passed on; an error response is held back to be rewritten; the response is sent."""
+_WAITING, _PASSING, _HOLDING, _DONE, _REPLACED = range(5)
+"""No response yet; the response is passed on; an error response is held back to be rewritten; the response is sent; the
+application's response was replaced, and the rest of it is dropped."""
+
+_HANDLED: ContextVar[list[BaseException] | None] = ContextVar("amends_http_handled", default=None)
+"""Exceptions that Quart handled in the current request."""
 
 
 class Problems:
@@ -44,18 +59,26 @@ class Problems:
         *,
         pages: str | None = "/errors",
         base_url: str | None = None,
+        hosts: Sequence[str] | None = None,
+        errors: Mapping[type[BaseException], str] | None = None,
         settings: Settings | None = None,
+        passes: Callable[[BaseException], bool] | None = None,
     ) -> None:
         """
         Args:
             app: the application.
             pages: the path of the error pages; None serves none.
-            base_url: the URL that callers use for the application, if it differs from the request's own.
+            base_url: the URL that callers use for the application; `type` and `doc_uri` begin with it.
+            hosts: without a `base_url`, the `Host` names that these URLs may be made from (see `Settings.hosts`).
+            errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`.
             settings: all settings in one value, instead of the other arguments.
+            passes: returns whether an exception is left to the layers around, which have a handler for it.
 
         """
         self.app = app
-        self.settings = settings or Settings(pages=pages, base_url=base_url)
+        self.settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
+        self._passes = passes or (lambda exc: False)
+        self._quart = _watch_quart(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -63,11 +86,24 @@ class Problems:
             await self.app(scope, receive, send)
             return
         phase, held, start = _WAITING, bytearray(), None
+        around, answered = sys.exception(), None
+        seen: list[BaseException] | None = [] if self._quart else None
+        if seen is not None:
+            _HANDLED.set(seen)
 
         async def send_or_hold(message: Message) -> None:
-            nonlocal phase, start
+            nonlocal phase, start, answered
             kind = message["type"]
+            if phase == _REPLACED:
+                return
             if kind == "http.response.start":
+                if message["status"] == 500:
+                    # Frameworks send their plain 500 while they handle the exception.
+                    answered = seen[-1] if seen else _handled(around)
+                    if answered is not None and self._is_typed(answered):
+                        phase = _REPLACED
+                        await self._send_error(scope, send, answered)
+                        return
                 if message["status"] >= 400 and self._may_rewrite(scope, message):
                     phase, start = _HOLDING, message
                     return
@@ -79,8 +115,10 @@ class Problems:
                 if more and len(held) <= LIMIT:
                     return
                 phase = _PASSING if more else _DONE
-                if not more and await self._rewrite(scope, send, start, bytes(held)):
+                if not more and await self._rewrite(scope, send, start, bytes(held), answered):
                     return
+                # The application's own response: its exception was not logged here.
+                answered = None
                 await send(start)
                 message = {"type": kind, "body": bytes(held), "more_body": more}
             elif kind == "http.response.body" and not message.get("more_body", False):
@@ -93,12 +131,22 @@ class Problems:
                 raise RuntimeError("the application ended without a response")  # noqa: TRY301
         except Exception as exc:
             if phase in {_WAITING, _HOLDING}:
+                if self._passes(unwrap_group(exc)):
+                    raise
                 await self._send_error(scope, send, exc)
-            elif phase == _DONE:
+            elif answered is not None and answered in {exc, exc.__cause__}:
+                # Raised again by the framework that sent the response.
+                return
+            elif phase in {_DONE, _REPLACED}:
                 self._log_late_error(scope, exc, "after its response was complete")
             else:
                 self._log_late_error(scope, exc, "in the middle of its response")
                 raise
+
+    def _is_typed(self, exc: BaseException) -> bool:
+        """Return whether an exception has a code of its own."""
+        raised = unwrap_group(exc)
+        return isinstance(raised, FaultError) or is_expected(raised, self.settings)
 
     def _may_rewrite(self, scope: Scope, start: Message) -> bool:
         headers = start.get("headers", ())
@@ -109,22 +157,24 @@ class Problems:
             header(headers, b"content-encoding"),
         )
 
-    async def _rewrite(self, scope: Scope, send: Send, start: Message, body: bytes) -> bool:
+    async def _rewrite(
+        self, scope: Scope, send: Send, start: Message, body: bytes, cause: BaseException | None
+    ) -> bool:
         """Send the framework's error response as a problem document; return False if it must stay as it is."""
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
         fields = {name.lower(): value for name, value in headers}
         fault = fault_from_body(start["status"], fields.get("content-type", ""), body)
         if fault is None:
             return False
-        response = self._error_response(scope, with_header_wait(fault, fields), headers=headers)
+        if cause is not None:
+            fault = fault_for(unwrap_group(cause), scope["method"], self.settings)
+        response = self._error_response(scope, with_header_wait(fault, fields), headers=headers, cause=cause)
         await send_response(scope, send, response)
         return True
 
-    async def _send_error(self, scope: Scope, send: Send, exc: Exception) -> None:
-        raised = _unwrap_group(exc)
-        fault = fault_for(raised)
-        cause = None if fault is CLIENT_DISCONNECTED or is_expected(raised) else exc
-        await send_response(scope, send, self._error_response(scope, fault, cause=cause))
+    async def _send_error(self, scope: Scope, send: Send, exc: BaseException) -> None:
+        scope[FAULT], response = exception_response(exc, request_info(scope), self.settings)
+        await send_response(scope, send, response)
 
     def _error_response(self, scope: Scope, fault: Fault, **options: Any) -> RawResponse:
         scope[FAULT] = fault
@@ -138,7 +188,7 @@ class Problems:
         LOG.error(
             "%s %s failed %s trace_id=%s",
             request.method,
-            quote_path(request.path),
+            quote_path(request.root + request.path),
             when,
             id,
             exc_info=exc,
@@ -146,8 +196,33 @@ class Problems:
         )
 
 
-def _unwrap_group(exc: BaseException) -> BaseException:
-    """Return the exception inside groups of one, as task groups raise them."""
-    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-        exc = exc.exceptions[0]
-    return exc
+def _handled(around: BaseException | None) -> BaseException | None:
+    """Return the exception that the calling code is handling; `around` is one that the server handles."""
+    exc = sys.exception()
+    return None if exc is around else exc
+
+
+def _watch_quart(app: App) -> bool:
+    """
+    Remember the exceptions that a Quart application handles, which sends their responses afterwards.
+
+    Quart is not imported: an application that uses it has loaded it already.
+    """
+    quart = sys.modules.get("quart")
+    if quart is None or not isinstance(app, quart.Quart):
+        return False
+
+    def remember(sender: Any, exception: BaseException, **_: Any) -> None:
+        seen = _HANDLED.get()
+        if seen is not None:
+            seen.append(exception)
+
+    async def handle(error: FaultError) -> Any:
+        remember(None, error)
+        return "", 500
+
+    quart.got_request_exception.connect(remember, app, weak=False)
+    if FaultError not in app.error_handler_spec[None][None]:
+        # Without a handler Quart logs typed errors as unexpected ones.
+        app.register_error_handler(FaultError, handle)
+    return True

@@ -3,35 +3,50 @@ Problem details for Django, with or without Django REST framework.
 
     MIDDLEWARE = ["amends.bindings.django.ProblemMiddleware", …]
     REST_FRAMEWORK = {"EXCEPTION_HANDLER": "amends.bindings.django.exception_handler"}    # with REST framework
-    AMENDS = {"pages": "/errors", "base_url": None}                                       # optional
+    AMENDS = {"base_url": "https://shop.example"}     # optional: the fields of amends.http.responses.Settings
 
 Works under WSGI and ASGI. As the first entry of the list, the middleware also handles the errors of other middlewares;
-headers that they set are kept. FaultErrors and unexpected exceptions of views, and Django's own error pages (404, 403,
-400, the debug page) are answered with problem details. A browser still gets Django's pages.
+headers that they set are kept. FaultErrors and unexpected exceptions of views and middlewares, and Django's own error pages
+(404, 403, 400, the debug page) are answered with problem details. A browser still gets Django's pages. A `handler500` of
+the project is called for exceptions that have no code of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from typing import Any
 
 try:
     from asgiref.sync import iscoroutinefunction, markcoroutinefunction
     from django.conf import settings as django_settings  # type: ignore[import-untyped]
     from django.core import exceptions as django_exceptions  # type: ignore[import-untyped]
+    from django.core.signals import got_request_exception  # type: ignore[import-untyped]
     from django.http import Http404, HttpRequest, HttpResponse  # type: ignore[import-untyped]
     from django.http.multipartparser import MultiPartParserError  # type: ignore[import-untyped]
+    from django.urls import get_resolver  # type: ignore[import-untyped]
+    from django.views.defaults import server_error  # type: ignore[import-untyped]
 except ImportError as missing:
     raise ImportError("amends.bindings.django needs Django: pip install django") from missing
 
 from msgspec.structs import replace
 
-from amends.http.application_errors import fault_for, fault_from_status, fault_from_validation, is_expected
+from amends.bindings.django_validation import form_mistakes, serializer_mistakes
+from amends.core.fault import Fault
+from amends.core.hints import finite
+from amends.errors.base import FaultError
+from amends.http.application_errors import (
+    exception_response,
+    fault_from_status,
+    is_expected,
+)
+from amends.http.asgi import FAULT
 from amends.http.negotiation import HTML, preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
+from amends.http.validation import fault_from_validation
 from amends.http.wsgi import rewrite
 
-__all__ = ["ProblemMiddleware", "exception_handler"]
+__all__ = ["ProblemMiddleware", "check_form", "exception_handler"]
 
 # Exceptions that Django answers with a page of its own, which the middleware rewrites.
 _ANSWERED_BY_DJANGO = (
@@ -52,6 +67,7 @@ class ProblemMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         self.get_response = get_response
         self.settings = _settings()
+        got_request_exception.connect(_remember_exception, dispatch_uid=__name__)
         self._async = iscoroutinefunction(get_response)
         if self._async:
             markcoroutinefunction(self)
@@ -69,25 +85,67 @@ class ProblemMiddleware:
         """Answer an exception of a view; return None if Django answers it with a page of its own."""
         if isinstance(exc, _ANSWERED_BY_DJANGO):
             return None
-        expected = is_expected(exc)
-        if django_settings.DEBUG and not expected and preferred_form(request.headers.get("Accept")) == HTML:
-            # A developer's browser gets Django's debug page.
-            return None
-        cause = None if expected else exc
-        return _response(error_response(fault_for(exc), _request_info(request), self.settings, cause=cause))
+        if not self._is_typed(exc):
+            if get_resolver().resolve_error_handler(500) is not server_error:
+                # Django calls the project's own handler.
+                return None
+            if django_settings.DEBUG and preferred_form(request.headers.get("Accept")) == HTML:
+                # A developer's browser gets Django's debug page.
+                return None
+        return self._exception_response(request, exc)
+
+    def _is_typed(self, exc: BaseException) -> bool:
+        """Return whether an exception has a code of its own."""
+        return isinstance(exc, FaultError) or is_expected(exc, self.settings)
+
+    def _exception_response(
+        self, request: HttpRequest, exc: BaseException, headers: Any = ()
+    ) -> HttpResponse:
+        fault, found = exception_response(exc, _request_info(request), self.settings, headers)
+        _set_fault(request, fault)
+        return _response(found)
 
     def _rewrite(self, request: HttpRequest, response: Any) -> Any:
         """Replace an unstructured error response by a problem document, with its other headers and cookies."""
         if response.status_code < 400 or response.streaming:
             return response
-        found = rewrite(
-            response.status_code, response.items(), response.content, _request_info(request), self.settings
-        )
-        if found is None:
-            return response
-        replacement = _response(found)
+        exc = getattr(request, _EXCEPTION, None) if response.status_code == 500 else None
+        if exc is not None and self._is_typed(exc):
+            # Raised by another middleware; Django answers it with its page for 500.
+            replacement = self._exception_response(request, exc, response.items())
+        else:
+            found = rewrite(
+                response.status_code,
+                response.items(),
+                response.content,
+                _request_info(request),
+                self.settings,
+                exc,
+            )
+            if found is None:
+                return response
+            _set_fault(request, found[0])
+            replacement = _response(found[1])
         replacement.cookies = response.cookies
         return replacement
+
+
+_EXCEPTION = "amends_exception"
+"""The request's attribute for the exception that Django answered."""
+
+
+def _remember_exception(sender: Any, request: Any = None, **_: Any) -> None:
+    """Receive Django's signal for an exception that it answers with its page for 500."""
+    if request is not None:
+        setattr(request, _EXCEPTION, sys.exception())
+
+
+def _set_fault(request: Any, fault: Fault) -> None:
+    """Leave the fault to an `Idempotent` around, WSGI's or ASGI's."""
+    request.META[FAULT] = fault
+    scope = getattr(request, "scope", None)
+    if scope is not None:
+        scope[FAULT] = fault
 
 
 def _settings() -> Settings:
@@ -103,6 +161,8 @@ def _request_info(request: Any) -> RequestInfo:
         root=request.path.removesuffix(request.path_info),
         scheme=request.scheme or "http",
         host=_host(request),
+        server=request.META.get("SERVER_NAME", ""),
+        trusted="*" not in django_settings.ALLOWED_HOSTS,
         accept=headers.get("Accept"),
         traceparent=headers.get("traceparent"),
     )
@@ -123,6 +183,23 @@ def _response(found: RawResponse) -> HttpResponse:
     return response
 
 
+def check_form(form: Any) -> dict[str, Any]:
+    """
+    Return the cleaned data of a bound form, or raise an error that names every refused field and its rule.
+
+        def order(request):
+            data = check_form(OrderForm(request.POST))
+
+    Raises:
+        FaultError: VALIDATION_ERROR, answered with 422.
+
+    """
+    if form.is_valid():
+        data: dict[str, Any] = form.cleaned_data
+        return data
+    raise FaultError.from_fault(fault_from_validation(form_mistakes(form)))
+
+
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
     """
     Answer REST framework's exceptions with problem details, and its validation errors field by field.
@@ -140,7 +217,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
         return None
     status = int(exc.status_code)
     if isinstance(exc, exceptions.ValidationError):
-        fault = fault_from_validation(_mistakes(exc.get_codes()), status)
+        fault = fault_from_validation(serializer_mistakes(exc), status)
     else:
         own = isinstance(exc.detail, str) and exc.detail != exc.default_detail
         fault = fault_from_status(status, str(exc.detail) if own else None)
@@ -148,39 +225,9 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Any:
     challenge = getattr(exc, "auth_header", None)
     if challenge:
         headers.append(("www-authenticate", challenge))
-    wait = getattr(exc, "wait", None)
-    if wait:
+    wait = finite(getattr(exc, "wait", None))
+    if wait is not None and wait > 0:
         fault = replace(fault, retry_after=float(wait))
     set_rollback()
+    _set_fault(context["request"], fault)
     return _response(error_response(fault, _request_info(context["request"]), _settings(), headers=headers))
-
-
-def _mistakes(codes: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the path of each refused field and the kind of mistake, from REST framework's codes."""
-    if isinstance(codes, dict):
-        for name, below in codes.items():
-            yield from _mistakes(below, path if name == "non_field_errors" else (*path, name))
-    elif isinstance(codes, list):
-        for position, below in enumerate(codes):
-            # A list of strings belongs to one field; a list of dicts describes the items of a list.
-            yield from _mistakes(below, (*path, position) if isinstance(below, dict) else path)
-    else:
-        yield path, _KINDS.get(str(codes), str(codes))
-
-
-# REST framework's codes that differ from the kinds of mistakes that `amends.foreign.validation` knows.
-_KINDS = {
-    "blank": "too_short",
-    "null": "missing",
-    "empty": "too_short",
-    "min_length": "too_short",
-    "max_length": "too_long",
-    "min_value": "greater_than",
-    "max_value": "less_than",
-    "max_digits": "decimal_max",
-    "invalid_choice": "enum",
-    "not_a_list": "list",
-    "not_a_dict": "dict",
-    "max_string_length": "too_long",
-    "does_not_exist": "enum",
-}

@@ -8,14 +8,14 @@ Problem details for FastAPI, in responses and in the OpenAPI document.
     @app.get("/orders/{id}", responses=problems(NotFoundError, RateLimitedError))
     def order(id: str): ...
 
-Does the same as `amends.bindings.starlette`. In addition, a validation error names each field by a JSON Pointer with a
-suggestion, and never contains the value that was sent. The OpenAPI document contains the schema of a problem, and every
+Does the same as `amends.bindings.starlette`. In addition, a validation error names each field by a JSON Pointer with the
+rule that it has to follow; a rejected value is included only if it is short and not a secret. The OpenAPI document contains the schema of a problem, and every
 operation lists it as a possible response.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 try:
@@ -29,9 +29,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amends.bindings import starlette
-from amends.http.application_errors import fault_from_validation
 from amends.http.openapi import add_problems, problems
 from amends.http.responses import Settings
+from amends.http.validation import fault_from_validation, pydantic_mistake
 
 __all__ = ["install", "problems"]
 
@@ -46,6 +46,8 @@ def install(
     *,
     pages: str | None = "/errors",
     base_url: str | None = None,
+    hosts: Sequence[str] | None = None,
+    errors: Mapping[type[BaseException], str] | None = None,
     settings: Settings | None = None,
 ) -> Settings:
     """Same as `amends.bindings.starlette.install`, but also for FastAPI's validation errors and OpenAPI document."""
@@ -54,11 +56,13 @@ def install(
     for kind, default in _DEFAULT_HANDLERS.items():
         if handlers.get(kind) is default:
             del handlers[kind]
-    settings = starlette.install(app, pages=pages, base_url=base_url, settings=settings)
+    settings = starlette.install(
+        app, pages=pages, base_url=base_url, hosts=hosts, errors=errors, settings=settings
+    )
 
     async def handle_validation_error(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)
-        fault = fault_from_validation((_path(item), item["type"]) for item in exc.errors())
+        fault = fault_from_validation(map(pydantic_mistake, exc.errors()))
         return starlette.respond(request, fault, settings)
 
     handlers.setdefault(RequestValidationError, handle_validation_error)
@@ -69,8 +73,3 @@ def install(
 
     app.openapi = openapi  # type: ignore[method-assign]
     return settings
-
-
-def _path(item: Any) -> tuple[Any, ...]:
-    """Return the path of a field. For invalid JSON pydantic adds the position, which is not part of a pointer."""
-    return tuple(item["loc"][:1]) if item["type"] == "json_invalid" else tuple(item["loc"])

@@ -7,11 +7,12 @@ Problem details for Flask.
 
 Handles FaultErrors, werkzeug's HTTP exceptions (including 404 and 405, with their headers) and unexpected exceptions.
 `after_request` functions run as for any other response, so CORS and security headers are added. Error handlers that the
-application registered stay.
+application registered stay: a handler for 500 is called for exceptions that have no code of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 try:
@@ -21,7 +22,13 @@ except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
 
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, fault_from_status, is_expected, with_header_wait
+from amends.http.application_errors import (
+    exception_response,
+    fault_from_status,
+    is_expected,
+    with_header_wait,
+)
+from amends.http.asgi import FAULT
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = ["install"]
@@ -32,6 +39,8 @@ def install(
     *,
     pages: str | None = "/errors",
     base_url: str | None = None,
+    hosts: Sequence[str] | None = None,
+    errors: Mapping[type[BaseException], str] | None = None,
     settings: Settings | None = None,
 ) -> Settings:
     """
@@ -40,11 +49,13 @@ def install(
     Args:
         app: the application.
         pages: the path of the error pages; None serves none.
-        base_url: the URL that callers use for the application, if it differs from the request's own.
+        base_url: the URL that callers use for the application; `type` and `doc_uri` begin with it.
+        hosts: without a `base_url`, the `Host` names that these URLs may be made from (see `Settings.hosts`).
+        errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`.
         settings: all settings in one value, instead of the other arguments.
 
     """
-    settings = settings or Settings(pages=pages, base_url=base_url)
+    settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
 
     def handle_http_exception(exc: HTTPException) -> Any:
         status = exc.code or 500
@@ -56,18 +67,25 @@ def install(
         headers = [(name, value) for name, value in exc.get_headers() if name.lower() != "content-type"]
         original = getattr(exc, "original_exception", None)
         fault = with_header_wait(fault_from_status(status, detail), dict(headers))
+        request.environ[FAULT] = fault
         return _response(error_response(fault, _request_info(), settings, headers=headers, cause=original))
 
     def handle_exception(exc: Exception) -> Response:
-        cause = None if is_expected(exc) else exc
-        return _response(error_response(fault_for(exc), _request_info(), settings, cause=cause))
+        typed = isinstance(exc, FaultError) or is_expected(exc, settings)
+        if not typed and any(
+            app.error_handler_spec.get(name, {}).get(500) for name in (*request.blueprints, None)
+        ):
+            # Flask calls the application's handler for 500.
+            raise exc
+        request.environ[FAULT], found = exception_response(exc, _request_info(), settings)
+        return _response(found)
 
     registered = app.error_handler_spec[None][None]
     if HTTPException not in registered:
         app.register_error_handler(HTTPException, handle_http_exception)
-    for kind in (FaultError, Exception):
+    for kind in (FaultError, *settings.errors, Exception):
         if kind not in registered:
-            app.register_error_handler(kind, handle_exception)
+            app.register_error_handler(kind, handle_exception)  # type: ignore[arg-type]
     return settings
 
 
@@ -79,6 +97,7 @@ def _request_info() -> RequestInfo:
         root=request.root_path.rstrip("/"),
         scheme=request.scheme,
         host=headers.get("Host", ""),
+        server=request.environ.get("SERVER_NAME", ""),
         accept=headers.get("Accept"),
         traceparent=headers.get("traceparent"),
     )

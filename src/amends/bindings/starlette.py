@@ -6,12 +6,13 @@ Problem details for Starlette.
     install(app)
 
 `install` adds the `Problems` middleware innermost, so that CORS and security headers are also added to error responses.
-An `HTTPException` (including 404 and 405) keeps its headers. Exception handlers that the application registered stay.
+An `HTTPException` (including 404 and 405) keeps its headers. Exception handlers that the application registered stay: a
+handler for `Exception` or 500 is called for exceptions that have no code of their own, with Starlette's usual rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 try:
@@ -20,6 +21,7 @@ try:
     from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as missing:
     raise ImportError("amends.bindings.starlette needs an extra: pip install 'amends[server]'") from missing
 
@@ -28,10 +30,16 @@ from msgspec.structs import replace
 from amends.bindings.asgi import Problems
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for, fault_from_status, is_expected, with_header_wait
+from amends.http.application_errors import (
+    exception_response,
+    fault_from_status,
+    is_expected,
+    unwrap_group,
+    with_header_wait,
+)
 from amends.http.asgi import FAULT, encode_headers, request_info
 from amends.http.idempotency import commit
-from amends.http.responses import Settings, error_response
+from amends.http.responses import RawResponse, Settings, error_response
 from amends.stores.contract import Transaction
 
 __all__ = ["install", "once", "respond"]
@@ -42,6 +50,8 @@ def install(
     *,
     pages: str | None = "/errors",
     base_url: str | None = None,
+    hosts: Sequence[str] | None = None,
+    errors: Mapping[type[BaseException], str] | None = None,
     settings: Settings | None = None,
 ) -> Settings:
     """
@@ -50,7 +60,9 @@ def install(
     Args:
         app: the application.
         pages: the path of the error pages; None serves none.
-        base_url: the URL that callers use for the application, if it differs from the request's own.
+        base_url: the URL that callers use for the application; `type` and `doc_uri` begin with it.
+        hosts: without a `base_url`, the `Host` names that these URLs may be made from (see `Settings.hosts`).
+        errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`.
         settings: all settings in one value, instead of the other arguments.
 
     Raises:
@@ -59,8 +71,7 @@ def install(
     """
     if app.middleware_stack is not None:
         raise RuntimeError("install before the application serves its first request")
-    settings = settings or Settings(pages=pages, base_url=base_url)
-    app.user_middleware.append(Middleware(Problems, settings=settings))
+    settings = settings or Settings(pages=pages, base_url=base_url, hosts=hosts, errors=errors or {})
 
     async def handle_http_exception(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
@@ -70,17 +81,70 @@ def install(
         fault = fault_from_status(exc.status_code, detail if isinstance(detail, str) else None)
         if isinstance(detail, dict | list) and detail:
             fault = replace(fault, details=detail if isinstance(detail, dict) else {"detail": detail})
-        return respond(request, with_header_wait(fault, exc.headers), settings, headers=exc.headers)
+        headers = (exc.headers or {}).items()
+        return respond(request, with_header_wait(fault, exc.headers), settings, headers=headers)
 
     async def handle_exception(request: Request, exc: Exception) -> Response:
-        return respond(request, fault_for(exc), settings, cause=None if is_expected(exc) else exc)
+        request.scope[FAULT], found = exception_response(exc, request_info(request.scope), settings)
+        return _response(found)
 
-    app.exception_handlers.setdefault(HTTPException, handle_http_exception)
+    handlers = app.exception_handlers
+
+    def passes(exc: BaseException) -> bool:
+        """Leave an exception without a code of its own to a handler for `Exception` or 500 of the application."""
+        # Starlette calls the last one that was registered.
+        last = [handler for kind, handler in handlers.items() if kind in {500, Exception}][-1:]
+        return (
+            last != [handle_exception] and not is_expected(exc, settings) and not isinstance(exc, FaultError)
+        )
+
+    app.user_middleware.append(Middleware(Problems, settings=settings, passes=passes))
+    handlers.setdefault(HTTPException, handle_http_exception)
     # A FaultError would also reach `Problems`; handled here it passes through fewer layers.
-    app.exception_handlers.setdefault(FaultError, handle_exception)
-    # Exceptions of middleware outside `Problems`.
-    app.exception_handlers.setdefault(Exception, handle_exception)
+    handlers.setdefault(FaultError, handle_exception)
+    if 500 not in handlers:
+        # Unexpected exceptions of middleware outside `Problems`.
+        handlers.setdefault(Exception, handle_exception)
+    build = app.build_middleware_stack
+
+    def build_middleware_stack() -> ASGIApp:
+        # Around all middleware, also around that which was added after `install`.
+        app.user_middleware.insert(0, Middleware(_TypedErrors, settings=settings))
+        return build()
+
+    app.build_middleware_stack = build_middleware_stack  # type: ignore[method-assign]
     return settings
+
+
+class _TypedErrors:
+    """
+    Answers errors with a code of their own that middleware raises.
+
+    Starlette would answer them too, but raise them again to the server, which logs them as unexpected.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception as exc:
+            raised = unwrap_group(exc)
+            if started or not (isinstance(raised, FaultError) or is_expected(raised, self.settings)):
+                raise
+            scope[FAULT], found = exception_response(exc, request_info(scope), self.settings)
+            await _response(found)(scope, receive, send)
 
 
 def respond(
@@ -88,14 +152,17 @@ def respond(
     fault: Fault,
     settings: Settings,
     *,
-    headers: Mapping[str, str] | None = None,
+    headers: Iterable[tuple[str, str]] = (),
     cause: BaseException | None = None,
 ) -> Response:
     """Return the response for a fault. The arguments are those of `amends.http.responses.error_response`."""
     request.scope[FAULT] = fault
-    found = error_response(
-        fault, request_info(request.scope), settings, headers=list((headers or {}).items()), cause=cause
+    return _response(
+        error_response(fault, request_info(request.scope), settings, headers=list(headers), cause=cause)
     )
+
+
+def _response(found: RawResponse) -> Response:
     response = Response(found.body, found.status)
     response.raw_headers = encode_headers(found.headers)
     return response

@@ -72,6 +72,8 @@ def relaying(
 
 def _error(fault: Fault, cause: Any) -> FaultError:
     error = FaultError.from_fault(fault)
+    # Nothing else was done (M3): `executed` stays what the upstream said.
+    error.relayed = True
     if isinstance(cause, BaseException):
         error.__cause__ = cause
     return error

@@ -5,7 +5,9 @@ A command line's envelope (S2): {ok, error, meta}.
   first suggestion, or that of the code.
 - `retry_after` is `retry_after_ms`, rounded up; a rate limit always has one (C3).
 - `attempt`, `max_attempts` and `trace_id` are in `meta`; a nested error has no `meta`, so there they are members.
-- The extra members `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and those of a
+- `executed` is taken as read. Without it, `retryable: true` with `retry_after_ms` means that the command had no effect
+  (`amends.core.invitation`).
+- The extra members `executed`, `recovery`, `suggestions`, `field`, `details`, `errors`, `actor`, `user_message` and those of a
   problem carry the other fields, so nothing else is lost. For the exit code see `amends.core.exits`.
 """
 
@@ -18,17 +20,18 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.exits import Exit
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.vocabulary import Row
 from amends.dialects import members
 from amends.dialects.outgoing import outgoing
-from amends.dialects.problem import MAX_LEVELS, MAX_PARTS, milliseconds
+from amends.dialects.problem import EFFECT_UNKNOWN, MAX_LEVELS, MAX_PARTS, milliseconds
 
 __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_of"]
 
 NAME = "envelope"
 SPEC = "the CLI agent spec, challenge 19: retry hints in the JSON envelope of a command line"
-LOSSES = frozenset({"vocabulary", "executed", "origin"})
+LOSSES = frozenset({"vocabulary", "origin"})
 
 _MEMBERS: members.Readers = {
     "code": None,
@@ -52,6 +55,7 @@ _MEMBERS: members.Readers = {
     "intent": ("intent", members.mapping),
     "user_message": ("user_message", members.text),
     "actor": None,
+    "executed": None,
     # In `meta`; a nested error has no `meta`, so there they are members.
     "trace_id": ("trace_id", members.text),
     "attempt": ("attempt", members.positive),
@@ -60,6 +64,7 @@ _MEMBERS: members.Readers = {
 _META = {name: _MEMBERS[name] for name in ("trace_id", "attempt", "max_attempts")}
 _RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
 _ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
+_EXECUTED: dict[str | None, Executed] = {item.value: item for item in Executed}
 _BARE = Origin("envelope", "envelope")
 
 
@@ -123,7 +128,7 @@ def _fault(
         suggestions=_suggestions(error, fix),
         errors=_children(get("errors"), origin, room, level),
         actor=_ACTORS.get(members.text(get("actor"))) or row.actor_under(recovery),
-        executed=_executed(error, known, exit),
+        executed=_executed(error, code, recovery, known, exit),
         extensions=extensions,
         origin=origin,
         **fields,
@@ -168,7 +173,22 @@ def _suggestions(error: dict[str, Any], fix: str | None) -> tuple[str, ...]:
     return tuple(item for item in (fix, members.text(error.get("suggestion"))) if item is not None)
 
 
-def _executed(error: dict[str, Any], known: Row | None, exit: Exit | None) -> Executed:
+def _executed(
+    error: dict[str, Any], code: str, recovery: Recovery, known: Row | None, exit: Exit | None
+) -> Executed:
+    """M3: what the error says, then an explicit invitation, then the row or the exit code."""
+    stated = _EXECUTED.get(members.text(error.get("executed")))
+    if stated is not None:
+        return stated
+    invited = (
+        recovery is Recovery.TRANSIENT
+        and error.get("retryable") is True
+        and bool(_seconds(error.get("retry_after_ms")))
+    )
+    if invited and not excluded(
+        code, members.whole(error.get("status")), intent=error.get("intent") is not None
+    ):
+        return Executed.NO
     if members.text(error.get("phase")) == "validation":
         # In the newer table this means that nothing has run yet.
         return Executed.NO
@@ -191,6 +211,13 @@ def _meta(fault: Fault) -> dict[str, Any]:
 def encode_error(fault: Fault) -> dict[str, Any]:
     """Return the error object alone."""
     return _error(outgoing(fault, NAME))
+
+
+def _retryable(fault: Fault) -> bool | str:
+    """M2: "maybe" for uncertain, except a command whose effect has to be verified before it runs again."""
+    if fault.recovery is Recovery.UNCERTAIN and fault.code != EFFECT_UNKNOWN:
+        return "maybe"
+    return fault.recovery is Recovery.TRANSIENT
 
 
 def _error(fault: Fault) -> dict[str, Any]:
@@ -223,6 +250,7 @@ def _error(fault: Fault) -> dict[str, Any]:
         "intent": fault.intent,
         "user_message": fault.user_message,
         "actor": fault.actor.value,
+        "executed": fault.executed.value,
     }
     error = {name: value for name, value in written.items() if value is not None}
     for name, value in fault.extensions.items():

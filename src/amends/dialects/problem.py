@@ -4,9 +4,12 @@ Problem details for agents: RFC 9457 with Agent Surface's extensions (S1).
 - `message` is `detail`; `retry_after` is `retry_after_ms`, rounded up to whole milliseconds.
 - `title`, `status` and `detail` are always written, also in nested problems. If the fault has none, they come from the
   code's row.
-- `is_retriable` says whether the same request might succeed: true for transient and uncertain.
+- `is_retriable` says whether the same request might succeed: true for transient and uncertain, with `max_retries` 1 for
+  an uncertain fault made here. It is false for EFFECT_UNKNOWN, whose effect has to be verified first.
+- `executed` is taken as read. Without it, `is_retriable: true` with a wait in the body means that the request had no
+  effect (`amends.core.invitation`).
 - The extra members `code`, `recovery`, `field`, `details`, `retry_strategy`, `max_retries`, `user_message`, `actor`,
-  `attempt`, `max_attempts` carry the other fields, so nothing else is lost.
+  `attempt`, `max_attempts`, `executed` carry the other fields, so nothing else is lost.
 - Unknown members are kept. They never overwrite one of these.
 """
 
@@ -19,6 +22,7 @@ from amends.core.crosswalk import source_row
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY, Row, row_for
 from amends.dialects import members
@@ -28,8 +32,10 @@ __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode
 
 NAME = "problem"
 SPEC = "RFC 9457 problem details with Agent Surface's extensions"
-LOSSES = frozenset({"vocabulary", "executed", "origin"})
+LOSSES = frozenset({"vocabulary", "origin"})
 MEDIA_TYPE = "application/problem+json"
+EFFECT_UNKNOWN = "EFFECT_UNKNOWN"
+"""The code of a request that may have had its effect; a repeat is not answered before that is known (M2)."""
 
 MAX_PARTS = 10_000
 """The most nested problems that are read from one document, on all levels together."""
@@ -58,6 +64,7 @@ _OURS: members.Readers = {
     "code": None,
     "recovery": None,
     "actor": None,
+    "executed": None,
     "field": ("field", members.text),
     "details": ("details", members.mapping),
     "retry_strategy": ("strategy", members.text),
@@ -70,6 +77,7 @@ _MEMBERS: members.Readers = {**_CORE, **_OURS}
 
 _RECOVERY: dict[str | None, Recovery] = {item.value: item for item in Recovery}
 _ACTORS: dict[str | None, Actor] = {item.value: item for item in Actor}
+_EXECUTED: dict[str | None, Executed] = {item.value: item for item in Executed}
 _BARE = Origin("problem", "body")
 
 
@@ -142,7 +150,7 @@ def _fault(
         errors=children,
         status=status,
         actor=_ACTORS.get(members.text(get("actor"))) or facts.actor_under(recovery),
-        executed=_executed(code, status, facts),
+        executed=_executed(data, code, status, recovery, facts),
         extensions=extensions,
         origin=origin,
         **fields,
@@ -204,7 +212,18 @@ def _of_children(children: tuple[Fault, ...]) -> Recovery:
     return Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
 
 
-def _executed(code: str, status: int | None, facts: Row) -> Executed:
+def _executed(
+    data: dict[str, Any], code: str, status: int | None, recovery: Recovery, facts: Row
+) -> Executed:
+    """M3: what the document says, then an explicit invitation, then the row."""
+    stated = _EXECUTED.get(members.text(data.get("executed")))
+    if stated is not None:
+        return stated
+    invited = (
+        recovery is Recovery.TRANSIENT and data.get("is_retriable") is True and own_wait(data) is not None
+    )
+    if invited and not excluded(code, status, intent=data.get("intent") is not None):
+        return Executed.NO
     if status == 207:
         return Executed.YES
     if code == "RATE_LIMITED":
@@ -230,7 +249,7 @@ def document(fault: Fault) -> dict[str, Any]:
         "status": fault.status or row.status or row_for(EVERYDAY, row.everyday).status,
         "detail": fault.message,
         "instance": fault.instance,
-        "is_retriable": fault.retryable,
+        "is_retriable": fault.retryable and fault.code != EFFECT_UNKNOWN,
         "retry_after_ms": wait or None,
         "doc_uri": fault.doc_uri,
         "trace_id": fault.trace_id,
@@ -242,9 +261,10 @@ def document(fault: Fault) -> dict[str, Any]:
         "field": fault.field,
         "details": fault.details,
         "retry_strategy": fault.strategy,
-        "max_retries": fault.max_retries,
+        "max_retries": _max_retries(fault),
         "user_message": fault.user_message,
         "actor": fault.actor.value,
+        "executed": fault.executed.value,
         "attempt": fault.attempt,
         "max_attempts": fault.max_attempts,
     }
@@ -253,6 +273,13 @@ def document(fault: Fault) -> dict[str, Any]:
         if name not in _MEMBERS:
             problem[name] = value
     return problem
+
+
+def _max_retries(fault: Fault) -> int | None:
+    """M2: one retry for an uncertain fault that was made here and sets no number."""
+    if fault.max_retries is None and fault.recovery is Recovery.UNCERTAIN and fault.origin is None:
+        return 1
+    return fault.max_retries
 
 
 def milliseconds(seconds: float | None) -> int | None:

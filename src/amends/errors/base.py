@@ -13,6 +13,7 @@ FaultError, the base class of all typed errors: an exception that carries a Faul
             recovery = "correctable"
             status = 409
             exit = 6
+            title = "Out of stock"  # `type` and `title` of its problem documents
             adcp_code = "X_SHOP_OUT_OF_STOCK"  # its AdCP name, if it has one
 
 Defining such a class registers its code.
@@ -20,13 +21,15 @@ Defining such a class registers its code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
+from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.validate import in_seconds
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 
@@ -58,6 +61,10 @@ class FaultError(Exception):
     """Recovery's last decision; None if the error did not pass through recovery."""
     history: tuple[Any, ...] = ()
     """Every attempt that recovery made; empty if the error did not pass through recovery."""
+    relayed: bool = False
+    """Whether an upstream's failure was passed on with `chain.relay`, which declares that nothing else was done."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the HTTP response, as given to the constructor."""
 
     def __init__(
         self,
@@ -68,38 +75,57 @@ class FaultError(Exception):
         details: dict[str, Any] | None = None,
         suggestions: Iterable[str] | str = (),
         field: str | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         **more: Any,
     ) -> None:
         """
         Create the error and its Fault.
 
+        A transient error with `retry_after` tells the caller to send the same request again, so its `executed` is "no"
+        unless `executed=` says otherwise. Time-outs, internal errors and cancellations are excepted.
+
         Args:
             message: what happened, for people; default: the message of the code.
             code: the code, if it differs from the class's.
-            retry_after: the number of seconds after which the same request may succeed.
+            retry_after: the number of seconds after which the same request may succeed. A negative, infinite or NaN
+                value counts as none; one of more than a year counts as a year.
             details: structured context.
             suggestions: recovery steps, most likely fix first.
             field: the part of the request that caused the failure.
-            more: any other field of Fault (recovery, trace_id, doc_uri, status, errors, …).
+            headers: headers that an HTTP response for this error gets, such as `{"Allow": "GET"}`.
+            more: any other field of Fault (recovery, executed, trace_id, doc_uri, status, errors, …).
+
+        Raises:
+            ValueError: `status` is not an error status, or a value is not one of the possible ones.
 
         """
         vocabulary = more.pop("vocabulary") if "vocabulary" in more else self.vocabulary
         code = code or self.code
         if vocabulary == "adcp":
             _check_adcp(code)
+        _check_status(more.get("status"))
+        cls: Any = self.__class__
+        for name in ("type", "title"):
+            # Class attributes of your own classes.
+            if name not in more and isinstance(getattr(cls, name, None), str):
+                more[name] = getattr(cls, name)
         if message is None:
             message = row_for(vocabulary, code, more.get("status")).message
         fault = Fault(
             code=code,
             message=message,
             vocabulary=vocabulary,
-            retry_after=None if retry_after is None else in_seconds("retry_after", retry_after),
+            retry_after=_wait(retry_after),
             details=details,
             suggestions=suggestions,  # type: ignore[arg-type]
             field=field,
             **more,
         )
+        if "executed" not in more and getattr(cls, "executed", None) is None and _invites(fault):
+            fault = replace(fault, executed=Executed.NO)
         self._set_fault(fault)
+        if headers:
+            self.headers = _pairs(headers)
 
     def _set_fault(self, fault: Fault) -> None:
         Exception.__init__(self, fault.message)
@@ -156,6 +182,46 @@ def _from_class(cls: type[FaultError], fault: Fault) -> FaultError:
     return error
 
 
+LONGEST_WAIT = 365 * 86400.0
+"""The longest wait in seconds that an error is raised with."""
+
+
+def _wait(value: float | timedelta | None) -> float | None:
+    """The wait in seconds; None for one that cannot be meant, so that a computed wait never replaces the error itself."""
+    if value is None:
+        return None
+    seconds = finite(in_seconds("retry_after", value))
+    return None if seconds is None or seconds < 0 else min(seconds, LONGEST_WAIT)
+
+
+def _invites(fault: Fault) -> bool:
+    """Whether the error invites its caller to send the same request again (M3)."""
+    if fault.recovery is not Recovery.TRANSIENT or not fault.retry_after:
+        return False
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    status = fault.status or row.status
+    intent = fault.intent is not None
+    return not (excluded(fault.code, status, intent=intent) or excluded(row.everyday))
+
+
+def _check_status(status: Any) -> None:
+    """Refuse a status that is no error."""
+    if isinstance(status, int) and not 400 <= status <= 599:
+        raise ValueError(
+            f"status is an HTTP error status from 400 to 599, not {int(status)}: return a response for anything else"
+        )
+
+
+def _pairs(headers: Any) -> tuple[tuple[str, str], ...]:
+    pairs = tuple(
+        (name, value) for name, value in (headers.items() if isinstance(headers, Mapping) else headers)
+    )
+    for pair in pairs:
+        if not all(isinstance(each, str) for each in pair):
+            raise TypeError(f"headers are strings, not {pair!r}")
+    return pairs
+
+
 def _check_adcp(code: str) -> None:
     """Raise ValueError unless the code is one of AdCP's or has a vendor's form (A15)."""
     from amends.core.vocabularies.adcp import check_code
@@ -176,6 +242,7 @@ def _register(cls: type[FaultError]) -> None:
             break
         # A base class without a code has no row of its own; this class inherits its attributes.
         given = {**above.__dict__, **given}
+    _check_status(given.get("status"))
     recovery = Recovery(given.get("recovery", parent.recovery if parent else Recovery.TERMINAL))
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
     first_line = (cls.__doc__ or "").strip().partition("\n")[0]

@@ -1,8 +1,8 @@
 """
 `from_exception`: the Fault of any exception.
 
-It looks, in this order, at a Fault that the exception carries, at the parts of an exception group, at a response that
-it carries, and at its class. The row of the class may name a reader of further details; if that finds nothing, the row
+It looks, in this order, at a Fault that the exception carries, at the parts of an exception group, at what the
+application registered for its class, at a response that it carries, and at its class. The row of the class may name a reader of further details; if that finds nothing, the row
 itself decides.
 """
 
@@ -21,6 +21,7 @@ from amends.errors.base import FaultError
 from amends.foreign import codes, validation
 from amends.foreign.classes import INSIDE, row_for_class
 from amends.foreign.outcomes import BROKEN, REFUSED, Meaning, fault_of
+from amends.foreign.registry import registered_fault
 from amends.foreign.responses import calls_made, response_fault
 from amends.foreign.safe_attr import attribute, inner_exception
 
@@ -63,6 +64,9 @@ def _classify(exc: BaseException, depth: int, parts_left: list[int]) -> Fault | 
         return None
     if issubclass(cls, BaseExceptionGroup):
         return _group_fault(attribute(exc, "exceptions"), depth, parts_left)
+    registered = registered_fault(cls)
+    if registered is not None:
+        return registered
     row = row_for_class(cls)
     response = _read(response_fault, exc)
     if response is not None:

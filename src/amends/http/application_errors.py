@@ -4,6 +4,7 @@ Turn an exception raised inside an application into the fault that its caller re
 - A FaultError keeps its own fault.
 - A failure of an upstream service (an exception of an HTTP client, or a fault that recovery read from a response)
   becomes one of the three codes of `from_upstream`: the caller can neither see nor correct the request that failed.
+- An exception class that the application registered (`amends.register`, `errors=`) has its code.
 - Any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
 """
 
@@ -17,21 +18,23 @@ from msgspec.structs import replace
 
 from amends.carriers.headers import lower_names, wait
 from amends.core.crosswalk import transfer
-from amends.core.enums import Recovery
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream
-from amends.foreign.validation import MAX_FIELDS, pointer, suggestion
+from amends.foreign.registry import registered_fault
+from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = [
     "CLIENT_DISCONNECTED",
     "INTERNAL",
+    "exception_response",
     "fault_for",
     "fault_from_status",
-    "fault_from_validation",
     "is_expected",
+    "unwrap_group",
     "with_header_wait",
 ]
 
@@ -48,38 +51,84 @@ _CLIENTS = frozenset(
     {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "botocore", "grpc"}
     | {"openai", "anthropic", "stripe", "urllib"}
 )
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_DETAIL = 500
 """Characters of a framework's detail text; a longer text is replaced by the code's own message."""
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 
 
-def fault_for(exc: BaseException) -> Fault:
-    """Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text."""
+def exception_response(
+    exc: BaseException, request: RequestInfo, settings: Settings, headers: Iterable[tuple[str, str]] = ()
+) -> tuple[Fault, RawResponse]:
+    """
+    Return the fault of an exception and the response for it, with the exception's own headers and the given ones.
+
+    An exception that the application did not raise on purpose is logged with its traceback.
+    """
+    raised = unwrap_group(exc)
+    fault = fault_for(raised, request.method, settings)
+    expected = fault is CLIENT_DISCONNECTED or is_expected(raised, settings)
+    own = raised.headers if isinstance(raised, FaultError) else ()
+    response = error_response(
+        fault, request, settings, headers=[*own, *headers], cause=None if expected else exc
+    )
+    return fault, response
+
+
+def unwrap_group(exc: BaseException) -> BaseException:
+    """Return the exception inside groups of one, as task groups raise them."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    return exc
+
+
+def fault_for(exc: BaseException, method: str = "POST", settings: Settings | None = None) -> Fault:
+    """
+    Return the fault to answer with. Never raises, and includes nothing of a foreign exception's text.
+
+    Args:
+        exc: what the application raised.
+        method: the request's method. A failed call to another service may have come after an effect of the handler's
+            own, so it counts as "may have had its effect", except in a request that only reads (M3).
+        settings: the application's settings, for its `errors`.
+
+    """
     if isinstance(exc, FaultError):
         fault = exc.fault
         if fault.origin is not None:
-            return _from_upstream(exc)
+            return _from_upstream(exc, method)
         # M5: in HTTP's vocabulary a cancellation is transient.
         return (
             transfer(fault, "http") if fault.vocabulary == EVERYDAY and fault.code == "CANCELLED" else fault
         )
+    registered = registered_fault(type(exc), _errors(settings))
+    if registered is not None:
+        return registered
     classes = type(exc).__mro__
     if any(cls.__name__ == "ClientDisconnect" for cls in classes):
         # Starlette's exception, matched by its name so that Starlette need not be installed.
         return CLIENT_DISCONNECTED
     if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in classes):
-        return _from_upstream(exc)
+        return _from_upstream(exc, method)
     return INTERNAL
 
 
-def is_expected(exc: BaseException) -> bool:
+def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:
     """Return whether the application raised the error on purpose, so that its traceback need not be logged."""
-    return isinstance(exc, FaultError) and exc.fault.origin is None
+    if isinstance(exc, FaultError):
+        return exc.fault.origin is None
+    return registered_fault(type(exc), _errors(settings)) is not None
 
 
-def _from_upstream(exc: BaseException) -> Fault:
+def _errors(settings: Settings | None) -> Any:
+    return None if settings is None else settings.errors
+
+
+def _from_upstream(exc: BaseException, method: str) -> Fault:
     """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
     fault = from_upstream(exc)
+    if fault.retryable and not getattr(exc, "relayed", False):
+        fault = replace(fault, executed=Executed.NO if method in _READING else Executed.MAYBE)
     if fault.origin is None and fault.code in VOCABULARY.rows:
         return replace(fault, vocabulary="http", message=VOCABULARY.rows[fault.code].message)
     return fault
@@ -117,44 +166,3 @@ def with_header_wait(fault: Fault, headers: Mapping[str, str] | None) -> Fault:
         return fault
     seconds = wait(lower_names(headers))
     return replace(fault, retry_after=seconds) if seconds else fault
-
-
-def fault_from_validation(mistakes: Iterable[tuple[Iterable[Any], Any]], status: int = 422) -> Fault:
-    """
-    Return one fault for all fields that a framework refused, each with a JSON Pointer and suggestions.
-
-    Args:
-        mistakes: for each mistake, the path of the field and the framework's name for the kind of mistake.
-        status: the framework's own status for it.
-
-    """
-    fields: dict[str | None, list[str]] = {}
-    for path, kind in mistakes:
-        where, step = pointer(path), suggestion(kind)
-        if where in fields or len(fields) < MAX_FIELDS:
-            steps = fields.setdefault(where, [])
-            if step not in steps:
-                steps.append(step)
-    row = VOCABULARY.rows["VALIDATION_ERROR"]
-    parts = tuple(
-        Fault(
-            code=row.code,
-            message=f"{steps[0]} at {where}" if where else steps[0],
-            vocabulary="http",
-            status=status,
-            field=where,
-            suggestions=tuple(steps),
-        )
-        for where, steps in fields.items()
-    )
-    first = next((part for part in parts if part.field is not None), None)
-    return Fault(
-        code=row.code,
-        message=row.message,
-        recovery=Recovery.CORRECTABLE,
-        vocabulary="http",
-        status=status,
-        field=None if first is None else first.field,
-        suggestions=tuple(part.message for part in parts),
-        errors=parts,
-    )

@@ -38,18 +38,17 @@ def request_info(scope: Scope) -> RequestInfo:
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
         path = path[len(root) :] or "/"
     headers = dict(scope["headers"])
+    server, port = scope.get("server") or ("", None)
+    bound = f"[{server}]" if ":" in server else server
     host = headers.get(b"host")
-    if host is not None:
-        address = str(host, "latin-1")
-    else:
-        server, port = scope.get("server") or ("", None)
-        address = f"{server}:{port}" if port else server
+    address = f"{bound}:{port}" if host is None and port else bound if host is None else str(host, "latin-1")
     return RequestInfo(
         method=scope["method"],
         path=path,
         root=root,
         scheme=scope.get("scheme", "http"),
         host=address,
+        server=bound,
         accept=_text(headers.get(b"accept")),
         traceparent=_text(headers.get(b"traceparent")),
     )

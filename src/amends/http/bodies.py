@@ -2,7 +2,8 @@
 Read the error responses that frameworks produce by themselves, so that they can be sent as problem documents.
 
 Only unstructured forms are read: an empty body, plain text, an HTML page that the client did not ask for, and
-`{"detail": …}` as FastAPI and Django REST framework write it. A body that the application designed is left alone.
+`{"detail": …}` as FastAPI, Litestar and Django REST framework write it. A body that the application designed is left
+alone.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 import msgspec
 
 from amends.core.fault import Fault
-from amends.http.application_errors import fault_from_status, fault_from_validation
+from amends.http.application_errors import fault_from_status
 from amends.http.negotiation import HTML
+from amends.http.validation import Mistake, fault_from_validation, pydantic_mistake
 
 __all__ = ["LIMIT", "fault_from_body", "may_rewrite"]
 
@@ -62,14 +64,43 @@ def _fault_from_json(status: int, body: bytes) -> Fault | None:
         return None
     if value in ({}, None):
         return fault_from_status(status)
-    if not isinstance(value, dict) or set(value) != {"detail"}:
+    if not isinstance(value, dict) or "detail" not in value:
+        return None
+    if value.get("status_code") == status and set(value) <= {"status_code", "detail", "extra"}:
+        return _fault_from_litestar(status, value)
+    if set(value) != {"detail"}:
         return None
     detail = value["detail"]
     if isinstance(detail, str):
         return fault_from_status(status, detail)
     if isinstance(detail, list) and detail and all(_is_validation_error(item) for item in detail):
-        return fault_from_validation(((item["loc"], item["type"]) for item in detail), status)
+        return fault_from_validation(map(pydantic_mistake, detail), status)
     return None
+
+
+def _fault_from_litestar(status: int, value: dict[str, Any]) -> Fault | None:
+    """Return the fault of Litestar's `{"status_code", "detail", "extra"}`; None if `extra` is the application's own."""
+    detail, extra = value["detail"], value.get("extra") or []
+    if not isinstance(detail, str) or not isinstance(extra, list):
+        return None
+    if not extra:
+        return fault_from_status(status, detail)
+    if not all(isinstance(item, dict) and isinstance(item.get("message"), str) for item in extra):
+        return None
+    return fault_from_validation(
+        (
+            Mistake(
+                tuple(
+                    step
+                    for step in (item.get("source"), *str(item.get("key", "")).split("."))
+                    if isinstance(step, str) and step
+                ),
+                rule=item["message"],
+            )
+            for item in extra
+        ),
+        status,
+    )
 
 
 def _is_validation_error(item: Any) -> bool:

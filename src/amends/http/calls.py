@@ -31,11 +31,11 @@ from amends.errors.base import FaultError
 from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
-from amends.http.tracing import traceparent
 from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
+from amends.serving.tracing import traceparent
 
 __all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
 

@@ -4,47 +4,66 @@
     app = Idempotent(Problems(app), "sqlite:///keys.db")
 
 The first request with a key runs. A repeat is answered with the first response (`Idempotency-Replayed`), with 409 and a
-wait while the first is running, and with 422 if its body differs. If the first request's process died, or the request
-failed and may have had its effect, the key is *in doubt*: repeats are answered with EFFECT_UNKNOWN and never run again.
-A failure that certainly had no effect releases the key.
+wait while the first is running, and with 422 if its body differs. Every answer carries the key (`Idempotency-Key`), which
+tells a client that keys are honoured here.
 
-A handler that commits its effect and the key's record in one transaction (`commit`, with `transactional=True`) is never
-in doubt: its effect happens once, even if the process dies.
+A failure that had no effect releases the key. If the request failed and may have had its effect, or its process died,
+the key is *in doubt*: repeats are answered with EFFECT_UNKNOWN and do not run, until a `verify` hook finds out what
+happened. A handler that commits its effect and the key's record in one transaction (`commit`, with `transactional=True`)
+is never in doubt: its effect happens once, even if the process dies.
+
+`amends.http.idempotency_wsgi` is the same for WSGI.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from hashlib import sha256
-from typing import TypeVar
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.vocabularies.http import VOCABULARY
 from amends.errors.base import FaultError
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
-from amends.http.idempotency_store import Claim, Keys, Record, storage_key
+from amends.http.idempotency_request import (
+    KeyedRequest,
+    after_failure,
+    caller_of,
+    fingerprint,
+    invalid_key_error,
+    kept_headers,
+    not_stored_fault,
+    parse_key,
+    store_down_fault,
+    verified_response,
+    warn_unkeyed,
+)
+from amends.http.idempotency_store import Claim, Keys, Record, Verify, storage_key
 from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
 from amends.stores.contract import Transaction
 
-__all__ = ["Idempotent", "caller_id", "commit"]
+__all__ = ["Idempotent", "KeyedRequest", "caller_id", "commit"]
 
 T = TypeVar("T")
 
 CLAIM = "amends.claim"
 _KEYS = "amends.keys"
-_NOT_REPLAYED = frozenset({"date", "server", "connection", "transfer-encoding", "set-cookie"})
-"""Headers that belong to one response and are not stored with it."""
 
 
 def caller_id(scope: Scope) -> str:
-    """Return an id of the caller, made from the request's credentials. Callers do not share keys."""
-    return sha256((header(scope["headers"], b"authorization") or "").encode()).hexdigest()
+    """
+    Return an id of the caller, made from all headers that carry credentials, the cookies and the TLS client's name.
+
+    Callers do not share keys. Give `Idempotent` a `caller` of your own if credentials change between a request and its
+    repeat (signatures, short-lived tokens): otherwise the repeat counts as another caller's.
+    """
+    tls = (scope.get("extensions") or {}).get("tls") or {}
+    headers = ((str(name, "latin-1"), str(value, "latin-1")) for name, value in scope["headers"])
+    return caller_of(headers, str(tls.get("client_cert_name") or ""))
 
 
 class Idempotent:
@@ -65,6 +84,7 @@ class Idempotent:
         required: bool = False,
         transactional: bool | Callable[[Scope], bool] = False,
         caller: Callable[[Scope], str] = caller_id,
+        verify: Callable[[KeyedRequest], Any] | None = None,
         max_body: int = 1024 * 1024,
         settings: Settings | None = None,
     ) -> None:
@@ -78,7 +98,12 @@ class Idempotent:
             required: refuse requests of these methods without a key.
             transactional: whether all effects of a request go through `commit`; a bool, or a function of the scope.
             caller: returns the id of the caller that a key belongs to.
-            max_body: the largest request body in bytes, and the largest response body that is stored.
+            verify: called with the `KeyedRequest` when a request is repeated whose effect is in doubt. Returns the response
+                to send (see `verified_response`), True if the effect happened, False if it did not and the request may
+                run, or None if that is not known. A plain function runs in a thread; after `lease` seconds the answer
+                counts as None.
+            max_body: the largest request body in bytes whose key is honoured, and the largest response body that is
+                stored. A larger request runs without its key, with a warning in the log; with `required` it is refused.
             settings: the settings given to `Problems`.
 
         """
@@ -90,6 +115,7 @@ class Idempotent:
         self._required = required
         self._transactional = transactional
         self._caller = caller
+        self._verify = verify
         self._max_body = max_body
         self._settings = settings or Settings()
 
@@ -101,32 +127,73 @@ class Idempotent:
         if scope["type"] != "http" or scope["method"] not in self._methods:
             await self.app(scope, receive, send)
             return
+        # `commit` needs the store for requests without a key, too.
+        scope[_KEYS] = self._open_keys
+        values = [value for name, value in scope["headers"] if name.lower() == b"idempotency-key"]
         try:
-            scope[_KEYS] = keys = await self._open_keys()
-            key = _parse_key(header(scope["headers"], b"idempotency-key"))
-            if key is None and not self._required:
-                await self.app(scope, receive, send)
-                return
-            if not key:
-                raise _invalid_key_error()
-            body = await _read_body(receive, self._max_body)
-            transactional = self._transactional
-            claimed = await keys.claim(
-                storage_key(self._caller(scope), key),
-                _fingerprint(scope, body),
-                transactional=transactional(scope) if callable(transactional) else transactional,
-            )
+            key = parse_key([str(value, "latin-1") for value in values])
+            if key is None and self._required:
+                raise invalid_key_error()
+        except FaultError as error:
+            await send_response(scope, send, self._error_response(scope, error.fault))
+            return
+        if key is None:
+            await self.app(scope, receive, send)
+        else:
+            await self._call_with_key(scope, receive, send, key, values[0])
+
+    async def _call_with_key(self, scope: Scope, receive: Receive, send: Send, key: str, sent: bytes) -> None:
+        try:
+            body = await _read_body(scope, receive, self._max_body)
+            if self._required:
+                body.check_size()
+        except FaultError as error:
+            await send_response(scope, send, self._error_response(scope, error.fault))
+            return
+        if not body.fits:
+            # The key is not echoed: it is not honoured for this request.
+            warn_unkeyed(scope["method"], scope["path"], self._max_body)
+            await self.app(scope, body.receive, send)
+            return
+        send = _echo(send, sent)
+        try:
+            keys = await self._open_keys()
+            claimed = await self._claim(scope, keys, key, body.content)
         except FaultError as error:
             await send_response(scope, send, self._error_response(scope, error.fault))
             return
         except StoreError as error:
-            fault = FaultError(code="SERVICE_UNAVAILABLE", vocabulary="http", executed=Executed.NO).fault
-            await send_response(scope, send, self._error_response(scope, fault, cause=error))
+            await send_response(scope, send, self._error_response(scope, store_down_fault(), cause=error))
             return
         if isinstance(claimed, Record):
             await send_response(scope, send, self._replay(scope, claimed))
         else:
-            await self._run(scope, _replay_body(body, receive), send, keys, claimed)
+            await _Run(scope, send, keys, claimed, self._max_body).run(self.app, body.receive)
+
+    async def _claim(self, scope: Scope, keys: Keys, key: str, body: bytes | None) -> Claim | Record:
+        caller = self._caller(scope)
+        query = scope.get("query_string", b"")
+        transactional = self._transactional
+
+        async def verify(record: Record) -> RawResponse | bool | None:
+            request = KeyedRequest(
+                key=key,
+                caller=caller,
+                method=scope["method"],
+                path=scope["path"],
+                query=str(query, "latin-1"),
+                body=body,
+                status=record.status,
+            )
+            return await run_verify(self._verify, request, self._lease)
+
+        hook: Verify | None = None if self._verify is None else verify
+        return await keys.claim(
+            storage_key(caller, key),
+            fingerprint(scope["method"], scope["path"], query, body),
+            transactional=transactional(scope) if callable(transactional) else transactional,
+            verify=hook,
+        )
 
     async def close(self) -> None:
         """Close the store if this middleware opened it. Needed only with servers that do not send lifespan events."""
@@ -144,81 +211,99 @@ class Idempotent:
     def _replay(self, scope: Scope, record: Record) -> RawResponse:
         """Return the stored response of the first request."""
         if record.body is None:
-            fault = Fault(
-                code="CONFLICT",
-                vocabulary="http",
-                status=409,
-                message="This request succeeded before, but its response was too large to be stored",
-                suggestions=("Read the resource that it created instead of sending the request again",),
-            )
-            return self._error_response(scope, fault)
+            return self._error_response(scope, not_stored_fault())
         headers = [*record.headers, ("idempotency-replayed", "true")]
         return RawResponse(record.status, headers, record.body)
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send, keys: Keys, claim: Claim) -> None:
-        """Run the first request with a key. Its response is stored before it is sent."""
-        scope[CLAIM] = claim
-        start: Message | None = None
-        held = bytearray()
-        streaming = incomplete = False
 
-        async def store_and_send(message: Message) -> None:
-            nonlocal start, streaming, incomplete
-            if streaming:
-                await send(message)
-            elif message["type"] == "http.response.start":
-                start = message
-            elif message["type"] == "http.response.body":
-                held.extend(message.get("body", b""))
-                more = message.get("more_body", False)
-                if more and len(held) <= self._max_body:
-                    return
-                streaming, incomplete = True, more
-                assert start is not None
-                if not more:
-                    body = bytes(held) if len(held) <= self._max_body else None
-                    await self._settle(scope, keys, claim, start, body)
-                await send(start)
-                await send({**message, "body": bytes(held)})
+class _Run:
+    """
+    Runs the first request with a key.
 
+    A response that comes in one piece is stored before it is sent. Of a streamed response every piece is sent at once, and
+    the response is stored before its last piece is sent.
+    """
+
+    def __init__(self, scope: Scope, send: Send, keys: Keys, claim: Claim, max_body: int) -> None:
+        self._scope, self._send = scope, send
+        self._keys, self._claim = keys, claim
+        self._max_body = max_body
+        self._start: Message | None = None
+        self._started = self._settled = False
+        self._length: int | None = None
+        self._copy = bytearray()
+        self._size = 0
+
+    async def run(self, app: App, receive: Receive) -> None:
+        keys, claim = self._keys, self._claim
+        self._scope[CLAIM] = claim
         renewal = asyncio.ensure_future(_renew_lease(keys, claim))
         try:
-            await self.app(scope, receive, store_and_send)
-            if incomplete and start is not None:
-                await self._settle(scope, keys, claim, start, None)
-        except (Exception, asyncio.CancelledError):
-            if claim.committed:
-                await _log_store_error(keys.release_lease(claim))
-            elif _is_rolled_back(claim):
-                await _log_store_error(keys.release(claim))
-            else:
-                await _log_store_error(keys.mark_in_doubt(claim))
+            await app(self._scope, receive, self._send_message)
+            if not self._settled:
+                # The application ended without a complete response.
+                await self._settle_failure()
+        except BaseException:
+            if not self._settled:
+                await self._settle_failure()
             raise
         finally:
             renewal.cancel()
 
-    async def _settle(
-        self, scope: Scope, keys: Keys, claim: Claim, start: Message, body: bytes | None
-    ) -> None:
+    async def _send_message(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "http.response.start":
+            self._start = message
+            self._length = _content_length(message.get("headers", ()))
+            return
+        if kind == "http.response.body" and not self._settled:
+            await self._take(message)
+        if self._start is not None and not self._started:
+            self._started = True
+            await self._send(self._start)
+        await self._send(message)
+
+    async def _take(self, message: Message) -> None:
+        """Copy a piece of the body, and store the response if it is the last one."""
+        piece = message.get("body", b"")
+        self._size += len(piece)
+        if self._size <= self._max_body:
+            self._copy += piece
+        whole = self._length is not None and self._size >= self._length
+        if whole or not message.get("more_body", False):
+            self._settled = True
+            await self._settle()
+
+    async def _settle(self) -> None:
         """
         Store the outcome of a request.
 
         If the store fails, the error is logged and the response is still sent; the key is then in doubt.
         """
+        keys, claim, start = self._keys, self._claim, self._start
+        assert start is not None
         status = start["status"]
         if claim.committed:
-            return await _log_store_error(keys.release_lease(claim))
+            return await log_store_error(keys.release_lease(claim))
         if status >= 400:
-            if _is_rolled_back(claim) or _had_no_effect(scope, status):
-                return await _log_store_error(keys.release(claim))
-            if _is_retryable(scope, status):
-                return await _log_store_error(keys.mark_in_doubt(claim))
-        headers = tuple(
-            (str(name, "latin-1"), str(value, "latin-1"))
-            for name, value in start.get("headers", ())
-            if str(name, "latin-1").lower() not in _NOT_REPLAYED
+            content_type = header(start.get("headers", ()), b"content-type") or ""
+            fault = self._scope.get(FAULT)
+            then = after_failure(fault, status, content_type, bytes(self._copy))
+            if is_rolled_back(claim):
+                then = "release"
+            if then == "release":
+                return await log_store_error(keys.release(claim))
+            if then == "doubt":
+                return await log_store_error(keys.mark_in_doubt(claim, status))
+        headers = kept_headers(
+            (str(name, "latin-1"), str(value, "latin-1")) for name, value in start.get("headers", ())
         )
-        return await _log_store_error(keys.complete(claim, status, headers, body))
+        body = bytes(self._copy) if self._size <= self._max_body else None
+        return await log_store_error(keys.complete(claim, status, headers, body))
+
+    async def _settle_failure(self) -> None:
+        """Store the outcome of a request that ended without a complete response."""
+        await log_store_error(settle_failure(self._keys, self._claim))
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
@@ -237,7 +322,7 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
         FaultError: the lease of this process expired and another one took over; nothing was changed.
 
     """
-    keys: Keys = scope[_KEYS]
+    keys: Keys = await scope[_KEYS]()
     claim: Claim | None = scope.get(CLAIM)
 
     def work_and_store(tx: Transaction) -> bytes:
@@ -252,26 +337,36 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
     return status, body
 
 
-def _is_rolled_back(claim: Claim) -> bool:
+def settle_failure(keys: Keys, claim: Claim) -> Awaitable[None]:
+    """Store the outcome of a request that ended without a complete response."""
+    if claim.committed:
+        return keys.release_lease(claim)
+    return keys.release(claim) if is_rolled_back(claim) else keys.mark_in_doubt(claim)
+
+
+def is_rolled_back(claim: Claim) -> bool:
     """Return whether all effects of the request were in a transaction that was not committed."""
     return claim.record.transactional and not claim.committed
 
 
-def _had_no_effect(scope: Scope, status: int) -> bool:
-    """Return whether a failed request certainly had no effect and may succeed later."""
-    fault: Fault | None = scope.get(FAULT)
-    facts = fault or VOCABULARY.status_row(status)
-    return facts.executed is Executed.NO and _is_retryable(scope, status)
+async def run_verify(
+    verify: Callable[[KeyedRequest], Any] | None, request: KeyedRequest, seconds: float
+) -> RawResponse | bool | None:
+    """Call a `verify` hook. A hook that fails or takes too long is logged and has found out nothing."""
+    if verify is None:
+        return None
+    try:
+        async with asyncio.timeout(seconds):
+            found = (
+                verify(request) if iscoroutinefunction(verify) else await asyncio.to_thread(verify, request)
+            )
+            return verified_response(await found if isawaitable(found) else found)
+    except Exception:  # noqa: BLE001 - a hook of the application may raise anything
+        LOG.exception("the verify hook failed; the effect of the request stays unknown")
+        return None
 
 
-def _is_retryable(scope: Scope, status: int) -> bool:
-    fault: Fault | None = scope.get(FAULT)
-    if fault is not None:
-        return fault.retryable
-    return VOCABULARY.status_row(status).recovery in {"transient", "uncertain"}
-
-
-async def _log_store_error(writing: Awaitable[None]) -> None:
+async def log_store_error(writing: Awaitable[None]) -> None:
     """Await a write and log its failure; the lease then expires by itself."""
     try:
         await writing
@@ -288,57 +383,68 @@ async def _renew_lease(keys: Keys, claim: Claim) -> None:
             return
 
 
-def _parse_key(value: str | None) -> str | None:
-    """Return the key without the quotes of a structured field; "" for an invalid one, None without a header."""
-    if value is None:
-        return None
-    key = value.strip()
-    if len(key) > 1 and key[0] == key[-1] == '"':
-        key = key[1:-1]
-    return key if 0 < len(key) <= 255 and key.isascii() and key.isprintable() else ""
+def _echo(send: Send, key: bytes) -> Send:
+    """Return a `send` that adds the key, as the client sent it, to the response."""
+
+    async def send_with_key(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"idempotency-key", key)]}
+        await send(message)
+
+    return send_with_key
 
 
-def _invalid_key_error() -> FaultError:
-    return FaultError(
-        "This request needs an Idempotency-Key of 1 to 255 visible characters",
-        code="BAD_REQUEST",
-        vocabulary="http",
-        status=400,
-        field="Idempotency-Key",
-    )
+class _Body(NamedTuple):
+    content: bytes | None
+    """None for a body that is streamed, or that does not fit."""
+    receive: Receive
+    """Delivers what was read, then the connection's further messages."""
+    fits: bool = True
+
+    def check_size(self) -> None:
+        """Refuse a body that does not fit."""
+        if not self.fits:
+            raise FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413)
 
 
-async def _read_body(receive: Receive, limit: int) -> bytes:
-    body = bytearray()
+async def _read_body(scope: Scope, receive: Receive, limit: int) -> _Body:
+    """
+    Read the request's body. A streamed body, whose length is not declared, is left to the application.
+
+    Raises:
+        FaultError: the client disconnected.
+
+    """
+    length = _content_length(scope["headers"])
+    if length is not None and length > limit:
+        return _Body(None, receive, fits=False)
+    messages: list[Message] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise FaultError("The request ended early", code="BAD_REQUEST", vocabulary="http", status=400)
-        body += message.get("body", b"")
-        if len(body) > limit:
-            raise FaultError(code="CONTENT_TOO_LARGE", vocabulary="http", status=413)
-        if not message.get("more_body", False):
-            return bytes(body)
+        messages.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+        if size > limit:
+            return _Body(None, _replay_messages(messages, receive), fits=False)
+        if not more or length is None:
+            content = None if more else b"".join(each.get("body", b"") for each in messages)
+            return _Body(content, _replay_messages(messages, receive))
 
 
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that delivers the body that was read, then the connection's further messages."""
-    delivered = False
+def _replay_messages(messages: list[Message], receive: Receive) -> Receive:
+    left = list(messages)
 
     async def replay() -> Message:
-        nonlocal delivered
-        if delivered:
-            return await receive()
-        delivered = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return left.pop(0) if left else await receive()
 
     return replay
 
 
-def _fingerprint(scope: Scope, body: bytes) -> str:
-    """Return a hash of the method, path, query and body."""
-    digest = sha256()
-    for part in (scope["method"].encode(), scope["path"].encode(), scope.get("query_string", b""), body):
-        digest.update(b"%d:" % len(part))
-        digest.update(part)
-    return digest.hexdigest()
+def _content_length(headers: Any) -> int | None:
+    value = header(headers, b"content-length")
+    return (
+        int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 19 else None
+    )

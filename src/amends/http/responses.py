@@ -9,25 +9,34 @@ binding describes its request as a `RequestInfo` and sends the `RawResponse` tha
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from amends.core.crosswalk import source_row
 from amends.core.fault import Fault
 from amends.core.wire import compact
 from amends.dialects.outgoing import outgoing
-from amends.dialects.problem import MEDIA_TYPE, document
+from amends.dialects.problem import EFFECT_UNKNOWN, MEDIA_TYPE, document
+from amends.foreign.registry import Known, known_errors
+from amends.http.hosts import is_trusted
 from amends.http.negotiation import CONTENT_TYPES, HTML, JSON, preferred_form
 from amends.http.pages import has_page, html_document, page, slug
 from amends.serving import tracing
 
-__all__ = ["LOG", "RawResponse", "RequestInfo", "Settings", "complete", "error_response", "quote_path"]
+__all__ = [
+    "LOG",
+    "RawResponse",
+    "RequestInfo",
+    "Settings",
+    "complete",
+    "error_response",
+    "quote_path",
+    "with_wait",
+]
 
 LOG = logging.getLogger("amends.http")
 
@@ -38,9 +47,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pages: str | None = "/errors"
     """The path of the error pages below the application's root; None serves no pages and writes no `doc_uri`."""
     base_url: str | None = None
-    """The URL that callers use for the application, if it differs from the request's own."""
+    """The URL that callers use for the application: the base of `type` and `doc_uri`."""
+    hosts: Sequence[str] | None = None
+    """Without a `base_url`: the `Host` names that URLs may be made from, such as `shop.example` or `*.shop.example`.
+    None: loopback names and the address that the server is bound to. For any other host `type` is `about:blank` and there is
+    no `doc_uri`."""
+    errors: Mapping[type[BaseException], str | Known] = {}
+    """The codes of the application's own exception classes: `{SeatTaken: "CONFLICT"}`."""
     challenge: str = "Bearer"
     """The value of `WWW-Authenticate` in a 401 response that has none."""
+
+    def __post_init__(self) -> None:
+        if self.errors:
+            force_setattr(self, "errors", known_errors(self.errors))  # type: ignore[arg-type]
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +71,10 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     root: str = ""
     scheme: str = "http"
     host: str = ""
+    server: str = ""
+    """The address that the server is bound to."""
+    trusted: bool = False
+    """Whether the framework has checked the host against a list of its own."""
     accept: str | None = None
     traceparent: str | None = None
 
@@ -107,53 +130,94 @@ def error_response(
         ("content-type", MEDIA_TYPE if form == JSON else CONTENT_TYPES[form]),
         ("content-length", str(len(body))),
         ("vary", _vary(headers)),
+        ("cache-control", "no-store"),
     ]
     wait = problem.get("retry_after_ms")
     if wait is not None:
         # P3: whole seconds, rounded up, so that a client that obeys the header does not come too early.
-        sent.append(("retry-after", str(ceil(wait / 1000))))
+        sent.append(("retry-after", str(min(-(-wait // 1000), _MAX_RETRY_AFTER))))
     if headers:
         ours = {name for name, _ in sent} | _BODY_HEADERS
-        sent += [(name, value) for name, value in headers if name.lower() not in ours]
+        sent += [(name, _header_value(value)) for name, value in headers if name.lower() not in ours]
     if status == 401 and not any(name.lower() == "www-authenticate" for name, _ in sent):
         sent.append(("www-authenticate", settings.challenge))
     return RawResponse(status, sent, body)
 
 
+_MAX_RETRY_AFTER = 2**31 - 1
+"""Seconds; the largest number that clients with 32-bit integers can read."""
+
+
+def _header_value(value: str) -> str:
+    """Return a value that every server can send: one line of Latin-1 characters."""
+    line = value.replace("\r", " ").replace("\n", " ").replace("\0", " ")
+    return line if line.isascii() else line.encode("latin-1", "replace").decode("latin-1")
+
+
 def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: str) -> Fault:
-    """Add what the request contributes to a redacted fault: trace id, type, documentation page and instance."""
+    """Add what the request contributes to a redacted fault: trace id, type, documentation page, instance and wait."""
     changes: dict[str, Any] = {}
     if fault.trace_id is None or fault.origin is not None:
         # P5: our own id, even if an upstream sent one.
         changes["trace_id"] = trace_id
-    url = _page_url(fault, request, settings)
-    if url is not None:
-        if fault.doc_uri is None:
-            changes["doc_uri"] = url
-        if fault.type is None:
-            changes["type"] = url
+    base = _base_url(request, settings)
+    url = _page_url(fault, base, settings)
+    changes["doc_uri"] = url if fault.doc_uri is None else _absolute(fault.doc_uri, base)
+    changes["type"] = (
+        (url or "about:blank") if fault.type is None else _absolute(fault.type, base) or fault.type
+    )
     if fault.instance is None and request.path:
         changes["instance"] = quote_path(request.root + request.path)
-    if not fault.suggestions and fault.origin is None and (not fault.retryable or fault.retry_after):
-        # S1: suggestions without a wait mean "change the request", so a bare retry carries none.
+    if not fault.suggestions and fault.origin is None:
         changes["suggestions"] = (source_row(fault).suggestion,)
-    return replace(fault, **changes)
+    return with_wait(replace(fault, **changes))
 
 
-# Host names and addresses that cannot add anything else to a URL.
-_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
+# Seconds to wait before a retry, by everyday code, if the author named no wait.
+_WAITS = {"RATE_LIMITED": 5.0, "SERVICE_UNAVAILABLE": 5.0}
+_WAIT = 1.0
 
 
-def _page_url(fault: Fault, request: RequestInfo, settings: Settings) -> str | None:
-    """Return the URL of the code's page; None if the code has no page or the host is not valid."""
-    if settings.pages is None or not has_page(fault.vocabulary, fault.code):
+def with_wait(fault: Fault) -> Fault:
+    """
+    Return the fault with a wait if it is retriable, so that every client knows when to come back; in its parts too.
+
+    The wait is no invitation to repeat a request that may have had its effect: `executed` is written beside it (M3).
+    """
+    changes: dict[str, Any] = {}
+    if fault.errors:
+        changes["errors"] = tuple(with_wait(part) for part in fault.errors)
+    if fault.retryable and not fault.retry_after and fault.code != EFFECT_UNKNOWN:
+        row = source_row(fault)
+        changes["retry_after"] = row.wait or _WAITS.get(row.everyday, _WAIT)
+    return replace(fault, **changes) if changes else fault
+
+
+def _base_url(request: RequestInfo, settings: Settings) -> str | None:
+    """Return the URL that the application's paths are added to; None if the request's host may not be used."""
+    if settings.base_url is not None:
+        return settings.base_url.rstrip("/")
+    listed = settings.hosts
+    trusted = is_trusted(request.host, listed, request.server) or (
+        request.trusted and listed is None and is_trusted(request.host, ("*",))
+    )
+    return f"{request.scheme}://{request.host}{request.root}" if trusted else None
+
+
+def _page_url(fault: Fault, base: str | None, settings: Settings) -> str | None:
+    """Return the URL of the code's page; None if the code has no page."""
+    if base is None or settings.pages is None or not has_page(fault.vocabulary, fault.code):
         return None
-    base = settings.base_url
-    if base is None:
-        if _HOST.fullmatch(request.host) is None:
-            return None
-        base = f"{request.scheme}://{request.host}{request.root}"
-    return f"{base.rstrip('/')}{settings.pages}/{slug(fault.vocabulary, fault.code)}"
+    return f"{base}{settings.pages}/{slug(fault.vocabulary, fault.code)}"
+
+
+def _absolute(url: str, base: str | None) -> str | None:
+    """Return an author's URL, completed with the base if it is relative; None if that is not possible."""
+    try:
+        relative = not urlsplit(url).scheme
+        return url if not relative else None if base is None else urljoin(f"{base}/", url)
+    except ValueError:
+        return None
 
 
 _BODY_HEADERS = frozenset(
@@ -259,7 +323,7 @@ def _log(fault: Fault, status: int, request: RequestInfo, cause: BaseException |
             level,
             "%s %s answered %s %s trace_id=%s",
             request.method,
-            quote_path(request.path),
+            quote_path(request.root + request.path),
             status,
             fault.code,
             fault.trace_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from amends.core.fault import Fault
 from amends.http.application_errors import with_header_wait
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.negotiation import preferred_form
@@ -13,9 +14,18 @@ __all__ = ["rewrite"]
 
 
 def rewrite(
-    status: int, headers: Iterable[tuple[str, str]], body: bytes, request: RequestInfo, settings: Settings
-) -> RawResponse | None:
-    """Return the problem document to send instead of an unstructured error response; None to keep the response."""
+    status: int,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    request: RequestInfo,
+    settings: Settings,
+    cause: BaseException | None = None,
+) -> tuple[Fault, RawResponse] | None:
+    """
+    Return the fault and the problem document to send instead of an unstructured error response; None to keep it.
+
+    `cause` is the exception that the framework answered with this response.
+    """
     given = list(headers)
     fields = {name.lower(): value for name, value in given}
     content_type = fields.get("content-type", "")
@@ -26,4 +36,5 @@ def rewrite(
     fault = fault_from_body(status, content_type, body)
     if fault is None:
         return None
-    return error_response(with_header_wait(fault, fields), request, settings, headers=given)
+    fault = with_header_wait(fault, fields)
+    return fault, error_response(fault, request, settings, headers=given, cause=cause)

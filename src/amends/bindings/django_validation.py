@@ -1,0 +1,120 @@
+"""Refused fields of Django forms and REST framework's serializers, each with the rule that the field declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from amends.http.validation import Mistake, is_author_text, rule_for
+
+__all__ = ["form_mistakes", "serializer_mistakes"]
+
+# Codes of Django and REST framework, and the kinds of mistakes that `amends.foreign.validation` has suggestions for. Their
+# own texts repeat the value, or say less.
+_KINDS = {
+    "required": "missing",
+    "null": "missing",
+    "blank": "string_too_short",
+    "empty": "too_short",
+    "invalid_choice": "enum",
+    "invalid_list": "list",
+    "not_a_list": "list",
+    "not_a_dict": "dict",
+    "does_not_exist": "enum",
+    "incorrect_type": "type",
+    "max_string_length": "too_long",
+}
+_LIMITS = frozenset({"min_value", "max_value", "min_length", "max_length"})
+
+
+def form_mistakes(form: Any) -> Iterator[Mistake]:
+    """Yield the mistakes of a bound Django form."""
+    for name, errors in form.errors.as_data().items():
+        field = form.fields.get(name)
+        path = () if name == "__all__" else (name,)
+        value = form.data.get(form.add_prefix(name)) if field is not None else None
+        for error in errors:
+            params = error.params if isinstance(error.params, Mapping) else {}
+            text = " ".join(error.messages)
+            yield _mistake(path, error.code or "invalid", text, field, params, value)
+
+
+def serializer_mistakes(exc: Any) -> Iterator[Mistake]:
+    """Yield the mistakes in a ValidationError of REST framework."""
+    serializer = getattr(exc.detail, "serializer", None)
+    yield from _walk(exc.detail, (), serializer, getattr(serializer, "initial_data", None))
+
+
+def _walk(detail: Any, path: tuple[Any, ...], field: Any, data: Any) -> Iterator[Mistake]:
+    if isinstance(detail, Mapping):
+        for name, below in detail.items():
+            if name == "non_field_errors":
+                yield from _walk(below, path, None, None)
+            else:
+                yield from _walk(below, (*path, name), _below(field, name), _value(data, name))
+    elif isinstance(detail, list):
+        for position, below in enumerate(detail):
+            if isinstance(below, Mapping | list):
+                # The items of a list; those without mistakes are empty.
+                yield from _walk(below, (*path, position), _below(field, position), _value(data, position))
+            else:
+                yield from _walk(below, path, field, data)
+    else:
+        yield _mistake(path, str(getattr(detail, "code", "invalid")), str(detail), field, {}, data)
+
+
+def _below(field: Any, name: Any) -> Any:
+    """Return the field of a serializer, or the child of a list or dictionary field."""
+    fields = getattr(field, "fields", None)
+    if isinstance(fields, Mapping) and name in fields:
+        return fields[name]
+    return getattr(field, "child", None)
+
+
+def _value(data: Any, name: Any) -> Any:
+    if isinstance(data, Mapping):
+        return data.get(name)
+    return data[name] if isinstance(data, list) and isinstance(name, int) and name < len(data) else None
+
+
+def _mistake(
+    path: tuple[Any, ...], code: str, text: str, field: Any, params: Mapping[str, Any], value: Any
+) -> Mistake:
+    kind = _KINDS.get(code, code)
+    rule: str | None = None
+    if code == "invalid_choice":
+        choices = _choices(field)
+        rule = rule_for("enum", {"expected": choices}) if choices else None
+    elif code in _LIMITS:
+        limit = params.get("limit_value", getattr(field, code, None))
+        rule = None if limit is None else rule_for(code, {"limit_value": limit})
+    elif code == "invalid" and type(field).__name__ == "RegexField":
+        pattern = _pattern(field)
+        rule = rule_for("string_pattern_mismatch", {"pattern": pattern}) if pattern else None
+    else:
+        rule = rule_for(code, params)
+    if rule is None and code not in _KINDS and is_author_text(text, path, value):
+        rule = text
+    given = {} if code in {"required", "null", "empty"} else {"value": value}
+    return Mistake(path, kind, rule, **given)
+
+
+def _choices(field: Any) -> list[Any]:
+    """Return the allowed values of a field: Django's pairs, REST framework's mapping, both with groups."""
+    found = []
+    choices = getattr(field, "choices", None) or ()
+    for choice in choices:
+        value, label = choice if isinstance(choice, tuple | list) and len(choice) == 2 else (choice, None)
+        if isinstance(label, tuple | list):
+            found += [each[0] for each in label]
+        elif value not in {"", None}:
+            found.append(value)
+    return found
+
+
+def _pattern(field: Any) -> str | None:
+    for validator in getattr(field, "validators", ()):
+        pattern = getattr(getattr(validator, "regex", None), "pattern", None)
+        if isinstance(pattern, str):
+            return pattern
+    return None

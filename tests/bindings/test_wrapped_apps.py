@@ -1,0 +1,219 @@
+"""Errors raised in applications that are mounted, or wrapped by `Problems`: Starlette, FastAPI, Quart, Litestar."""
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from litestar import Litestar
+from litestar import get as litestar_get
+from litestar.params import FromPath
+from quart import Quart
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Mount, Route
+
+from amends.bindings import fastapi as fastapi_binding
+from amends.bindings.asgi import Problems
+from amends.bindings.starlette import install
+from amends.errors import ConflictError, RateLimitedError
+
+
+class SeatTaken(Exception):
+    pass
+
+
+def fail(kind):
+    if kind == "conflict":
+        raise ConflictError("It changed", headers={"X-Version": "7"})
+    if kind == "seat":
+        raise SeatTaken("s3cr3t seat")
+    raise RuntimeError("s3cr3t in the database")
+
+
+async def endpoint(request):
+    fail(request.path_params["kind"])
+
+
+def starlette_app(**options):
+    return Starlette(routes=[Route("/raise/{kind}", endpoint)], **options)
+
+
+def fastapi_app():
+    app = FastAPI()
+
+    @app.get("/raise/{kind}")
+    async def route(kind: str, number: int = 0):
+        fail(kind)
+
+    return app
+
+
+def quart_app():
+    app = Quart(__name__)
+
+    @app.get("/raise/<kind>")
+    async def route(kind):
+        fail(kind)
+
+    return app
+
+
+def litestar_app():
+    @litestar_get("/raise/{kind:str}")
+    async def route(kind: FromPath[str]) -> None:
+        fail(kind)
+
+    return Litestar([route], logging_config=None)
+
+
+class Passing(BaseHTTPMiddleware):
+    async def dispatch(self, request, call_next):
+        if "x-refuse" in request.headers:
+            raise RateLimitedError("Not so fast", retry_after=3)
+        return await call_next(request)
+
+
+def mounted(sub):
+    app = Starlette(routes=[Mount("/sub", app=sub)], middleware=[Middleware(Passing)])
+    install(app, errors={SeatTaken: "CONFLICT"})
+    return app
+
+
+def fastapi_mounted(sub):
+    app = FastAPI()
+    app.mount("/sub", sub)
+    fastapi_binding.install(app, errors={SeatTaken: "CONFLICT"})
+    return app
+
+
+def wrapped(app):
+    return Problems(app, errors={SeatTaken: "CONFLICT"})
+
+
+async def get(app, path, **headers):
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as client:
+        return await client.get(path, headers=headers)
+
+
+APPS = [
+    pytest.param(wrapped, starlette_app, "", id="wrapped-starlette"),
+    pytest.param(wrapped, fastapi_app, "", id="wrapped-fastapi"),
+    pytest.param(wrapped, quart_app, "", id="wrapped-quart"),
+    pytest.param(wrapped, litestar_app, "", id="wrapped-litestar"),
+    pytest.param(mounted, starlette_app, "/sub", id="starlette-in-starlette"),
+    pytest.param(mounted, fastapi_app, "/sub", id="fastapi-in-starlette"),
+    pytest.param(mounted, litestar_app, "/sub", id="litestar-in-starlette"),
+    pytest.param(fastapi_mounted, fastapi_app, "/sub", id="fastapi-in-fastapi"),
+]
+
+
+def ours(caplog):
+    return [record for record in caplog.records if record.name == "amends.http"]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "text/html"])
+@pytest.mark.parametrize(("outer", "inner", "prefix"), APPS)
+async def test_a_typed_error_arrives_as_what_it_is(outer, inner, prefix, accept, caplog):
+    """The code, the headers and one log line without a traceback, with the whole path."""
+    caplog.set_level("INFO")
+    app = outer(inner())
+    response = await get(app, f"{prefix}/raise/conflict", accept=accept)
+    assert (response.status_code, response.headers["x-version"]) == (409, "7")
+    assert "It changed" in response.text
+    (record,) = ours(caplog)
+    assert record.exc_info is None
+    assert f"GET {prefix}/raise/conflict answered 409 CONFLICT" in record.getMessage()
+    assert record.trace_id in response.text
+
+
+@pytest.mark.parametrize(("outer", "inner", "prefix"), APPS)
+async def test_a_registered_class_has_its_code(outer, inner, prefix):
+    """`errors={E: "CODE"}`: the code without the exception's text."""
+    response = await get(outer(inner()), f"{prefix}/raise/seat")
+    assert (response.status_code, response.json()["code"]) == (409, "CONFLICT")
+    assert "s3cr3t" not in response.text
+
+
+@pytest.mark.parametrize(("outer", "inner", "prefix"), APPS)
+async def test_a_traceback_is_logged_with_the_answers_trace_id(outer, inner, prefix, caplog):
+    """P5: one log line with the traceback and the id of the answer, also where a framework answered first."""
+    response = await get(outer(inner()), f"{prefix}/raise/broken")
+    assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_ERROR")
+    assert "s3cr3t" not in response.text
+    (record,) = ours(caplog)
+    assert record.trace_id == response.json()["trace_id"]
+    assert isinstance(record.exc_info[1], RuntimeError)
+    assert f"GET {prefix}/raise/broken" in record.getMessage()
+
+
+async def test_a_mounted_application_with_its_own_install(caplog):
+    """The inner application answers, once; its log line has the whole path."""
+    inner = starlette_app()
+    install(inner)
+    response = await get(mounted(inner), "/sub/raise/broken")
+    assert (response.json()["instance"], response.json()["code"]) == ("/sub/raise/broken", "INTERNAL_ERROR")
+    (record,) = ours(caplog)
+    assert record.trace_id == response.json()["trace_id"]
+    assert "GET /sub/raise/broken" in record.getMessage()
+
+
+async def test_a_typed_error_of_a_middleware():
+    """Middleware outside of `Problems` raises typed errors, too."""
+    response = await get(mounted(starlette_app()), "/sub/raise/conflict", **{"x-refuse": "1"})
+    assert (response.status_code, response.headers["retry-after"]) == (429, "3")
+
+
+async def test_the_validation_errors_of_a_mounted_fastapi():
+    """FastAPI's own 422 of an application without `install` is read field by field."""
+    response = await get(mounted(fastapi_app()), "/sub/raise/broken?number=x")
+    assert (response.status_code, response.json()["field"]) == (422, "/query/number")
+
+
+@pytest.mark.parametrize("kind", [500, Exception])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("factory", [starlette_app, fastapi_app])
+async def test_handlers_for_exception_and_500_are_called(factory, late, kind):
+    """A handler of the application is called for unexpected exceptions, registered before or after `install`."""
+    calls = []
+
+    async def mine(request, exc):
+        calls.append(exc)
+        return JSONResponse({"mine": True}, 500)
+
+    app = factory()
+    binding = install if factory is starlette_app else fastapi_binding.install
+    if late:
+        binding(app, errors={SeatTaken: "CONFLICT"})
+    app.add_exception_handler(kind, mine)
+    if not late:
+        binding(app, errors={SeatTaken: "CONFLICT"})
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="https://shop.example") as client:
+        assert (await client.get("/raise/broken")).json() == {"mine": True}
+        assert len(calls) == 1
+        assert (await client.get("/raise/conflict")).status_code == 409
+        assert (await client.get("/raise/seat")).status_code == 409
+    assert len(calls) == 1
+
+
+async def test_a_handler_of_a_mounted_application_is_called():
+    """Its structured answer arrives."""
+
+    async def mine(request, exc):
+        return JSONResponse({"mine": True}, 500)
+
+    sub = starlette_app(exception_handlers={Exception: mine})
+    assert (await get(mounted(sub), "/sub/raise/broken")).json() == {"mine": True}
+
+
+async def test_a_handler_for_another_class_is_left_alone():
+    """A plain 503 that a handler made for its own exception keeps the author's text."""
+
+    async def mine(request, exc):
+        return PlainTextResponse("Being counted", 503)
+
+    app = Problems(starlette_app(exception_handlers={SeatTaken: mine}))
+    response = await get(app, "/raise/seat")
+    assert (response.status_code, response.json()["detail"]) == (503, "Being counted")

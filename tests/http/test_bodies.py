@@ -1,0 +1,59 @@
+"""Reading error bodies that frameworks write."""
+
+import pytest
+
+from amends.http.bodies import fault_from_body
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "detail"),
+    [
+        (403, "text/plain", b"Ask Ann", "Ask Ann"),
+        (403, "", b"", "This caller may not do that"),
+        (403, "text/plain", b"Forbidden", "This caller may not do that"),
+        (403, "text/plain", b"two\nlines", "This caller may not do that"),
+        (500, "text/plain", b"Traceback of everything", "Something went wrong inside the service"),
+        (403, "text/html", b"<h1>Ask Ann</h1>", "This caller may not do that"),
+        (403, "application/json", b"", "This caller may not do that"),
+        (403, "application/json", b"null", "This caller may not do that"),
+        (403, "application/json", b'{"detail":"Ask Ann"}', "Ask Ann"),
+        (403, "application/json", b'{"detail":{"mine":1}}', None),
+        (403, "application/json", b'{"detail":"x","more":1}', None),
+        (403, "application/json", b"[1]", None),
+        (403, "application/json", b"{", None),
+        (700, "text/plain", b"odd", "odd"),
+        (403, "application/json", b'{"status_code":403,"detail":"Ask Ann"}', "Ask Ann"),
+        (
+            500,
+            "application/json",
+            b'{"status_code":500,"detail":"x"}',
+            "Something went wrong inside the service",
+        ),
+        (403, "application/json", b'{"status_code":404,"detail":"Ask Ann"}', None),
+        (403, "application/json", b'{"status_code":403,"detail":"x","extra":{"mine":1}}', None),
+        (403, "application/json", b'{"status_code":403,"detail":"x","extra":[{"mine":1}]}', None),
+        (403, "application/json", b'{"status_code":403,"detail":{"mine":1}}', None),
+    ],
+)
+def test_unstructured_bodies(status, kind, body, detail):
+    """A framework's own error body is read; an application's own body is not."""
+    found = fault_from_body(status, kind, body)
+    assert (None if found is None else found.message) == detail
+
+
+def test_validation_errors_of_a_plain_fastapi():
+    """FastAPI's own 422 body is read field by field, for an application without `install`."""
+    body = b'{"detail":[{"loc":["body","n"],"type":"int_parsing","msg":"secret","input":"secret"}]}'
+    found = fault_from_body(422, "application/json", body)
+    assert (found.field, found.errors[0].suggestions) == ("/body/n", ("Send a whole number",))
+
+
+def test_validation_errors_of_litestar():
+    """Litestar's `extra` is read field by field."""
+    body = (
+        b'{"status_code":400,"detail":"Validation failed for GET /","extra":'
+        b'[{"message":"Expected `int`, got `str`","key":"page.size","source":"query"},{"message":"m"}]}'
+    )
+    found = fault_from_body(400, "application/json", body)
+    assert (found.status, [part.field for part in found.errors]) == (400, ["/query/page/size", None])
+    assert found.errors[0].suggestions == ("Expected `int`, got `str`",)

@@ -1,0 +1,227 @@
+"""The response for a fault: redaction, members, headers, log line."""
+
+import json
+from http import HTTPStatus
+from types import MappingProxyType
+
+import pytest
+from msgspec.structs import replace
+
+from amends import Fault, decode
+from amends.core.fault import Origin
+from amends.http.application_errors import fault_from_status
+from amends.http.effect_unknown import EffectUnknownError
+from amends.http.openapi import problems
+from amends.http.responses import RequestInfo, Settings, complete, error_response
+
+LEAK = "postgres://admin:hunter2@10.0.0.5/prod"
+
+NOT_TEXT = {
+    *("vocabulary", "recovery", "actor", "executed", "origin"),
+    *("retry_after", "max_retries", "status", "attempt", "max_attempts"),
+}
+
+NOT_REDACTED = {"intent"}
+"""Leaves as it is (design, section 6)."""
+
+TEXT_FIELDS = [name for name in Fault.__struct_fields__ if name not in NOT_TEXT | NOT_REDACTED]
+
+VALUES = {
+    "suggestions": (LEAK,),
+    "details": {"cause": [LEAK]},
+    "extensions": {"cause": {"text": LEAK}},
+    "errors": (Fault(code="CONFLICT", message=LEAK, suggestions=(LEAK,), details={"cause": LEAK}),),
+}
+
+REQUEST = RequestInfo(path="/orders", host="shop.example", traceparent=None)
+
+
+@pytest.mark.parametrize("form", [None, "text/html", "text/markdown"])
+@pytest.mark.parametrize("field", TEXT_FIELDS)
+def test_every_text_of_a_fault_is_redacted(field, form):
+    """A19: whichever field of a Fault a secret is in, no response contains it. A new field is tested too."""
+    fault = Fault(**{"code": "CONFLICT", "message": "m", field: VALUES.get(field, LEAK)})
+    for origin in (None, Origin("adcp")):
+        response = error_response(replace(fault, origin=origin), RequestInfo(accept=form), Settings())
+        assert b"hunter2" not in response.body
+        assert response.status == (500 if field == "code" else 409)
+
+
+def test_a_received_problem_is_passed_on_unchanged():
+    """Design 6: a problem document of an upstream is not redacted."""
+    fault = Fault(code="CONFLICT", message=LEAK, origin=Origin("problem"))
+    assert b"hunter2" in error_response(fault, RequestInfo(), Settings()).body
+
+
+def test_any_message_and_path_give_a_valid_document():
+    """Quotes, line breaks and characters outside ASCII are escaped in the document."""
+    for message in ("plain", 'quotes " and \\ and ü', "two\nlines"):
+        for path, instance in (("/a", "/a"), ("/ä", "/%C3%A4"), ("/a b", "/a%20b"), ("/x\ny", "/x%0Ay")):
+            response = error_response(
+                Fault(code="CONFLICT", message=message), RequestInfo(path=path), Settings()
+            )
+            document = json.loads(response.body)
+            assert (document["detail"], document["instance"]) == (message, instance)
+
+
+def test_subclasses_of_plain_types():
+    """A status may be an HTTPStatus, a text a subclass of str, and details may contain any mapping."""
+
+    class Text(str):
+        __slots__ = ()
+
+    fault = fault_from_status(HTTPStatus.CONFLICT, Text("It changed"))
+    response = error_response(fault, RequestInfo(path=Text("/a")), Settings())
+    assert (response.status, json.loads(response.body)["detail"]) == (409, "It changed")
+    assert set(problems(HTTPStatus.NOT_FOUND)) == {404}
+    details = {"limits": MappingProxyType({"count": Text("5")}), "status": HTTPStatus.GONE}
+    for intent in (None, {"odd": object()}):
+        fault = Fault(code="CONFLICT", message=Text("It changed"), details=details, intent=intent)
+        document = json.loads(error_response(fault, RequestInfo(), Settings()).body)
+        assert document["detail"] == "It changed"
+        assert document["details"] == {"limits": {"count": "5"}, "status": 410}
+        assert document.get("intent") == (intent and {"odd": "[redacted]"})
+
+
+def test_a_path_cannot_add_a_log_line(caplog):
+    """Line breaks in a path are quoted in the log."""
+    caplog.set_level("INFO", "amends.http")
+    error_response(fault_from_status(404), RequestInfo(path="/x\nGET / answered 200"), Settings())
+    assert "\n" not in caplog.records[-1].getMessage()
+
+
+def test_an_authors_doc_uri_and_type_are_kept():
+    """A code without a page gets no `doc_uri`, and the type `about:blank` (P1)."""
+    own = Fault(
+        code="NOT_FOUND", vocabulary="http", doc_uri="https://docs.shop.example/lost", type="urn:shop:lost"
+    )
+    sent = complete(own, REQUEST, Settings(), "id")
+    assert (sent.doc_uri, sent.type, sent.instance) == (own.doc_uri, own.type, "/orders")
+    unregistered = Fault(code="NEVER_REGISTERED", recovery="terminal", status=418)
+    unknown = complete(unregistered, REQUEST, Settings(), "id")
+    assert (unknown.doc_uri, unknown.type) == (None, "about:blank")
+
+
+def test_a_received_fault_gets_our_trace_id():
+    """P5: a received fault gets our trace id and no suggestions of ours."""
+    received = Fault(
+        code="RATE_LIMITED", message="slow", vocabulary="task", trace_id="theirs", origin=Origin("task")
+    )
+    sent = complete(received, REQUEST, Settings(), "ours")
+    assert (sent.trace_id, sent.suggestions) == ("ours", ())
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"), [("Accept", "Accept"), ("", "Accept"), ("Origin", "Accept, Origin")]
+)
+def test_vary(given, sent):
+    """Our `Vary` and the framework's are merged without duplicates."""
+    response = error_response(fault_from_status(404), REQUEST, Settings(), headers=[("Vary", given)])
+    assert dict(response.headers)["vary"] == sent
+
+
+@pytest.mark.parametrize(
+    ("code", "milliseconds"),
+    [("SERVICE_UNAVAILABLE", 5000), ("RATE_LIMITED", 5000), ("TIMEOUT", 1000), ("INTERNAL_ERROR", 1000)],
+)
+def test_every_retriable_answer_has_a_wait(code, milliseconds):
+    """P3, P9: the wait is in body and header, from the table if the author named none; `executed` is beside it (M3)."""
+    fault = Fault(code=code, errors=(Fault(code=code),))
+    response = error_response(fault, RequestInfo(), Settings())
+    document = json.loads(response.body)
+    assert (document["is_retriable"], document["retry_after_ms"]) == (True, milliseconds)
+    assert document["errors"][0]["retry_after_ms"] == milliseconds
+    assert document["executed"] == ("no" if code == "RATE_LIMITED" else "maybe")
+    assert dict(response.headers)["retry-after"] == str(milliseconds // 1000)
+    assert decode(response.body, "problem").executed == document["executed"]
+    assert document["suggestions"]
+
+
+@pytest.mark.parametrize("code", ["CONFLICT", "PERMISSION_DENIED", "EFFECT_UNKNOWN"])
+def test_other_answers_have_none(code):
+    """An answer that is not retriable names no wait."""
+    fault = EffectUnknownError().fault if code == "EFFECT_UNKNOWN" else Fault(code=code)
+    response = error_response(fault, RequestInfo(), Settings())
+    assert "retry_after_ms" not in json.loads(response.body)
+    assert "retry-after" not in dict(response.headers)
+
+
+def test_a_huge_wait_is_a_number_that_clients_can_read():
+    """A wait that an upstream sent is kept in the body; the header stays within 32 bits."""
+    fault = Fault(code="RATE_LIMITED", retry_after=1e300)
+    response = error_response(fault, RequestInfo(), Settings())
+    assert dict(response.headers)["retry-after"] == str(2**31 - 1)
+    json.loads(response.body)
+    assert (
+        error_response(Fault(code="RATE_LIMITED", retry_after=1.7e308), RequestInfo(), Settings()).status
+        == 429
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "base"),
+    [
+        (Settings(), None),
+        (Settings(hosts=["shop.example"]), "http://shop.example:8000"),
+        (Settings(hosts=["SHOP.example:8000"]), "http://shop.example:8000"),
+        (Settings(hosts=["shop.example:9000", "other.example"]), None),
+        (Settings(hosts=["*.example"]), "http://shop.example:8000"),
+        (Settings(hosts=[]), None),
+        (Settings(base_url="https://api.example/v1/"), "https://api.example/v1"),
+        (Settings(base_url="https://api.example", pages=None), None),
+    ],
+)
+def test_urls_are_absolute_or_absent(settings, base):
+    """`type` and `doc_uri` come from `base_url` or a listed host; otherwise `about:blank` and none."""
+    request = RequestInfo(path="/x", host="shop.example:8000")
+    document = json.loads(error_response(Fault(code="CONFLICT"), request, settings).body)
+    assert document.get("doc_uri") == (base and f"{base}/errors/conflict")
+    assert document["type"] == (f"{base}/errors/conflict" if base else "about:blank")
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "api.localhost", "10.1.2.3:80"]
+)
+def test_loopback_names_and_the_bound_address_are_trusted(host):
+    """Without `hosts`, what reaches only this machine or is its own address may be in a URL."""
+    request = RequestInfo(path="/x", host=host, server="10.1.2.3")
+    document = json.loads(error_response(Fault(code="CONFLICT"), request, Settings()).body)
+    assert document["type"] == f"http://{host}/errors/conflict"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil", "a b", "localhost/x", ""]
+)
+def test_other_hosts_are_not(host):
+    """A `Host` header that the client made up is not in the document."""
+    request = RequestInfo(path="/x", host=host, server="10.1.2.3")
+    assert b"evil" not in error_response(Fault(code="CONFLICT"), request, Settings()).body
+
+
+def test_a_relative_url_of_the_author_is_completed():
+    """An author's relative `doc_uri` gets the base, or is left out."""
+    fault = Fault(code="CONFLICT", doc_uri="/docs/conflicts", type="conflicts")
+    known = json.loads(error_response(fault, RequestInfo(host="localhost"), Settings()).body)
+    assert (known["doc_uri"], known["type"]) == (
+        "http://localhost/docs/conflicts",
+        "http://localhost/conflicts",
+    )
+    unknown = json.loads(error_response(fault, RequestInfo(host="evil.example"), Settings()).body)
+    assert ("doc_uri" in unknown, unknown["type"]) == (False, "conflicts")
+
+
+def test_error_answers_are_not_cached():
+    """`Cache-Control: no-store`, whatever the framework wanted."""
+    response = error_response(
+        fault_from_status(404), REQUEST, Settings(), headers=[("Cache-Control", "max-age=9")]
+    )
+    assert [value for name, value in response.headers if name.lower() == "cache-control"] == ["no-store"]
+
+
+def test_header_values_stay_on_one_line():
+    """Values that an author computed cannot add headers, in any framework."""
+    response = error_response(
+        fault_from_status(404), REQUEST, Settings(), headers=[("X-A", "1\r\nX-B: 2"), ("X-C", "ä☃")]
+    )
+    assert ("X-A", "1  X-B: 2") in response.headers
+    assert ("X-C", "ä?") in response.headers
