@@ -210,26 +210,44 @@ def test_a_reader_that_closed_the_pipe(framework):
     process.stderr.close()
 
 
-@pytest.mark.parametrize("framework", ["click", "guard"])
-@pytest.mark.parametrize(("arguments", "exit"), [(["show", "bob"], 141), (["fail", "limited"], 9)])
-def test_a_document_for_a_closed_pipe(framework, arguments, exit):
-    """JSON to a closed pipe: 141 for a success, and a failure keeps its exit code."""
+@EACH
+@pytest.mark.parametrize("arguments", [["show", "bob"], ["fail", "limited"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("output", ["json", "problem", "text"])
+def test_output_for_a_closed_pipe(framework, arguments, output):
+    """A closed stdout is 141 for a success, a failure and the help. A failure in text writes nothing to stdout."""
+    if framework == "guard" and arguments == ["--help"]:
+        arguments = ["show", "--help"]  # guard leaves help to the function
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
         done = subprocess.run(
-            argv(framework, *arguments, "--output", "json"),
+            argv(framework, *arguments, "--output", output),
             stdout=pipe,
             stderr=subprocess.PIPE,
             env=ENV,
             timeout=60,
         )
-    assert done.returncode == exit
+    assert done.returncode == (9 if (output, arguments[0]) == ("text", "fail") else 141)
+    assert b"Traceback" not in done.stderr
+    assert b"BrokenPipe" not in done.stderr
+
+
+@EACH
+def test_a_failure_after_output_that_has_no_reader(framework):
+    """Text that was printed before the failure could not be written, so the exit code is 141, not Python's own 120."""
+    read, write = os.pipe()
+    os.close(read)
+    env = {name: value for name, value in ENV.items() if name != "PYTHONUNBUFFERED"}
+    with os.fdopen(write, "wb") as pipe:
+        done = subprocess.run(
+            argv(framework, "fail", "printed"), stdout=pipe, stderr=subprocess.PIPE, env=env, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("framework", ["click", "argparse"])
 def test_a_stdout_that_is_full_or_closed(framework):
-    """A document that cannot be written is reported on stderr, and a success exits with 1."""
+    """A document that cannot be written is reported on stderr, and a success exits with 1; a closed stdout is 141."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             argv(framework, "show", "bob", "--output", "json"),
@@ -242,7 +260,7 @@ def test_a_stdout_that_is_full_or_closed(framework):
     assert b"could not be written" in done.stderr
     line = " ".join(argv(framework, "show", "bob", "--output", "json"))
     done = subprocess.run(["sh", "-c", f"{line} >&-"], capture_output=True, env=ENV, timeout=60)
-    assert done.returncode == 1
+    assert done.returncode == 141
     done = subprocess.run(["sh", "-c", f"{line} 2>&-"], capture_output=True, env=ENV, timeout=60)
     assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
 

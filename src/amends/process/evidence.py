@@ -64,7 +64,8 @@ def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool =
 
 def read_output(done: Finished, name: str | None = None) -> Reading:
     """Read the command's stdout and exit code with the process carrier."""
-    stdout = done.out.read() if done.out.size <= MAX_BYTES else done.out.end()
+    whole = done.out.size <= MAX_BYTES and not done.out.truncated
+    stdout = done.out.read() if whole else done.out.end()
     process: dict[str, Any] = {"exit": done.exit, "stdout": stdout.decode("utf-8", "replace")}
     if name in PROFILES:
         process["profile"] = name

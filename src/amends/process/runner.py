@@ -19,6 +19,7 @@ from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
 from amends.process.finished import Finished
+from amends.process.passthrough import Passthrough
 from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
@@ -42,6 +43,8 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_output: OnOutput | None = None,
+    on_start: Callable[[Finished], Any] | None = None,
+    passthrough: Passthrough | None = None,
     history: list[Attempt] | None = None,
 ) -> Finished:
     """
@@ -61,7 +64,10 @@ def run(
         max_output: bytes of each stream to keep.
         env: its environment; default: that of this process.
         cwd: its working directory; default: that of this process.
-        on_output: called with "stdout" or "stderr" and the bytes, as they arrive.
+        on_output: called with "stdout" or "stderr" and the bytes of every run, as they arrive.
+        on_start: called with the result of every run before it starts; the result fills while the command runs.
+        passthrough: passes the output on to this process's stdout and stderr, as `amends run` does. Call its `release`
+            and `flush` afterwards.
         history: a list to which every run is appended.
 
     Raises:
@@ -69,6 +75,7 @@ def run(
 
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
+    job.on_start, job.passthrough, job.max_runs = on_start, passthrough, policy.attempts
     return recover(job.once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
 
@@ -149,19 +156,40 @@ class _Job:
             "feed": self.feed,
         }
         self.argv = argv
+        self.on_start: Callable[[Finished], Any] | None = None
+        self.passthrough: Passthrough | None = None
+        self.runs = 0
+        self.max_runs: int | None = None
 
     def once(self, stop: Stop | None = None) -> Finished:
         """Run the command once, within its timeout and the time left of the surrounding operation."""
         limits = [seconds for seconds in (self.timeout, time_left()) if seconds is not None]
         failed: Callable[[Finished], bool] = lambda done: self.examine(done) is not None  # noqa: E731
+        self.runs += 1
+        if self.passthrough is not None:
+            self.passthrough.begin(repeatable=not self.is_last_run)
         return run_once(
-            self.argv, timeout=min(limits, default=None), stop=stop, failed=failed, **self.keywords
+            self.argv,
+            timeout=min(limits, default=None),
+            stop=stop,
+            failed=failed,
+            on_start=self.on_start,
+            passthrough=self.passthrough,
+            **self.keywords,
         )
+
+    @property
+    def is_last_run(self) -> bool:
+        """Whether the policy allows no run after this one."""
+        return self.max_runs is not None and self.runs >= self.max_runs
 
     def examine(self, done: Finished) -> Fault | None:
         """Return the fault of one run, or None."""
         fault = fault_of(done, self.profile, trust_retryable=not self.mutating)
-        if fault is not None and self.feed is not None and not self.feed.replayable:
-            # A retry needs the same input, and the record does not have all of it.
-            return replace(fault, max_retries=0)
-        return fault
+        # A retry needs the same input, and the record may not have all of it.
+        no_input = self.feed is not None and not self.feed.replayable
+        # Output that was passed on cannot be taken back.
+        passed_on = self.passthrough is not None and (
+            self.passthrough.stopped or (self.passthrough.irrevocable and not self.is_last_run)
+        )
+        return replace(fault, max_retries=0) if fault is not None and (no_input or passed_on) else fault

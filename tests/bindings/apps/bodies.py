@@ -18,6 +18,9 @@ def show(name, count=1, color="red"):
 def fail(kind):
     from amends import errors
 
+    if kind == "printed":
+        print("a line that stays in the buffer")
+        raise errors.NotFoundError("No such order")
     if kind == "limited":
         raise errors.RateLimitedError("Slow down", retry_after=7)
     if kind == "missing":
