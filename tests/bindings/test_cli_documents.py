@@ -61,7 +61,9 @@ def test_nothing_else_reaches_stdout(framework):
         ("group", "SERVICE_UNAVAILABLE", 12, True),
         ("exit-text", "INTERNAL_ERROR", 1, "maybe"),
         ("interrupt", "INTERNAL_ERROR", 130, False),
-        ("9", "RATE_LIMITED", 9, True),
+        ("9", "INTERNAL_ERROR", 9, "maybe"),
+        ("7", "INTERNAL_ERROR", 7, "maybe"),
+        ("2", "INTERNAL_ERROR", 2, "maybe"),
         ("42", "INTERNAL_ERROR", 42, "maybe"),
         ("256", "INTERNAL_ERROR", 1, "maybe"),
         ("143", "INTERNAL_ERROR", 143, False),
@@ -76,7 +78,7 @@ def test_failures_and_exits(framework, kind, code, exit, retryable):
         assert error["retry_strategy"] in {"exponential_backoff", "immediate"}
         assert error["max_retries"] >= 1
     if code == "RATE_LIMITED":
-        assert error["retry_after_ms"] == (7000 if kind == "limited" else 5000)
+        assert error["retry_after_ms"] == 7000
     assert "phase" not in error
 
 

@@ -3,7 +3,7 @@ Turns the exception that ended a command into a fault and an exit code.
 
 - A FaultError keeps the text its author wrote. An error that recovery raised about an upstream, and every other
   exception, gets our own text for its code: foreign text never leaves the process.
-- An explicit exit keeps its exit code, which the profile maps to a code.
+- An explicit exit keeps its exit code. Its code is INTERNAL_ERROR: a number alone does not say what went wrong.
 - Interrupts exit with 130 (SIGINT) and 143 (SIGTERM).
 """
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row, transfer
 from amends.core.enums import Recovery
-from amends.core.exits import PROFILES, exit_code
+from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.errors.base import FaultError
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 def outcome_of(exc: BaseException, profile: str) -> Outcome:
     """Return the outcome of a command that ended with `exc`."""
     if isinstance(exc, SystemExit):
-        return from_exit_code(exc.code, profile)
+        return from_exit_code(exc.code)
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
     fault = as_cli_fault(_fault(exc))
@@ -51,11 +51,12 @@ def interrupted(number: int) -> Outcome:
     )
 
 
-def from_exit_code(code: Any, profile: str) -> Outcome:
+def from_exit_code(code: Any) -> Outcome:
     """
     Return the outcome of an explicit exit.
 
-    0 and None are success. A text is the author's message for an INTERNAL_ERROR. A number stays the exit code.
+    0 and None are success. A text is the author's message for an INTERNAL_ERROR. A number stays the exit code; it is an
+    INTERNAL_ERROR too, because the author's own numbers are not those of the profile.
     """
     if code is None or code == 0:
         return Outcome(None, 0)
@@ -67,8 +68,7 @@ def from_exit_code(code: Any, profile: str) -> Outcome:
     )  # the operating system keeps one byte; a multiple of 256 must not become success
     if number in {INTERRUPTED, TERMINATED}:
         return interrupted(number)
-    known = PROFILES[profile].get(number)
-    return Outcome(_cli_fault(known.code if known else "INTERNAL_ERROR", "", {"exit": number}), number)
+    return Outcome(_cli_fault("INTERNAL_ERROR", "", {"exit": number}), number)
 
 
 def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -> Fault:
