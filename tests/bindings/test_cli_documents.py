@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.bindings.commands import ENV, FRAMEWORKS, argv, run_json, run_sample
+from tests.ports import free_port
 from tests.terminal import at_a_terminal
 
 EACH = pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -57,8 +58,8 @@ def test_nothing_else_reaches_stdout(framework):
         ("unauthenticated", "PERMISSION_DENIED", 8, False),
         ("value", "INTERNAL_ERROR", 1, "maybe"),
         ("timeout", "TIMEOUT", 7, True),
-        ("reset", "SERVICE_UNAVAILABLE", 12, True),
-        ("group", "SERVICE_UNAVAILABLE", 12, True),
+        ("reset", "NETWORK_ERROR", 12, True),
+        ("group", "NETWORK_ERROR", 12, True),
         ("exit-text", "INTERNAL_ERROR", 1, "maybe"),
         ("interrupt", "INTERNAL_ERROR", 130, False),
         ("9", "INTERNAL_ERROR", 9, "maybe"),
@@ -92,6 +93,53 @@ def test_no_foreign_text_leaves(framework, kind, output):
     assert b"secret" not in debugged.stdout
     assert b"Traceback" in debugged.stderr
     assert debugged.returncode == done.returncode
+
+
+@EACH
+@pytest.mark.parametrize("kind", ["lookup", "type", "json", "encoding", "value", "division"])
+def test_bugs_inside_a_command(framework, kind, tmp_path):
+    """M7: a bug is INTERNAL_ERROR, exit 1 and "maybe"; it is not repeated, and the message names --debug."""
+    path = tmp_path / "file"
+    code, envelope = run_json(framework, "broken", kind, path, "--retries", "3")
+    error = envelope["error"]
+    assert (code, error["code"], error["retryable"]) == (1, "INTERNAL_ERROR", "maybe")
+    assert "--debug" in error["message"]
+    assert "secret" not in json.dumps(envelope)
+    assert Path(f"{path}.runs").read_text() == "run\n"
+
+
+@EACH
+def test_a_missing_file_is_named_if_it_is_an_argument(framework, tmp_path):
+    """A path that the caller gave is named; any other path stays inside."""
+    path = tmp_path / "orders.csv"
+    for more in ([], ["--retries", "1"]):
+        code, envelope = run_json(framework, "broken", "open", path, *more)
+        assert (code, envelope["error"]["code"]) == (4, "NOT_FOUND")
+        assert envelope["error"]["message"] == f"{path}: no such file or directory"
+        code, envelope = run_json(framework, "broken", "elsewhere", path, *more)
+        assert (code, envelope["error"]["code"]) == (4, "NOT_FOUND")
+        assert "secret" not in json.dumps(envelope)
+    path.mkdir()
+    assert "it is a directory" in run_json(framework, "broken", "open", path)[1]["error"]["message"]
+
+
+@pytest.mark.parametrize("framework", ["click", "argparse"])
+@pytest.mark.parametrize("command", ["upstream", "recovered"])
+def test_a_refused_connection(framework, command):
+    """The CLI agent spec has a code for failures of the network."""
+    code, envelope = run_json(framework, command, f"http://127.0.0.1:{free_port()}")
+    assert (code, envelope["error"]["code"], envelope["error"]["retryable"]) == (12, "NETWORK_ERROR", True)
+
+
+@EACH
+def test_async_commands(framework, tmp_path):
+    """An `async def` command runs on an event loop: its result, its failure, and --retries."""
+    code, envelope = run_json(framework, "later", "none")
+    assert (code, envelope["data"]) == (0, {"loop": True})
+    code, envelope = run_json(framework, "later", "missing")
+    assert (code, envelope["error"]["message"]) == (4, "No such order")
+    code, envelope = run_json(framework, "flaky_later", tmp_path / "runs", 2, "--retries", "3")
+    assert (code, envelope["data"], envelope["meta"]["attempt"]) == (0, {"runs": 3}, 3)
 
 
 @EACH
@@ -167,10 +215,10 @@ def test_arguments_after_two_dashes_belong_to_the_command():
 # Signals and pipes -----------------------------------------------------------------------------------------------
 
 
-def start_slow(framework, path, *arguments):
+def start_slow(framework, path, *arguments, command="slow"):
     """Start the `slow` command and wait until it runs."""
     process = subprocess.Popen(
-        argv(framework, "slow", path, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV
+        argv(framework, command, path, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV
     )
     end = time.monotonic() + 30
     while not path.exists() or path.read_text() != "started":
@@ -180,13 +228,14 @@ def start_slow(framework, path, *arguments):
 
 
 @EACH
+@pytest.mark.parametrize("command", ["slow", "later"])
 @pytest.mark.parametrize(
     ("number", "exit", "output"),
     [(signal.SIGINT, 130, "text"), (signal.SIGTERM, 143, "json"), (signal.SIGINT, 130, "json")],
 )
-def test_signals(framework, number, exit, output, tmp_path):
+def test_signals(framework, number, exit, output, command, tmp_path):
     """C1: a signal runs the command's `finally` and ends it with one complete document and the shell's exit code."""
-    process = start_slow(framework, tmp_path / "state", "--output", output)
+    process = start_slow(framework, tmp_path / "state", "--output", output, command=command)
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == exit
@@ -282,7 +331,7 @@ def test_a_pipe_that_does_not_block():
     read, write = os.pipe()
     os.set_blocking(write, False)
     process = subprocess.Popen(
-        argv("guard", "later", "x" * 100_000, "--output", "json"),
+        argv("guard", "echo", "x" * 100_000, "--output", "json"),
         stdout=write,
         stderr=subprocess.PIPE,
         env=ENV,

@@ -268,3 +268,10 @@ def test_the_name_of_a_package(tmp_path):
         arguments, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60
     )
     assert b"My own." in done.stdout
+
+
+@pytest.mark.parametrize("command", ["inner", "outer"])
+def test_async_groups_and_decorated_functions(command):
+    """The function of a group may be async too; a command can await another one."""
+    code, envelope = run_json("click", "setup", command)
+    assert (code, envelope["data"]) == (0, {"ready": True})

@@ -84,7 +84,9 @@ def run_command(
         if stdout is None and _output_lost(ended, options):
             discard_stdout()
             return BROKEN_PIPE
-        fault, code = (None, 0) if ended is None else _outcome(ended, framework_outcome, profile)
+        fault, code = (
+            (None, 0) if ended is None else _outcome(ended, framework_outcome, profile, options.rest)
+        )
         if ended is not None and options.debug and fault is not None:
             _print_traceback(ended)
         printed = stdout.printed() if stdout is not None else ""
@@ -102,12 +104,14 @@ def run_command(
         return _fail(stdout, fault, code, options, _meta(retry, started, fault))
 
 
-def _outcome(ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str) -> Outcome:
+def _outcome(
+    ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str, arguments: Sequence[str]
+) -> Outcome:
     from amends.cli import command_errors
 
     try:
         found = framework_outcome(ended, profile) if framework_outcome is not None else None
-        return found or command_errors.outcome_of(ended, profile)
+        return found or command_errors.outcome_of(ended, profile, arguments)
     except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure
         return command_errors.outcome_of(RuntimeError(), profile)
 
