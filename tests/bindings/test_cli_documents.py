@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.bindings.commands import ENV, FRAMEWORKS, argv, run_json, run_sample
+from tests.ports import free_port
 from tests.terminal import at_a_terminal
 
 EACH = pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -57,11 +58,13 @@ def test_nothing_else_reaches_stdout(framework):
         ("unauthenticated", "PERMISSION_DENIED", 8, False),
         ("value", "INTERNAL_ERROR", 1, "maybe"),
         ("timeout", "TIMEOUT", 7, True),
-        ("reset", "SERVICE_UNAVAILABLE", 12, True),
-        ("group", "SERVICE_UNAVAILABLE", 12, True),
+        ("reset", "NETWORK_ERROR", 12, True),
+        ("group", "NETWORK_ERROR", 12, True),
         ("exit-text", "INTERNAL_ERROR", 1, "maybe"),
         ("interrupt", "INTERNAL_ERROR", 130, False),
-        ("9", "RATE_LIMITED", 9, True),
+        ("9", "INTERNAL_ERROR", 9, "maybe"),
+        ("7", "INTERNAL_ERROR", 7, "maybe"),
+        ("2", "INTERNAL_ERROR", 2, "maybe"),
         ("42", "INTERNAL_ERROR", 42, "maybe"),
         ("256", "INTERNAL_ERROR", 1, "maybe"),
         ("143", "INTERNAL_ERROR", 143, False),
@@ -76,7 +79,7 @@ def test_failures_and_exits(framework, kind, code, exit, retryable):
         assert error["retry_strategy"] in {"exponential_backoff", "immediate"}
         assert error["max_retries"] >= 1
     if code == "RATE_LIMITED":
-        assert error["retry_after_ms"] == (7000 if kind == "limited" else 5000)
+        assert error["retry_after_ms"] == 7000
     assert "phase" not in error
 
 
@@ -90,6 +93,53 @@ def test_no_foreign_text_leaves(framework, kind, output):
     assert b"secret" not in debugged.stdout
     assert b"Traceback" in debugged.stderr
     assert debugged.returncode == done.returncode
+
+
+@EACH
+@pytest.mark.parametrize("kind", ["lookup", "type", "json", "encoding", "value", "division"])
+def test_bugs_inside_a_command(framework, kind, tmp_path):
+    """M7: a bug is INTERNAL_ERROR, exit 1 and "maybe"; it is not repeated, and the message names --debug."""
+    path = tmp_path / "file"
+    code, envelope = run_json(framework, "broken", kind, path, "--retries", "3")
+    error = envelope["error"]
+    assert (code, error["code"], error["retryable"]) == (1, "INTERNAL_ERROR", "maybe")
+    assert "--debug" in error["message"]
+    assert "secret" not in json.dumps(envelope)
+    assert Path(f"{path}.runs").read_text() == "run\n"
+
+
+@EACH
+def test_a_missing_file_is_named_if_it_is_an_argument(framework, tmp_path):
+    """A path that the caller gave is named; any other path stays inside."""
+    path = tmp_path / "orders.csv"
+    for more in ([], ["--retries", "1"]):
+        code, envelope = run_json(framework, "broken", "open", path, *more)
+        assert (code, envelope["error"]["code"]) == (4, "NOT_FOUND")
+        assert envelope["error"]["message"] == f"{path}: no such file or directory"
+        code, envelope = run_json(framework, "broken", "elsewhere", path, *more)
+        assert (code, envelope["error"]["code"]) == (4, "NOT_FOUND")
+        assert "secret" not in json.dumps(envelope)
+    path.mkdir()
+    assert "it is a directory" in run_json(framework, "broken", "open", path)[1]["error"]["message"]
+
+
+@pytest.mark.parametrize("framework", ["click", "argparse"])
+@pytest.mark.parametrize("command", ["upstream", "recovered"])
+def test_a_refused_connection(framework, command):
+    """The CLI agent spec has a code for failures of the network."""
+    code, envelope = run_json(framework, command, f"http://127.0.0.1:{free_port()}")
+    assert (code, envelope["error"]["code"], envelope["error"]["retryable"]) == (12, "NETWORK_ERROR", True)
+
+
+@EACH
+def test_async_commands(framework, tmp_path):
+    """An `async def` command runs on an event loop: its result, its failure, and --retries."""
+    code, envelope = run_json(framework, "later", "none")
+    assert (code, envelope["data"]) == (0, {"loop": True})
+    code, envelope = run_json(framework, "later", "missing")
+    assert (code, envelope["error"]["message"]) == (4, "No such order")
+    code, envelope = run_json(framework, "flaky_later", tmp_path / "runs", 2, "--retries", "3")
+    assert (code, envelope["data"], envelope["meta"]["attempt"]) == (0, {"runs": 3}, 3)
 
 
 @EACH
@@ -165,10 +215,10 @@ def test_arguments_after_two_dashes_belong_to_the_command():
 # Signals and pipes -----------------------------------------------------------------------------------------------
 
 
-def start_slow(framework, path, *arguments):
+def start_slow(framework, path, *arguments, command="slow"):
     """Start the `slow` command and wait until it runs."""
     process = subprocess.Popen(
-        argv(framework, "slow", path, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV
+        argv(framework, command, path, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENV
     )
     end = time.monotonic() + 30
     while not path.exists() or path.read_text() != "started":
@@ -178,13 +228,14 @@ def start_slow(framework, path, *arguments):
 
 
 @EACH
+@pytest.mark.parametrize("command", ["slow", "later"])
 @pytest.mark.parametrize(
     ("number", "exit", "output"),
     [(signal.SIGINT, 130, "text"), (signal.SIGTERM, 143, "json"), (signal.SIGINT, 130, "json")],
 )
-def test_signals(framework, number, exit, output, tmp_path):
+def test_signals(framework, number, exit, output, command, tmp_path):
     """C1: a signal runs the command's `finally` and ends it with one complete document and the shell's exit code."""
-    process = start_slow(framework, tmp_path / "state", "--output", output)
+    process = start_slow(framework, tmp_path / "state", "--output", output, command=command)
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == exit
@@ -210,26 +261,44 @@ def test_a_reader_that_closed_the_pipe(framework):
     process.stderr.close()
 
 
-@pytest.mark.parametrize("framework", ["click", "guard"])
-@pytest.mark.parametrize(("arguments", "exit"), [(["show", "bob"], 141), (["fail", "limited"], 9)])
-def test_a_document_for_a_closed_pipe(framework, arguments, exit):
-    """JSON to a closed pipe: 141 for a success, and a failure keeps its exit code."""
+@EACH
+@pytest.mark.parametrize("arguments", [["show", "bob"], ["fail", "limited"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("output", ["json", "problem", "text"])
+def test_output_for_a_closed_pipe(framework, arguments, output):
+    """A closed stdout is 141 for a success, a failure and the help. A failure in text writes nothing to stdout."""
+    if framework == "guard" and arguments == ["--help"]:
+        arguments = ["show", "--help"]  # guard leaves help to the function
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
         done = subprocess.run(
-            argv(framework, *arguments, "--output", "json"),
+            argv(framework, *arguments, "--output", output),
             stdout=pipe,
             stderr=subprocess.PIPE,
             env=ENV,
             timeout=60,
         )
-    assert done.returncode == exit
+    assert done.returncode == (9 if (output, arguments[0]) == ("text", "fail") else 141)
+    assert b"Traceback" not in done.stderr
+    assert b"BrokenPipe" not in done.stderr
+
+
+@EACH
+def test_a_failure_after_output_that_has_no_reader(framework):
+    """Text that was printed before the failure could not be written, so the exit code is 141, not Python's own 120."""
+    read, write = os.pipe()
+    os.close(read)
+    env = {name: value for name, value in ENV.items() if name != "PYTHONUNBUFFERED"}
+    with os.fdopen(write, "wb") as pipe:
+        done = subprocess.run(
+            argv(framework, "fail", "printed"), stdout=pipe, stderr=subprocess.PIPE, env=env, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("framework", ["click", "argparse"])
 def test_a_stdout_that_is_full_or_closed(framework):
-    """A document that cannot be written is reported on stderr, and a success exits with 1."""
+    """A document that cannot be written is reported on stderr, and a success exits with 1; a closed stdout is 141."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             argv(framework, "show", "bob", "--output", "json"),
@@ -242,7 +311,7 @@ def test_a_stdout_that_is_full_or_closed(framework):
     assert b"could not be written" in done.stderr
     line = " ".join(argv(framework, "show", "bob", "--output", "json"))
     done = subprocess.run(["sh", "-c", f"{line} >&-"], capture_output=True, env=ENV, timeout=60)
-    assert done.returncode == 1
+    assert done.returncode == 141
     done = subprocess.run(["sh", "-c", f"{line} 2>&-"], capture_output=True, env=ENV, timeout=60)
     assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
 
@@ -262,7 +331,7 @@ def test_a_pipe_that_does_not_block():
     read, write = os.pipe()
     os.set_blocking(write, False)
     process = subprocess.Popen(
-        argv("guard", "later", "x" * 100_000, "--output", "json"),
+        argv("guard", "echo", "x" * 100_000, "--output", "json"),
         stdout=write,
         stderr=subprocess.PIPE,
         env=ENV,

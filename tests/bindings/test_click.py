@@ -104,7 +104,7 @@ def test_required_and_wrong_together():
 @pytest.mark.parametrize(
     ("kind", "code", "exit"),
     [
-        ("exit", "NOT_FOUND", 4),
+        ("exit", "INTERNAL_ERROR", 4),
         ("abort", "INTERNAL_ERROR", 130),
         ("exception", "INTERNAL_ERROR", 1),
         ("file", "VALIDATION_ERROR", 2),
@@ -132,7 +132,7 @@ def test_ctx_exit_zero_is_a_success():
 def test_an_exit_in_a_parameters_callback():
     """An exit in a callback keeps its exit code; the callback is not called again to find mistakes."""
     code, envelope = run_json("click", "leave", "--how", "leave")
-    assert (code, envelope["error"]["code"]) == (6, "CONFLICT")
+    assert (code, envelope["error"]["code"]) == (6, "INTERNAL_ERROR")
     assert run_json("click", "leave", "--how", "stay")[1]["data"] == "stay"
 
 
@@ -268,3 +268,10 @@ def test_the_name_of_a_package(tmp_path):
         arguments, capture_output=True, env=ENV | {"PYTHONPATH": f"{tmp_path}:src"}, timeout=60
     )
     assert b"My own." in done.stdout
+
+
+@pytest.mark.parametrize("command", ["inner", "outer"])
+def test_async_groups_and_decorated_functions(command):
+    """The function of a group may be async too; a command can await another one."""
+    code, envelope = run_json("click", "setup", command)
+    assert (code, envelope["data"]) == (0, {"ready": True})

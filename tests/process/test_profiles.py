@@ -4,7 +4,7 @@ import pytest
 
 from amends.core.vocabulary import vocabulary
 from amends.process import PROFILE_NAMES
-from amends.profiles import NAMES, profile
+from amends.profiles import NAMES, profile, profile_of
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,5 +22,18 @@ def test_every_row_is_known_and_sourced(name):
 def test_unknown_profiles():
     """The error for an unknown profile lists the known ones."""
     with pytest.raises(LookupError, match="curl"):
-        profile("wget")
+        profile("tar")
     assert set(NAMES) < set(PROFILE_NAMES)
+
+
+def test_programs_with_a_profile():
+    """The file name of a program selects its profile."""
+    assert profile_of("/usr/bin/curl") == "curl"
+    assert profile_of("kubectl.exe") == "kubectl"
+    assert profile_of("curly") is None
+    assert profile_of("sysexits") is None
+
+
+def test_sysexits():
+    """All fifteen numbers of sysexits.h are known."""
+    assert sorted(profile("sysexits").exits) == list(range(64, 79))

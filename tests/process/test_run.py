@@ -111,7 +111,7 @@ def test_number_of_runs(script, name, stdout, exit, undeclared, read_only, mutat
     ("profile", "exit", "code", "runs"),
     [
         ("s2", 9, "RATE_LIMITED", 3),
-        ("s2", 7, "TIMEOUT", 1),
+        ("s2", 7, "TIMEOUT", 3),
         ("s2", 2, "VALIDATION_ERROR", 1),
         ("s2", 8, "PERMISSION_DENIED", 1),
         ("v2", 9, "PAYMENT_REQUIRED", 1),
@@ -129,12 +129,81 @@ def test_number_of_runs(script, name, stdout, exit, undeclared, read_only, mutat
         ("aws", 254, "INTERNAL_ERROR", 1),
         ("git", 129, "USAGE_ERROR", 1),
         ("kubectl", 1, "INTERNAL_ERROR", 1),
+        ("wget", 4, "NETWORK_ERROR", 1),
+        ("rsync", 30, "TIMEOUT", 1),
+        (None, 7, "INTERNAL_ERROR", 1),
         (None, 9, "INTERNAL_ERROR", 1),
+        (None, 64, "USAGE_ERROR", 1),
+        (None, 66, "NOT_FOUND", 1),
+        (None, 75, "SERVICE_UNAVAILABLE", 1),
+        (None, 77, "PERMISSION_DENIED", 1),
+        ("s2", 75, "INTERNAL_ERROR", 1),
+        ("gh", 75, "INTERNAL_ERROR", 1),
     ],
 )
 def test_profiles(script, profile, exit, code, runs):
     """C12: exit codes count only under a declared profile, and only if they are specific."""
     assert outcome(script("", exit), profile=profile)[:2] == (runs, code)
+
+
+TIMED_OUT = envelope(code="TIMEOUT")
+
+
+@pytest.mark.parametrize(
+    ("name", "stdout", "exit", "profile", "runs"),
+    [
+        ("named conformant", "", 7, "s2", 3),
+        ("an envelope and exit 7", TIMED_OUT, 7, None, 3),
+        ("an envelope without an error, and exit 7", '{"ok": false}', 7, None, 3),
+        ("retryable true, another exit", envelope(code="TIMEOUT", retryable=True), 1, None, 3),
+        ("an envelope, another exit", TIMED_OUT, 1, None, 1),
+        ("retryable false", envelope(code="TIMEOUT", retryable=False), 7, None, 1),
+        ("retryable maybe", envelope(code="TIMEOUT", retryable="maybe"), 7, None, 1),
+        ("another code", envelope(code="CONFLICT"), 7, None, 1),
+        ("the newer table, where 7 is another failure", "", 7, "v2", 1),
+        ("a tool that is not known", "", 7, None, 1),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 45 else "",
+)
+def test_exit_7_is_repeated_at_once(script, name, stdout, exit, profile, runs):
+    """M3: exit 7 of a tool that wrote an envelope or was named conformant is repeated at once, unless it is mutating."""
+    argv = script(stdout, exit)
+    found, _, _, waits = outcome(argv, profile=profile)
+    assert found == runs
+    if runs == 3:
+        assert waits == [2.0], "the first repeat comes at once, the second after a backoff"
+    assert outcome(argv, profile=profile, **MUTATING)[0] == 1
+
+
+def test_sysexits_of_a_read_only_command(script):
+    """EX_TEMPFAIL is a temporary failure: a read-only command is repeated as often as the policy allows."""
+    assert outcome(script("", 75), **READ_ONLY)[:2] == (3, "SERVICE_UNAVAILABLE")
+    assert outcome(script("", 70), **READ_ONLY)[:2] == (2, "INTERNAL_ERROR")
+    assert outcome(script("", 78), **READ_ONLY)[:2] == (1, "PRECONDITION_FAILED")
+    # sendmail exits with 75 when it queued the message: whether there was an effect is not known.
+    assert outcome(script("", 75), **MUTATING)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        ([], 3),
+        (["-d", "x"], 3),
+        (["-L"], 1),
+        (["-sSL"], 1),
+        (["--location"], 1),
+        (["--next"], 1),
+        (["http://other.example"], 1),
+    ],
+)
+def test_the_programs_name_selects_its_profile(tmp_path, arguments, runs):
+    """`-- curl …` is read with curl's table. With redirects or several URLs an earlier request may have had an effect."""
+    curl = tmp_path / "curl"
+    curl.write_text("#!/bin/sh\nexit 7\n")
+    curl.chmod(0o755)
+    argv = [str(curl), *arguments, "http://127.0.0.1:9"]
+    assert outcome(argv)[:2] == (runs, "NETWORK_ERROR")
+    assert outcome(argv, profile="s2")[1] == "TIMEOUT", "a profile that is named comes first"
 
 
 def test_an_envelope_beats_a_profile(script):

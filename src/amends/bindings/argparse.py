@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
 
@@ -33,7 +34,7 @@ def main(
 
     Args:
         parser: your parser with its subparsers; its error handling is replaced while it parses.
-        function: the command. Its return value is the envelope's `data`. With subparsers, a `function` set by
+        function: the command, plain or async. Its return value is the envelope's `data`. With subparsers, a `function` set by
             `set_defaults` may have the declaration for --retries.
         argv: the arguments; default: those of the process.
         piped: the output if none was chosen and stdout is not a terminal: text or json.
@@ -49,7 +50,7 @@ def main(
     def work(retry: CommandRetry) -> Any:
         args = parse(parser, options.rest)
         declaring = getattr(args, "function", function)
-        return retry.run(lambda: function(args), declaring, parser.prog, _never)
+        return retry.run(lambda: run_awaitable(function(args)), declaring, parser.prog, _never)
 
     if parser.epilog is None:
         parser.epilog = USAGE

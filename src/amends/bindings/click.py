@@ -6,16 +6,18 @@ Binding for Click and Typer: reports all mistakes in the arguments at once, and 
     main(app)       # a click.Command or Group, or a typer.Typer
 
 Neither library is imported here. Typer contains its own copy of Click from 0.26 on, so exceptions of both are recognised
-by their class names. Shell completion stays with the framework.
+by their class names. Shell completion stays with the framework. A command's function may be `async def`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import USAGE, parse_common_options
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from amends.cli.command_errors import Outcome
 
 __all__ = ["main", "operation"]
+
+_RUNS_ASYNC = "__amends_runs_async__"
 
 
 def main(
@@ -58,10 +62,9 @@ def main(
         command.epilog = USAGE
 
     def work(retry: CommandRetry) -> Any:
-        if retry.max_attempts > 1:
-            _add_retry(command, retry, program)
+        _prepare(command, retry, program)
         with command.make_context(program, list(options.rest)) as context:
-            return command.invoke(context)
+            return run_awaitable(command.invoke(context))
 
     def click_outcome(exc: BaseException, profile: str) -> Outcome | None:
         from amends.bindings.click_exceptions import outcome_of
@@ -120,24 +123,39 @@ def _selected_commands(command: Any, arguments: Sequence[str]) -> Iterator[Any]:
             command = subcommand
 
 
-def _add_retry(command: Any, retry: CommandRetry, program: str) -> None:
-    """Run the innermost selected command under `retry`; groups and parsing run once."""
+def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
+    """Make the selected commands run `async def` functions, and the innermost one under `retry`; groups run once."""
+    _run_async_function(command)
     if hasattr(command, "resolve_command"):
         resolve: Callable[..., Any] = command.resolve_command
 
-        def resolve_with_retry(context: Any, args: list[str]) -> Any:
+        def resolve_and_prepare(context: Any, args: list[str]) -> Any:
             name, found, rest = resolve(context, args)
             if found is not None:
-                _add_retry(found, retry, f"{program} {name}")
+                _prepare(found, retry, f"{program} {name}")
             return name, found, rest
 
-        command.resolve_command = resolve_with_retry
+        command.resolve_command = resolve_and_prepare
+    elif retry.max_attempts > 1:
+        invoke: Callable[..., Any] = command.invoke
+
+        def invoke_with_retry(context: Any) -> Any:
+            from amends.bindings.click_exceptions import is_exit
+
+            return retry.run(lambda: invoke(context), command.callback, program, is_exit)
+
+        command.invoke = invoke_with_retry
+
+
+def _run_async_function(command: Any) -> None:
+    """Replace a command's function by one that runs the coroutine it returns, where the framework calls it."""
+    function = getattr(command, "callback", None)
+    if function is None or hasattr(function, _RUNS_ASYNC):
         return
-    invoke: Callable[..., Any] = command.invoke
 
-    def invoke_with_retry(context: Any) -> Any:
-        from amends.bindings.click_exceptions import is_exit
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return run_awaitable(function(*args, **kwargs))
 
-        return retry.run(lambda: invoke(context), command.callback, program, is_exit)
-
-    command.invoke = invoke_with_retry
+    setattr(run, _RUNS_ASYNC, True)
+    command.callback = run

@@ -37,7 +37,7 @@ def outcome_of(exc: BaseException, profile: str, argv: list[str]) -> Outcome | N
     """Return the outcome of an exception of Click or Typer; None for any other exception."""
     names = class_names(exc)
     if "Exit" in names:
-        return command_errors.from_exit_code(getattr(exc, "exit_code", 1), profile)
+        return command_errors.from_exit_code(getattr(exc, "exit_code", 1))
     if "Abort" in names:
         return _aborted(exc, profile)
     if "ClickException" not in names:

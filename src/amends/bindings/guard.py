@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec
 
+from amends.cli.awaitables import run_awaitable
 from amends.cli.command_retry import CommandRetry, operation
 from amends.cli.options import parse_common_options
 
@@ -53,21 +54,12 @@ def guard(
 
         def work(retry: CommandRetry) -> Any:
             return retry.run(
-                lambda: _run_awaitable(function(*args, **kwargs)), function, function.__name__, _never
+                lambda: run_awaitable(function(*args, **kwargs)), function, function.__name__, _never
             )
 
         sys.exit(run_command(work, options, profile=profile, success=success))
 
     return program
-
-
-def _run_awaitable(value: Any) -> Any:
-    """Run the coroutine of an async function and return its result; return any other value unchanged."""
-    if hasattr(value, "__await__"):
-        import asyncio
-
-        return asyncio.run(value)
-    return value
 
 
 def _never(exc: BaseException) -> bool:

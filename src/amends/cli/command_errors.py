@@ -3,19 +3,23 @@ Turns the exception that ended a command into a fault and an exit code.
 
 - A FaultError keeps the text its author wrote. An error that recovery raised about an upstream, and every other
   exception, gets our own text for its code: foreign text never leaves the process.
-- An explicit exit keeps its exit code, which the profile maps to a code.
+- A bug (M7) and every other exception without a known meaning is INTERNAL_ERROR; the message names --debug.
+- A file that is missing or not accessible is named if its path is one of the arguments: then the caller wrote it.
+- An explicit exit keeps its exit code. Its code is INTERNAL_ERROR: a number alone does not say what went wrong.
 - Interrupts exit with 130 (SIGINT) and 143 (SIGTERM).
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from amends.core.crosswalk import source_row, transfer
 from amends.core.enums import Recovery
-from amends.core.exits import PROFILES, exit_code
+from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.errors.base import FaultError
@@ -23,6 +27,16 @@ from amends.errors.base import FaultError
 __all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "outcome_of"]
 
 INTERRUPTED, TERMINATED = 130, 143
+WRONG_ARGUMENTS = 2
+"""argparse's own exit code, for a guarded function that parses its arguments itself."""
+UNEXPECTED = "The command failed with an unexpected error; run it with --debug to see the traceback"
+_FILE_PROBLEMS: dict[type[OSError], str] = {
+    FileNotFoundError: "no such file or directory",
+    PermissionError: "permission denied",
+    FileExistsError: "it exists already",
+    IsADirectoryError: "it is a directory",
+    NotADirectoryError: "it is not a directory",
+}
 RETRIES = 3
 """The value of `max_retries` in the CLI agent spec's own example."""
 
@@ -34,13 +48,15 @@ class Outcome(NamedTuple):
     exit: int
 
 
-def outcome_of(exc: BaseException, profile: str) -> Outcome:
-    """Return the outcome of a command that ended with `exc`."""
+def outcome_of(exc: BaseException, profile: str, arguments: Sequence[str] = ()) -> Outcome:
+    """Return the outcome of a command that ended with `exc`; `arguments` are those it was called with."""
     if isinstance(exc, SystemExit):
-        return from_exit_code(exc.code, profile)
+        if exc.code == WRONG_ARGUMENTS and _raised_by_argparse(exc):
+            return Outcome(_cli_fault("VALIDATION_ERROR", ""), WRONG_ARGUMENTS)
+        return from_exit_code(exc.code)
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
-    fault = as_cli_fault(_fault(exc))
+    fault = as_cli_fault(_fault(exc, arguments))
     return Outcome(fault, exit_code(fault, profile))
 
 
@@ -51,11 +67,12 @@ def interrupted(number: int) -> Outcome:
     )
 
 
-def from_exit_code(code: Any, profile: str) -> Outcome:
+def from_exit_code(code: Any) -> Outcome:
     """
     Return the outcome of an explicit exit.
 
-    0 and None are success. A text is the author's message for an INTERNAL_ERROR. A number stays the exit code.
+    0 and None are success. A text is the author's message for an INTERNAL_ERROR. A number stays the exit code; it is an
+    INTERNAL_ERROR too, because the author's own numbers are not those of the profile.
     """
     if code is None or code == 0:
         return Outcome(None, 0)
@@ -67,8 +84,14 @@ def from_exit_code(code: Any, profile: str) -> Outcome:
     )  # the operating system keeps one byte; a multiple of 256 must not become success
     if number in {INTERRUPTED, TERMINATED}:
         return interrupted(number)
-    known = PROFILES[profile].get(number)
-    return Outcome(_cli_fault(known.code if known else "INTERNAL_ERROR", "", {"exit": number}), number)
+    return Outcome(_cli_fault("INTERNAL_ERROR", "", {"exit": number}), number)
+
+
+def _raised_by_argparse(exc: BaseException) -> bool:
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "argparse"
 
 
 def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -> Fault:
@@ -76,14 +99,44 @@ def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -
     return as_cli_fault(Fault(code=code, message=text, vocabulary="cli", details=details))
 
 
-def _fault(exc: BaseException) -> Fault:
+def _fault(exc: BaseException, arguments: Sequence[str]) -> Fault:
     if isinstance(exc, FaultError):
         # The fault of an error that recovery raised about a foreign failure holds the upstream's own text.
-        received = exc.fault.origin is not None and exc.history and not isinstance(exc.__cause__, FaultError)
-        return _without_foreign_text(exc.fault) if received else exc.fault
+        of_recovery = exc.history and not isinstance(exc.__cause__, FaultError)
+        if not of_recovery:
+            return exc.fault
+        fault = _without_foreign_text(exc.fault) if exc.fault.origin is not None else exc.fault
+        return _with_evidence(fault, exc.__cause__, arguments)
     from amends.foreign import from_exception
+    from amends.foreign.bugs import is_bug
 
-    return _without_foreign_text(from_exception(exc))
+    fault = Fault(code="INTERNAL_ERROR") if is_bug(exc) else _without_foreign_text(from_exception(exc))
+    if fault.code == "INTERNAL_ERROR":
+        return replace(fault, message=UNEXPECTED)
+    return _with_evidence(fault, exc, arguments)
+
+
+def _with_evidence(fault: Fault, exc: BaseException | None, arguments: Sequence[str]) -> Fault:
+    """Return the fault with what only the command-line vocabulary distinguishes, and what only the caller may see."""
+    from amends.foreign.network import is_network_failure
+
+    unavailable = fault.code == "SERVICE_UNAVAILABLE" and fault.status is None
+    if unavailable and exc is not None and is_network_failure(exc):
+        message = row_for("cli", "NETWORK_ERROR").message
+        return replace(fault, code="NETWORK_ERROR", vocabulary="cli", message=message)
+    return _with_path(fault, exc, arguments)
+
+
+def _with_path(fault: Fault, exc: BaseException | None, arguments: Sequence[str]) -> Fault:
+    """Name the file in the message if its path is one of the arguments, or the value of one (`--file=path`)."""
+    problem = next((text for cls, text in _FILE_PROBLEMS.items() if isinstance(exc, cls)), None)
+    if problem is None or not isinstance(exc, OSError) or not isinstance(exc.filename, str | bytes):
+        return fault
+    path = os.fsdecode(exc.filename)
+    given = {value for argument in arguments for value in (argument, argument.partition("=")[2]) if value}
+    # pathlib removes "./" and a slash at the end.
+    found = next((value for value in given if path in (value, os.path.normpath(value))), None)
+    return fault if found is None else replace(fault, message=f"{found}: {problem}")
 
 
 def _without_foreign_text(fault: Fault) -> Fault:

@@ -72,13 +72,14 @@ class CommandRetry:
         if declared is None:
             raise _not_repeatable(name)
         from amends.core.policy import Policy
+        from amends.foreign.bugs import is_bug
         from amends.recovery import Attempt, recover
 
         def once() -> Any:
             try:
                 return True, call()
             except Exception as exc:
-                if is_exit(exc):
+                if is_exit(exc) or is_bug(exc):  # a bug would fail the same way again (M7)
                     return False, exc
                 raise
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 from amends.cli.command_retry import CommandRetry
 from amends.cli.documents import write_stderr
 from amends.cli.options import CommonOptions
-from amends.cli.stdout import ReservedStdout, discard_stdout, flush, reader_closed
+from amends.cli.stdout import ReservedStdout, discard_stdout, flush_stdout, reader_closed
 
 if TYPE_CHECKING:
     from amends.cli.command_errors import Outcome
     from amends.core.fault import Fault
 
-__all__ = ["Terminated", "run_command"]
+__all__ = ["BROKEN_PIPE", "Terminated", "run_command", "write_document"]
 
 BROKEN_PIPE = 141
+"""The exit code if stdout was closed before everything was written, as a shell reports SIGPIPE."""
 _INTERRUPTED, _TERMINATED = 130, 143
 _INFORMATION_FLAGS = frozenset({"--help", "--version"})
 
@@ -76,15 +76,17 @@ def run_command(
             if options.mistakes:
                 raise _option_error(options)  # noqa: TRY301
             data = work(retry)
-            if stdout is None and sys.stdout is not None:
-                sys.stdout.flush()
+            if stdout is None:
+                flush_stdout()
         except BaseException as exc:  # noqa: BLE001 - every exception is reported as an outcome
             ended = exc
         _ignore_signals()
-        if isinstance(ended, BrokenPipeError) and stdout is None and reader_closed():
+        if stdout is None and _output_lost(ended, options):
             discard_stdout()
             return BROKEN_PIPE
-        fault, code = (None, 0) if ended is None else _outcome(ended, framework_outcome, profile)
+        fault, code = (
+            (None, 0) if ended is None else _outcome(ended, framework_outcome, profile, options.rest)
+        )
         if ended is not None and options.debug and fault is not None:
             _print_traceback(ended)
         printed = stdout.printed() if stdout is not None else ""
@@ -102,12 +104,14 @@ def run_command(
         return _fail(stdout, fault, code, options, _meta(retry, started, fault))
 
 
-def _outcome(ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str) -> Outcome:
+def _outcome(
+    ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str, arguments: Sequence[str]
+) -> Outcome:
     from amends.cli import command_errors
 
     try:
         found = framework_outcome(ended, profile) if framework_outcome is not None else None
-        return found or command_errors.outcome_of(ended, profile)
+        return found or command_errors.outcome_of(ended, profile, arguments)
     except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure
         return command_errors.outcome_of(RuntimeError(), profile)
 
@@ -117,7 +121,7 @@ def _succeed(stdout: ReservedStdout | None, data: Any, meta: dict[str, Any]) -> 
         return 0
     from amends.cli.documents import success
 
-    return _write(stdout, success(data, meta), 0, BROKEN_PIPE)
+    return write_document(stdout, success(data, meta), 0)
 
 
 def _outgoing(fault: Fault) -> Fault:
@@ -135,19 +139,32 @@ def _fail(
     if not options.machine_readable:
         write_failure_text(fault)
         return code
-    if stdout is None:
-        flush()  # the command's own output comes before the document
-        stdout = ReservedStdout()
-    # If the reader closed the pipe, the exit code still reports the failure.
-    return _write(stdout, failure(fault, meta, options.output), code, code)
+    # The command's own output was flushed, so it comes before the document.
+    return write_document(stdout or ReservedStdout(), failure(fault, meta, options.output), code)
 
 
-def _write(stdout: ReservedStdout, document: bytes, code: int, unread: int) -> int:
-    """Write the document and return the exit code: `unread` if the reader closed the pipe."""
+def _output_lost(ended: BaseException | None, options: CommonOptions) -> bool:
+    """Return whether text for stdout could not be written because its reader closed it."""
+    if isinstance(ended, SystemExit) and isinstance(ended.__context__, BrokenPipeError):
+        return True  # Rich redirected stdout to the null device and left
+    lost = isinstance(ended, BrokenPipeError)
+    try:
+        flush_stdout()
+    except BrokenPipeError:
+        lost = True
+    except (OSError, ValueError):
+        pass
+    # argparse ignores an error when it prints help or the version.
+    lost = lost or (isinstance(ended, SystemExit) and not ended.code and _prints_information(options.rest))
+    return lost and reader_closed()
+
+
+def write_document(stdout: ReservedStdout, document: bytes, code: int) -> int:
+    """Write a document and return the exit code: `code`, or 141 if stdout is closed, for a failure too."""
     try:
         stdout.write(document)
     except BrokenPipeError:
-        return unread
+        return BROKEN_PIPE
     except OSError:
         write_stderr("The result could not be written to stdout\n")
         return code or 1

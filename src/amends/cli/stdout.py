@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import select
 import sys
+from errno import EPIPE
 
-__all__ = ["ReservedStdout", "discard_stdout", "flush", "reader_closed"]
+__all__ = ["ReservedStdout", "discard_stdout", "flush", "flush_stdout", "reader_closed"]
 
 _STDOUT, _STDERR = 1, 2
 
@@ -53,11 +54,11 @@ class ReservedStdout:
         Write the document.
 
         Raises:
-            OSError: if it cannot be written; BrokenPipeError if the reader closed the pipe.
+            OSError: if it cannot be written; BrokenPipeError if stdout is closed.
 
         """
         if self._fd is None:
-            raise OSError("there is no stdout")
+            raise BrokenPipeError(EPIPE, "stdout is closed")
         flush()
         left = memoryview(data)
         while left:
@@ -70,9 +71,15 @@ class ReservedStdout:
 def flush() -> None:
     """Flush sys.stdout to the current descriptor 1, and ignore errors."""
     try:
-        sys.stdout.flush()
-    except (OSError, ValueError, AttributeError):
+        flush_stdout()
+    except (OSError, ValueError):
         pass
+
+
+def flush_stdout() -> None:
+    """Flush sys.stdout, if there is one."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def _copy(fd: int) -> int:

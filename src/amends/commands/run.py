@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import os
 import sys
 import threading
@@ -15,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from amends.core.fault import Fault
     from amends.errors.base import FaultError
-    from amends.process import Feed, Finished
+    from amends.process import Feed, Finished, Passthrough
     from amends.recovery import Attempt, Event
 
 __all__ = ["add", "run"]
+
+GRACE = 2.0
+"""Seconds that a run which was interrupted or timed out waits for a reader that does not read."""
 
 
 def add(subparsers: Any) -> None:
@@ -75,19 +77,24 @@ def _positive_seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    from amends.cli.command_errors import INTERRUPTED, TERMINATED
+    from amends.cli.invocation import Terminated
     from amends.commands.console import command_after_dashes
+    from amends.commands.run_documents import RunDocument
     from amends.core.policy import Policy
     from amends.errors.base import FaultError
     from amends.process import run as run_command
+    from amends.process.spool import IN_MEMORY, MAX_OUTPUT
     from amends.recovery import set_hooks
 
     command = command_after_dashes(args.argv, "amends run")
-    # JSON must be chosen: by default the command's own output passes through, in a pipe too.
-    as_json = args.output == "json" or os.environ.get("AMENDS_OUTPUT") == "json"
-    live = args.max_attempts == 1 and not as_json
+    # A document must be chosen: by default the command's own output passes through, in a pipe too.
+    output = args.output or os.environ.get("AMENDS_OUTPUT")
+    document = RunDocument(output, args.max_attempts) if output in {"json", "problem"} else None
+    passthrough = None if document is not None else _passthrough()
     history: list[Attempt] = []
-    started = time.monotonic()
-    set_hooks(_retry_reporter(args.max_attempts))
+    started: list[Finished] = []
+    set_hooks(_retry_reporter(args.max_attempts, passthrough))
     try:
         done = run_command(
             command,
@@ -99,23 +106,56 @@ def run(args: argparse.Namespace) -> int:
             ),
             timeout=args.timeout,
             stdin=_input(),
-            on_output=_pass_on(live=live, quiet=as_json),
+            max_output=IN_MEMORY if document is None else MAX_OUTPUT,
+            on_start=lambda each: started.__setitem__(slice(None), [each]),
+            passthrough=passthrough,
             history=history,
         )
     except FaultError as error:
         last = error.history[-1].result if error.history else None
         if last is not None and last.not_started is not None:
             raise _not_started(error.fault, command[0]) from None
-        if as_json:
-            return _failed_json(error, last, history, args.max_attempts, started)
-        return _failed_text(error, last, live=live)
-    if as_json:
-        _write_envelope(
-            {"ok": True, "data": _run_data(done), "error": None}, history, args.max_attempts, started
-        )
-        return 0
-    if not live:
-        done.out.copy_to(sys.stdout.buffer)
+        if document is not None:
+            return document.failed(error, last, history)
+        assert passthrough is not None
+        return _failed_text(error, last, passthrough)
+    except (KeyboardInterrupt, Terminated) as interrupt:
+        code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+        if document is not None:
+            return document.interrupted(code, started[0] if started else None, history)
+        assert passthrough is not None
+        return _finish(passthrough, seconds=GRACE) or code
+    if document is not None:
+        return document.succeeded(done, history)
+    assert passthrough is not None
+    return _finish(passthrough)
+
+
+def _passthrough() -> Passthrough:
+    """Return the way out for the command's output; a standard stream that was closed has no descriptor."""
+    from amends.process import Passthrough
+
+    return Passthrough(1 if sys.stdout is not None else None, 2 if sys.stderr is not None else None)
+
+
+def _finish(passthrough: Passthrough, seconds: float | None = None) -> int:
+    """
+    Pass on what is held and pending; wait for the readers, at most `seconds`.
+
+    Returns:
+        0, 141 if stdout was closed, or 1 if it could not be written for another reason.
+
+    """
+    from amends.cli.documents import write_stderr
+    from amends.cli.invocation import BROKEN_PIPE
+
+    passthrough.release()
+    passthrough.flush(seconds)
+    if passthrough.reader_closed:
+        return BROKEN_PIPE
+    if passthrough.error is not None:
+        write_stderr("The output could not be written to stdout\n")
+        return 1
     return 0
 
 
@@ -147,96 +187,39 @@ def _input() -> Feed | None:
         return Feed(b"")
 
 
-def _pass_on(*, live: bool, quiet: bool) -> Callable[[str, bytes], None] | None:
-    """Return a callback that passes stderr on at once, and stdout only if no retry can follow (`live`)."""
-    if quiet:
-        return None
-
-    def write(stream: str, piece: bytes) -> None:
-        if stream == "stderr" or live:
-            to = sys.stderr if stream == "stderr" else sys.stdout
-            to.buffer.write(piece)
-            to.buffer.flush()
-
-    return write
-
-
-def _failed_text(error: Any, last: Finished | None, *, live: bool) -> int:
+def _failed_text(error: Any, last: Finished | None, passthrough: Passthrough) -> int:
+    from amends.cli.documents import write_stderr
     from amends.commands.view import sentence
     from amends.core.exits import exit_code
 
     if last is None:
         raise error
-    if not live:
-        last.out.copy_to(sys.stdout.buffer)
-        sys.stdout.flush()
+    passed_on = passthrough.irrevocable and error.fault.retryable and len(error.history) == 1
+    unwritten = _finish(passthrough, seconds=GRACE if last.timed_out else None)
+    if unwritten:
+        return unwritten
     runs = len(error.history)
     failure = f"{error.fault.code} after {runs} run{'s' if runs > 1 else ''}"
-    sys.stderr.write(f"amends: {failure} · {sentence(error.decision)}\n")
+    why = " (its output was passed on already, so it is not repeated)" if passed_on else ""
+    write_stderr(f"amends: {failure}{why} · {sentence(error.decision)}\n")
     if last.exit:
         return last.exit
     return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
 
 
-def _failed_json(
-    error: Any, last: Finished | None, history: list[Attempt], allowed: int, started: float
-) -> int:
-    from amends.cli.command_errors import as_cli_fault
-    from amends.core.exits import exit_code
-    from amends.dialects.envelope import encode_error
-
-    fault = as_cli_fault(error.fault)
-    envelope = {
-        "ok": False,
-        "data": None if last is None else _run_data(last),
-        "error": {**encode_error(fault), "decision": error.decision},
-    }
-    _write_envelope(envelope, history, allowed, started)
-    return exit_code(fault)
-
-
-def _write_envelope(envelope: dict[str, Any], history: list[Attempt], allowed: int, started: float) -> None:
-    from amends.cli.documents import to_json
-
-    meta = {
-        "attempt": max(1, len(history)),
-        "max_attempts": allowed,
-        "duration_ms": round((time.monotonic() - started) * 1000),
-        "runs": [
-            {
-                "exit": attempt.result.exit if attempt.result is not None else 0,
-                "code": attempt.fault.code if attempt.fault is not None else None,
-                "duration_ms": round(attempt.duration * 1000),
-                "waited_ms": round(attempt.wait * 1000),
-            }
-            for attempt in history
-        ],
-    }
-    sys.stdout.buffer.write(to_json({**envelope, "meta": meta}))
-
-
-def _run_data(done: Finished) -> dict[str, Any]:
-    """Return the last run as the envelope's data. Output that is not UTF-8 is written as base64."""
-    data: dict[str, Any] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
-    for name in ("stdout", "stderr"):
-        raw: bytes = getattr(done, name)
-        try:
-            data[name] = raw.decode()
-        except UnicodeDecodeError:
-            data[f"{name}_base64"] = base64.b64encode(raw).decode()
-    return data
-
-
-def _retry_reporter(allowed: int) -> Callable[[Event], Any]:
+def _retry_reporter(allowed: int, passthrough: Passthrough | None) -> Callable[[Event], Any]:
     """Return a recovery hook that reports each retry on stderr: the run, its code, and a countdown on a terminal."""
+    from amends.cli.documents import write_stderr
 
     def report(event: Event) -> Any:
         if event.kind != "retry":
             return None
+        if passthrough is not None:
+            passthrough.flush(GRACE)  # the command's own stderr comes first
         failed_run = f"run {event.attempt} of {allowed}: {event.code}"
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             return _countdown(failed_run, event.delay or 0.0)
-        sys.stderr.write(f"amends: {failed_run}, next in {event.delay or 0:.3g} s\n")
+        write_stderr(f"amends: {failed_run}, next in {event.delay or 0:.3g} s\n")
         return None
 
     return report

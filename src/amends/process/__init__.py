@@ -11,6 +11,7 @@ from __future__ import annotations
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
 from amends.process.finished import Finished
+from amends.process.passthrough import Passthrough
 from amends.process.runner import arun, run
 
-__all__ = ["PROFILE_NAMES", "Feed", "Finished", "arun", "fault_of", "run"]
+__all__ = ["PROFILE_NAMES", "Feed", "Finished", "Passthrough", "arun", "fault_of", "run"]

@@ -12,9 +12,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from amends.process.feed import Feed
 from amends.process.finished import Finished
+from amends.process.passthrough import Passthrough
 from amends.process.pipes import OnOutput, Pipes
 from amends.process.spool import MAX_OUTPUT
 from amends.process.termination import DeferredSignals, exit_status, terminate_group
@@ -51,6 +53,8 @@ def run_once(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_output: OnOutput | None = None,
+    on_start: Callable[[Finished], Any] | None = None,
+    passthrough: Passthrough | None = None,
     stop: Stop | None = None,
     failed: Callable[[Finished], bool] | None = None,
 ) -> Finished:
@@ -65,11 +69,15 @@ def run_once(
         env: its environment; default: that of this process.
         cwd: its working directory; default: that of this process.
         on_output: called with its output as it arrives.
+        on_start: called with the result before the command starts; the result fills while it runs.
+        passthrough: passes its output on to this process's stdout and stderr.
         stop: stops it from another thread.
         failed: returns whether a finished command failed; default: its exit code is not 0.
 
     """
     done = Finished(argv, limit)
+    if on_start is not None:
+        on_start(done)
     started = time.monotonic()
     deferred = DeferredSignals()
     try:
@@ -87,7 +95,7 @@ def run_once(
         done.not_started = error.errno or 0
         deferred.release()
         return done
-    pipes = Pipes(process, done, feed, on_output, None if stop is None else stop.fd)
+    pipes = Pipes(process, done, feed, on_output, passthrough, None if stop is None else stop.fd)
 
     def terminate() -> None:
         pipes.pause_input()
@@ -98,13 +106,16 @@ def run_once(
         if feed is not None:
             feed.rewind()
         _wait(process.pid, done, pipes, None if timeout is None else started + timeout)
+        done.duration = time.monotonic() - started
+        ended = done.timed_out or done.signal_number is not None
+        if ended or (failed or _exit_not_zero)(done):
+            terminate()
+        if ended:
+            pipes.drain()
     except BaseException:
         terminate()
+        pipes.drain()
         raise
-    else:
-        done.duration = time.monotonic() - started
-        if done.timed_out or (failed or _exit_not_zero)(done):
-            terminate()
     finally:
         pipes.close()
         process.wait()

@@ -2,7 +2,8 @@
 Determines whether a finished command failed, and with which fault (C12).
 
 The first that applies decides: the command was not started; a timeout or a signal ended it; the envelope it wrote; its
-declared profile; the exit table it conforms to. Otherwise the failure is unknown. Text never decides.
+declared profile, or the one of its program's name; the exit table it conforms to; for a program without a profile,
+sysexits.h. Otherwise the failure is unknown. Text never decides.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from msgspec.structs import replace
 
 from amends.carriers import process as carrier
 from amends.carriers.reading import Reading
-from amends.core.enums import Executed
+from amends.core.enums import Executed, Recovery
 from amends.core.exits import PROFILES
 from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
-from amends.profiles import NAMES, profile
+from amends.profiles import NAMES, SYSEXITS, Row, profile, profile_of
 
 __all__ = ["PROFILE_NAMES", "fault_of", "read_output"]
 
 PROFILE_NAMES = (*PROFILES, *NAMES)
 """The profiles a command may have: an exit table it conforms to, or the name of a known tool."""
 
+_TIMEOUT_EXIT = VOCABULARY.rows["TIMEOUT"].exit
 _NOT_STARTED = {"ENOENT": "NOT_FOUND", "EACCES": "PERMISSION_DENIED"}
 
 
@@ -50,21 +52,50 @@ def fault_of(done: Finished, name: str | None = None, *, trust_retryable: bool =
     if done.signal is not None:
         return _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", {"signal": done.signal})
     reading = read_output(done, name)
+    if reading.fault is not None and trust_retryable and _invites_repeat(done, reading):
+        return replace(reading.fault, executed=Executed.NO)
     if reading.path == "envelope" and reading.fault is not None:
-        safe = trust_retryable and reading.error.get("retryable") is True
-        return replace(reading.fault, executed=Executed.NO) if safe else reading.fault
+        return reading.fault
     if not reading.failed:
         return None
-    row = profile(name).exits.get(done.exit or 0) if name in NAMES else None
+    row, used = (None, name) if name in PROFILES else _profile_row(done, name)
     if row is None:
         return reading.fault or _fault("INTERNAL_ERROR", Executed.MAYBE, "exit", {"exit": done.exit})
-    fault = _fault(row.code, row.executed, "exit", {"exit": done.exit, "profile": name})
+    fault = _fault(row.code, row.executed, "exit", {"exit": done.exit, "profile": used})
     return fault if row.recovery is None else replace(fault, recovery=row.recovery)
+
+
+def _invites_repeat(done: Finished, reading: Reading) -> bool:
+    """
+    Return whether the tool itself says that a repeat is safe: `retryable: true`, or S2's exit 7 (M3).
+
+    The reading has the code TIMEOUT for exit 7 only if the tool wrote an envelope or was named conformant.
+    """
+    fault = reading.fault
+    if reading.path == "envelope" and reading.error.get("retryable") is True:
+        return True
+    return (
+        fault is not None
+        and fault.code == "TIMEOUT"
+        and fault.recovery is Recovery.TRANSIENT
+        and done.exit == _TIMEOUT_EXIT
+    )
+
+
+def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:
+    """Return the row of the exit code in the tool's profile, and the profile's name; sysexits.h if it has none."""
+    used = name or profile_of(done.argv[0]) or SYSEXITS
+    found = profile(used)
+    row = found.exits.get(done.exit or 0)
+    if row is not None and row.executed is Executed.NO and found.may_do_more(done.argv[1:]):
+        row = replace(row, executed=Executed.MAYBE)
+    return row, used
 
 
 def read_output(done: Finished, name: str | None = None) -> Reading:
     """Read the command's stdout and exit code with the process carrier."""
-    stdout = done.out.read() if done.out.size <= MAX_BYTES else done.out.end()
+    whole = done.out.size <= MAX_BYTES and not done.out.truncated
+    stdout = done.out.read() if whole else done.out.end()
     process: dict[str, Any] = {"exit": done.exit, "stdout": stdout.decode("utf-8", "replace")}
     if name in PROFILES:
         process["profile"] = name

@@ -10,6 +10,7 @@ from typing import Any
 
 from amends.process.feed import Feed
 from amends.process.finished import Finished
+from amends.process.passthrough import Passthrough
 
 __all__ = ["OnOutput", "Pipes"]
 
@@ -30,6 +31,7 @@ class Pipes:
         done: receives its output.
         feed: its input, if it does not inherit stdin.
         on_output: called with its output as well.
+        passthrough: passes its output on. While a stream waits for its reader, no more of it is read.
         stop_fd: a descriptor that becomes readable when the run should stop.
 
     """
@@ -40,14 +42,20 @@ class Pipes:
         done: Finished,
         feed: Feed | None,
         on_output: OnOutput | None,
+        passthrough: Passthrough | None,
         stop_fd: int | None,
     ) -> None:
         self._process, self._done, self._feed, self._on_output = process, done, feed, on_output
+        self._passthrough = passthrough
         self._selector = selectors.PollSelector()
+        self._output: dict[str, int] = {}
+        self._targets: dict[str, int] = {}
         for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
             assert pipe is not None
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, name)
+            fd = pipe.fileno()
+            os.set_blocking(fd, False)
+            self._selector.register(fd, selectors.EVENT_READ, name)
+            self._output[name] = fd
         self._input: int | None = None
         if process.stdin is not None:
             self._input = process.stdin.fileno()
@@ -59,7 +67,7 @@ class Pipes:
     @property
     def open(self) -> bool:
         """Whether stdout or stderr is still open."""
-        return any(key.data in {"stdout", "stderr"} for key in self._selector.get_map().values())
+        return bool(self._output)
 
     def transfer(self, seconds: float) -> bool:
         """Wait up to `seconds` for the pipes and transfer what is ready. Return whether the run should stop."""
@@ -72,31 +80,57 @@ class Pipes:
                 self._feed.read_source()
             elif key.data == "input":
                 self._write_input()
+            elif key.data in self._targets:
+                assert self._passthrough is not None
+                self._passthrough.write(key.data)
+                self._watch_output(key.data)
             else:
-                self._read_output(key.fileobj, key.data)
-        return False
+                self._read_output(key.data)
+        return self._passthrough is not None and self._passthrough.stopped
 
     def drain(self) -> None:
         """Read what the pipes hold now, at most one full pipe each, because a writer may never stop."""
-        for key in list(self._selector.get_map().values()):
-            if key.data in {"stdout", "stderr"}:
-                for _ in range(_PIPE_CAPACITY // _PIECE):
-                    if not self._read_output(key.fileobj, key.data):
-                        break
+        for name in list(self._output):
+            for _ in range(_PIPE_CAPACITY // _PIECE):
+                if not self._read_output(name):
+                    break
 
-    def _read_output(self, pipe: Any, name: str) -> bool:
+    def _read_output(self, name: str) -> bool:
         """Read one piece of output. Return whether there was one."""
         try:
-            piece = os.read(pipe.fileno(), _PIECE)
+            piece = os.read(self._output[name], _PIECE)
         except BlockingIOError:
             return False
         if not piece:
-            self._selector.unregister(pipe)
+            fd = self._output.pop(name)
+            if name not in self._targets:
+                self._selector.unregister(fd)
             return False
         (self._done.out if name == "stdout" else self._done.err).write(piece)
         if self._on_output is not None:
             self._on_output(name, piece)
+        if self._passthrough is not None:
+            self._passthrough.add(name, piece)
+            self._watch_output(name)
         return True
+
+    def _watch_output(self, name: str) -> None:
+        """Watch the target of a stream if it has to be written first, else the stream."""
+        assert self._passthrough is not None
+        target, watched = self._passthrough.target(name), self._targets.get(name)
+        if target == watched:
+            return
+        output = self._output.get(name)
+        if target is not None:
+            if output is not None:
+                self._selector.unregister(output)
+            self._selector.register(target, selectors.EVENT_WRITE, name)
+            self._targets[name] = target
+        elif watched is not None:
+            self._selector.unregister(watched)
+            del self._targets[name]
+            if output is not None:
+                self._selector.register(output, selectors.EVENT_READ, name)
 
     # The command's input -----------------------------------------------------------------------------------------
 

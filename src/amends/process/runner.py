@@ -19,6 +19,7 @@ from amends.process.child import Stop, run_once
 from amends.process.evidence import PROFILE_NAMES, fault_of
 from amends.process.feed import Feed
 from amends.process.finished import Finished
+from amends.process.passthrough import Passthrough
 from amends.process.pipes import OnOutput
 from amends.process.spool import MAX_OUTPUT
 from amends.recovery import CLI, Attempt, arecover, recover, time_left
@@ -42,26 +43,32 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_output: OnOutput | None = None,
+    on_start: Callable[[Finished], Any] | None = None,
+    passthrough: Passthrough | None = None,
     history: list[Attempt] | None = None,
 ) -> Finished:
     """
     Run a command, and retry it until it succeeds or a retry cannot help.
 
-    Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true` or if it certainly did
-    not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
+    Without `read_only` or `mutating` a command is retried if its envelope has `retryable: true`, if a tool that conforms
+    to the s2 table exits with 7, or if it certainly did not run. Exit code 0 is never retried; it counts as a failure if the envelope reports one.
 
     Args:
         argv: the command and its arguments; no shell is involved.
         read_only: the command changes nothing, so unknown failures may be retried too.
         mutating: the command changes something: retry only if it certainly did not run, whatever its envelope says.
-        profile: s2 or v2 for a tool that follows such an exit table; gh, aws, kubectl, curl or git for these tools.
+        profile: s2 or v2 for a tool that conforms to such an exit table, or the name of a known tool; default: the
+            profile of the program's name, if it has one.
         policy: the limits of retrying; default: three runs.
         timeout: seconds for one run.
         stdin: its input, the same for every run; None: it inherits stdin.
         max_output: bytes of each stream to keep.
         env: its environment; default: that of this process.
         cwd: its working directory; default: that of this process.
-        on_output: called with "stdout" or "stderr" and the bytes, as they arrive.
+        on_output: called with "stdout" or "stderr" and the bytes of every run, as they arrive.
+        on_start: called with the result of every run before it starts; the result fills while the command runs.
+        passthrough: passes the output on to this process's stdout and stderr, as `amends run` does. Call its `release`
+            and `flush` afterwards.
         history: a list to which every run is appended.
 
     Raises:
@@ -69,6 +76,7 @@ def run(
 
     """
     job = _Job(argv, read_only, mutating, profile, timeout, stdin, max_output, env, cwd, on_output)
+    job.on_start, job.passthrough, job.max_runs = on_start, passthrough, policy.attempts
     return recover(job.once, policy=policy, operation=job.operation, examine=job.examine, history=history)
 
 
@@ -149,19 +157,40 @@ class _Job:
             "feed": self.feed,
         }
         self.argv = argv
+        self.on_start: Callable[[Finished], Any] | None = None
+        self.passthrough: Passthrough | None = None
+        self.runs = 0
+        self.max_runs: int | None = None
 
     def once(self, stop: Stop | None = None) -> Finished:
         """Run the command once, within its timeout and the time left of the surrounding operation."""
         limits = [seconds for seconds in (self.timeout, time_left()) if seconds is not None]
         failed: Callable[[Finished], bool] = lambda done: self.examine(done) is not None  # noqa: E731
+        self.runs += 1
+        if self.passthrough is not None:
+            self.passthrough.begin(repeatable=not self.is_last_run)
         return run_once(
-            self.argv, timeout=min(limits, default=None), stop=stop, failed=failed, **self.keywords
+            self.argv,
+            timeout=min(limits, default=None),
+            stop=stop,
+            failed=failed,
+            on_start=self.on_start,
+            passthrough=self.passthrough,
+            **self.keywords,
         )
+
+    @property
+    def is_last_run(self) -> bool:
+        """Whether the policy allows no run after this one."""
+        return self.max_runs is not None and self.runs >= self.max_runs
 
     def examine(self, done: Finished) -> Fault | None:
         """Return the fault of one run, or None."""
         fault = fault_of(done, self.profile, trust_retryable=not self.mutating)
-        if fault is not None and self.feed is not None and not self.feed.replayable:
-            # A retry needs the same input, and the record does not have all of it.
-            return replace(fault, max_retries=0)
-        return fault
+        # A retry needs the same input, and the record may not have all of it.
+        no_input = self.feed is not None and not self.feed.replayable
+        # Output that was passed on cannot be taken back.
+        passed_on = self.passthrough is not None and (
+            self.passthrough.stopped or (self.passthrough.irrevocable and not self.is_last_run)
+        )
+        return replace(fault, max_retries=0) if fault is not None and (no_input or passed_on) else fault

@@ -7,10 +7,11 @@ import tempfile
 import weakref
 from typing import IO
 
-__all__ = ["MAX_OUTPUT", "Spool"]
+__all__ = ["IN_MEMORY", "MAX_OUTPUT", "Spool"]
 
 MAX_OUTPUT = 64 * 1024 * 1024
-_IN_MEMORY = 1024 * 1024
+IN_MEMORY = 1024 * 1024
+"""A spool with at most this limit never writes to disk."""
 _TAIL = 256 * 1024
 """Bytes of the end that are always kept, because a command writes its envelope last."""
 _PIECE = 1024 * 1024
@@ -32,7 +33,7 @@ class Spool:
         self.size += len(piece)
         space = self._limit - self._stored
         kept = piece[:space] if space > 0 else b""
-        if self._stored <= _IN_MEMORY < self._stored + len(kept):
+        if self._stored <= IN_MEMORY < self._stored + len(kept):
             self._move_to_disk()
         self._file.seek(0, io.SEEK_END)
         self._file.write(kept)

@@ -32,14 +32,16 @@ def terminate_group(pid: int, transfer: Callable[[float], Any]) -> None:
     """
     _signal(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
-    while time.monotonic() < deadline:
-        transfer(_TICK)
-        try:
-            if exit_status(pid) is not None:
+    try:
+        while time.monotonic() < deadline:
+            transfer(_TICK)
+            try:
+                if exit_status(pid) is not None:
+                    break
+            except ChildProcessError:  # other code waited for the child
                 break
-        except ChildProcessError:  # other code waited for the child
-            break
-    _signal(pid, signal.SIGKILL)
+    finally:  # also if a second interrupt ends the wait
+        _signal(pid, signal.SIGKILL)
 
 
 def _signal(pid: int, number: int) -> None:

@@ -30,13 +30,16 @@ for name, arguments in {
     "slow": ["path"],
     "big": [],
     "keyed": ["path"],
+    "broken": ["kind", "path"],
+    "later": ["path"],
     "upstream": ["url"],
     "recovered": ["url"],
 }.items():
     command(name, *arguments)
-flaky = command("flaky", "path")
-flaky.add_argument("times", type=int)
-flaky.set_defaults(names=("path", "times"))
+for name in ("flaky", "flaky_later"):
+    flaky = command(name, "path")
+    flaky.add_argument("times", type=int)
+    flaky.set_defaults(names=("path", "times"))
 
 
 def run(args):

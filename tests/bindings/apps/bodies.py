@@ -18,6 +18,9 @@ def show(name, count=1, color="red"):
 def fail(kind):
     from amends import errors
 
+    if kind == "printed":
+        print("a line that stays in the buffer")
+        raise errors.NotFoundError("No such order")
     if kind == "limited":
         raise errors.RateLimitedError("Slow down", retry_after=7)
     if kind == "missing":
@@ -76,6 +79,54 @@ def slow(path):
 def big():
     for _ in range(100_000):
         print("y" * 80)
+
+
+@operation(read_only=True)
+def broken(kind, path):
+    """Raise a bug, or open a file; count the runs in `path`.runs."""
+    import json
+
+    with Path(f"{path}.runs").open("a") as file:
+        file.write("run\n")
+    if kind == "open":
+        return Path(path).read_text()
+    if kind == "elsewhere":
+        return Path(f"{path}/secret/elsewhere").read_text()
+    calls = {
+        "lookup": lambda: {}["secret"],
+        "type": lambda: "secret" + 1,
+        "json": lambda: json.loads("{secret"),
+        "encoding": lambda: b"\xffsecret".decode(),
+        "value": lambda: int("secret"),
+        "division": lambda: 1 / 0,
+    }
+    return calls[kind]()
+
+
+async def later(path):
+    """Wait for a signal on the event loop, and clean up; return at once if there is no path."""
+    import asyncio
+
+    await asyncio.sleep(0)
+    if path == "none":
+        return {"loop": asyncio.get_running_loop().is_running()}
+    if path == "missing":
+        from amends.errors import NotFoundError
+
+        raise NotFoundError("No such order")
+    try:
+        Path(path).write_text("started")
+        await asyncio.sleep(60)
+    finally:
+        Path(path).write_text("cleaned up")
+
+
+@operation(read_only=True)
+async def flaky_later(path, times):
+    import asyncio
+
+    await asyncio.sleep(0)
+    return flaky(path, times)
 
 
 @operation(read_only=True)

@@ -41,6 +41,9 @@ plain("noise")
 plain("odd", click.argument("kind"))
 plain("slow", click.argument("path"))
 plain("big")
+plain("broken", click.argument("kind"), click.argument("path"))
+plain("later", click.argument("path"))
+plain("flaky_later", click.argument("path"), click.argument("times", type=int))
 plain("flaky", click.argument("path"), click.argument("times", type=int))
 plain("keyed", click.argument("path"))
 plain("upstream", click.argument("url"))
@@ -123,6 +126,25 @@ def leave(how):
 @click.option("--output", type=click.Choice(["json", "table"]), default="table")
 def own(output):
     return {"output": output}
+
+
+@app.group()
+@click.pass_context
+async def setup(ctx):
+    """A group whose function is async, as is that of its command behind a decorator."""
+    ctx.obj = {"ready": True}
+
+
+@setup.command("inner")
+@click.pass_obj
+async def inner(obj):
+    return obj
+
+
+@setup.command("outer")
+@click.pass_context
+async def outer(ctx):
+    return await ctx.invoke(inner)
 
 
 @app.group(chain=True)

@@ -10,13 +10,13 @@ from amends.bindings.guard import guard
 @guard
 def program():
     name, *arguments = sys.argv[1:]
-    if name == "flaky":
+    if name in {"flaky", "flaky_later"}:
         arguments[1] = int(arguments[1])
-    return getattr(bodies, name)(*arguments)
+    return getattr(bodies, name)(*arguments)  # a coroutine, if the function is async
 
 
 @guard
-async def later():
+async def echo():
     return {"argv": sys.argv[1:]}
 
 
@@ -26,8 +26,8 @@ def declared_program():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "later":
-        later()
-    if sys.argv[1] == "flaky":
+    if sys.argv[1] == "echo":
+        echo()
+    if sys.argv[1] in {"flaky", "flaky_later", "broken"}:
         declared_program()()
     program()

@@ -48,6 +48,23 @@ def big():
 
 @app.command()
 @bodies.operation(read_only=True)
+def broken(kind: str, path: str):
+    return bodies.broken(kind, path)
+
+
+@app.command()
+async def later(path: str):
+    return await bodies.later(path)
+
+
+@app.command("flaky_later")
+@bodies.operation(read_only=True)
+async def flaky_later(path: str, times: int):
+    return await bodies.flaky_later(path, times)
+
+
+@app.command()
+@bodies.operation(read_only=True)
 def flaky(path: str, times: int):
     return bodies.flaky(path, times)
 

@@ -1,0 +1,98 @@
+"""The documents of `amends run --output json|problem`: how the command ended, its output, and the decision."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from amends.core.fault import Fault
+    from amends.process import Finished
+    from amends.recovery import Attempt
+
+__all__ = ["RunDocument"]
+
+
+class RunDocument:
+    """
+    Writes the one document of a run and returns the exit code.
+
+    Args:
+        output: json (the CLI agent spec's envelope) or problem (a problem document for a failure).
+        max_attempts: the runs that are allowed.
+
+    """
+
+    def __init__(self, output: str, max_attempts: int) -> None:
+        self._output, self._max_attempts = output, max_attempts
+        self._started = time.monotonic()
+
+    def succeeded(self, done: Finished, history: list[Attempt]) -> int:
+        """Write the result of a success."""
+        return self._write({"ok": True, "data": _run_data(done), "error": None}, history, 0)
+
+    def failed(self, error: Any, last: Finished | None, history: list[Attempt]) -> int:
+        """Write the failure that recovery ended with."""
+        from amends.cli.command_errors import as_cli_fault
+        from amends.core.exits import exit_code
+
+        fault = as_cli_fault(error.fault)
+        return self._failure(fault, exit_code(fault), last, history, decision=error.decision)
+
+    def interrupted(self, code: int, last: Finished | None, history: list[Attempt]) -> int:
+        """Write that a signal ended the run, with the output that the command wrote before."""
+        from amends.cli.command_errors import interrupted
+
+        fault = interrupted(code).fault
+        assert fault is not None
+        return self._failure(fault, code, last, history)
+
+    def _failure(
+        self, fault: Fault, code: int, last: Finished | None, history: list[Attempt], **more: Any
+    ) -> int:
+        data = None if last is None else _run_data(last)
+        if self._output == "problem":
+            from amends.dialects import problem
+
+            return self._write({**problem.encode(fault), **more, "data": data}, history, code)
+        from amends.dialects.envelope import encode_error
+
+        error = {**encode_error(fault), **more}
+        return self._write({"ok": False, "data": data, "error": error}, history, code)
+
+    def _write(self, document: dict[str, Any], history: list[Attempt], code: int) -> int:
+        from amends.cli.documents import to_json
+        from amends.cli.invocation import write_document
+        from amends.cli.stdout import ReservedStdout
+
+        meta = {
+            "attempt": max(1, len(history)),
+            "max_attempts": self._max_attempts,
+            "duration_ms": round((time.monotonic() - self._started) * 1000),
+            "runs": [_run_meta(attempt) for attempt in history],
+        }
+        return write_document(ReservedStdout(), to_json({**document, "meta": meta}), code)
+
+
+def _run_meta(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "exit": attempt.result.exit if attempt.result is not None else 0,
+        "code": attempt.fault.code if attempt.fault is not None else None,
+        "duration_ms": round(attempt.duration * 1000),
+        "waited_ms": round(attempt.wait * 1000),
+    }
+
+
+def _run_data(done: Finished) -> dict[str, Any]:
+    """Return one run as the document's data. Output that is not UTF-8 is written as base64."""
+    data: dict[str, Any] = {"exit": done.exit, "signal": done.signal, "truncated": done.truncated}
+    for name, kept in (("stdout", done.out), ("stderr", done.err)):
+        raw = kept.read()
+        try:
+            data[name] = raw.decode()
+        except UnicodeDecodeError:
+            data[f"{name}_base64"] = base64.b64encode(raw).decode()
+        if kept.truncated:
+            data[f"{name}_bytes"] = kept.size
+    return data

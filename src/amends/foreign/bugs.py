@@ -1,0 +1,89 @@
+"""
+Which exceptions are bugs of the code that raised them (M7).
+
+A bug is INTERNAL_ERROR, and the process that raised it does not repeat the call: it would fail the same way. Classes that
+the tables of this package know, and exceptions that carry a response, are read by those first.
+"""
+
+from __future__ import annotations
+
+from amends.errors.base import FaultError
+from amends.foreign.classes import ROWS
+from amends.foreign.responses import response_fault
+from amends.foreign.safe_attr import attribute
+
+__all__ = ["is_bug"]
+
+_BUGS = frozenset(
+    f"builtins.{cls.__name__}"
+    for cls in (
+        LookupError,
+        TypeError,
+        AttributeError,
+        NameError,
+        ArithmeticError,
+        AssertionError,
+        NotImplementedError,
+        RecursionError,
+    )
+)
+_VALUES = frozenset({"builtins.ValueError", "builtins.UnicodeError", "json.decoder.JSONDecodeError"})
+"""Bugs where a handler raised them. Elsewhere they may come from a response that was cut off."""
+_DEPTH = 16
+_MAX_PARTS = 1000
+
+
+def is_bug(exc: BaseException, *, in_handler: bool = True) -> bool:
+    """
+    Return whether an exception is a bug: a LookupError, TypeError, AttributeError and their like without a known cause.
+
+    An exception group is a bug if any of its parts is one.
+
+    Args:
+        exc: the exception. Its text is not read, and the function does not raise whatever its attributes do.
+        in_handler: a tool, command or handler raised it, so that a ValueError (also of JSON and of text encodings) is a
+            bug too. False for a call inside `recover`, where a response that was cut off raises ValueError.
+
+    >>> is_bug(KeyError("order")), is_bug(ConnectionResetError())
+    (True, False)
+    >>> is_bug(ValueError(), in_handler=False)
+    False
+
+    """
+    try:
+        return _is_bug(exc, in_handler, _DEPTH, [_MAX_PARTS])
+    except Exception:  # noqa: BLE001 - an exception class may raise anything when it is inspected
+        return False
+
+
+def _is_bug(exc: BaseException, in_handler: bool, depth: int, parts_left: list[int]) -> bool:
+    cls = type(exc)
+    if issubclass(cls, FaultError) or depth == 0:
+        return False
+    if issubclass(cls, BaseExceptionGroup):
+        for part in attribute(exc, "exceptions"):
+            parts_left[0] -= 1
+            if parts_left[0] >= 0 and _is_bug(part, in_handler, depth - 1, parts_left):
+                return True
+        return False
+    return _is_bug_class(cls, in_handler) and not _has_response(exc)
+
+
+def _is_bug_class(cls: type, in_handler: bool) -> bool:
+    """Return whether the nearest class along the MRO that is known at all is one of the bugs."""
+    for base in cls.__mro__:
+        name = f"{base.__module__}.{base.__qualname__}"
+        if name in _BUGS:
+            return True
+        if name in _VALUES and (in_handler or name in ROWS):
+            return in_handler
+        if name in ROWS:
+            return False
+    return False
+
+
+def _has_response(exc: BaseException) -> bool:
+    try:
+        return response_fault(exc) is not None
+    except Exception:  # noqa: BLE001 - its attributes may raise anything
+        return False
