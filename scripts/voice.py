@@ -31,8 +31,9 @@ WIDER = re.compile(
     r"bells?|errands?|front door|no more|nothing of|anew|handed|brought|brings?|knows nothing|everybody)\b",
     re.IGNORECASE,
 )
-# Terms of art that contain a counted word.
+# Terms of art that contain a counted word; `words` is an array of zsh in a completion script.
 TERMS = re.compile(
+    r"\bwords\[|\bshift \$\w+ words\b|"
     r"\b(words? (?:count|boundar\w+|list|size)|keywords?|passwords?|code words?|reserved words?)\b|"
     r"\b\d[\d,]* words\b|\bper 1,000 words\b",
     re.IGNORECASE,

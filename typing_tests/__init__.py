@@ -1,1 +1,1 @@
-"""Read by type checkers, never run."""
+"""Code for the type checker. It is not run."""

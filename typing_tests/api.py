@@ -1,8 +1,8 @@
 """
-The public surface as a type checker sees it. Never executed: `mypy` reads it with the project's strict settings.
+The types of the public names. `mypy` checks this file with the project's strict settings; it is not run.
 
-Every `assert_type` is a promise to users; a wrong call further down has to be an error, which the unused-ignore check
-holds. Recovery's signatures have a file of their own.
+Every `assert_type` states a type that users rely on. A line with `type: ignore` has to be an error: mypy warns about an
+unused ignore. Recovery's signatures are in `recovery.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from amends.errors import cli as cli_errors
 from amends.errors import task as task_errors
 from amends.errors.arcp import ARCPError, PermissionDeniedError, is_retryable_by_default
 
-# A value, with every field typed.
+# Fault: the type of every field.
 fault = Fault(code="RATE_LIMITED", retry_after=5)
 assert_type(fault.code, str)
 assert_type(fault.message, str)
@@ -66,7 +66,7 @@ Fault("RATE_LIMITED")  # type: ignore[call-arg]
 Fault(code=5)  # type: ignore[arg-type]
 Fault(code="X", nonsense=1)  # type: ignore[call-arg]
 
-# In and out.
+# Reading and writing.
 assert_type(extract({"isError": True}), Fault | None)
 assert_type(extract(b"{}", via="mcp"), Fault | None)
 assert_type(decode(b"{}", "adcp"), Fault | None)
@@ -105,7 +105,7 @@ RateLimitedError("x", suggestions="Wait", trace_id="t", recovery="terminal")
 RateLimitedError("x", retry_after="5")  # type: ignore[arg-type]
 RateLimitedError("x", 5)  # type: ignore[call-arg, arg-type]
 
-# Each vocabulary's class is its everyday class too, and a time-out is the builtin.
+# The class of a vocabulary derives from the everyday class, and TimeoutError from the builtin.
 everyday: RateLimitedError = adcp_errors.RateLimitedError("x")
 everyday = task_errors.RateLimitedError("x")
 everyday = cli_errors.RateLimitedError("x")
@@ -119,7 +119,7 @@ roots: list[FaultError] = [
     cli_errors.UsageError(),
 ]
 
-# S5's own constructor, and the message first in its classes.
+# The constructor of ARCPError takes the code first, its subclasses the message.
 arcp_error = ARCPError("INVALID_REQUEST", "url is required", details={"a": 1}, retryable=False)
 assert_type(arcp_error.retryable, bool)
 denied: ARCPError = PermissionDeniedError("no", details={"capability": "net.fetch"})
@@ -128,7 +128,7 @@ ARCPError("INVALID_REQUEST", retryable="no")  # type: ignore[arg-type]
 
 
 class OutOfStock(FaultError):
-    """A user's own code is one class."""
+    """A class with a code of the user's own."""
 
     code = "OUT_OF_STOCK"
     recovery = "correctable"
@@ -137,7 +137,7 @@ class OutOfStock(FaultError):
 
 
 class OutOfEggs(OutOfStock):
-    """With a constructor of its own."""
+    """A class with its own constructor."""
 
     code = "OUT_OF_EGGS"
 
@@ -150,12 +150,12 @@ eggs = OutOfEggs(3)
 assert_type(eggs.left, int)
 assert_type(eggs.fault, Fault)
 assert_type(OutOfStock.code, str)
-own: FaultError = eggs
+user_error: FaultError = eggs
 OutOfEggs("three")  # type: ignore[arg-type]
 
 
 def handle(caught: FaultError) -> str:
-    """What a handler sees is typed all the way down."""
+    """Class patterns give typed values."""
     match caught:
         case RateLimitedError(fault=Fault(retry_after=float(seconds))):
             return f"{seconds}"

@@ -1,4 +1,4 @@
-"""The ARCP client as a type checker sees it. Never executed."""
+"""The types of the ARCP client. It is not run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def client() -> None:
 
 
 def connections() -> tuple[Connection, Connection]:
-    """Both ends are connections to the checker too."""
+    """Both ends of a pair are a Connection."""
     near, far = memory.pair()
     return near, far
 
 
 def leases() -> None:
-    """Errors are values here."""
+    """`check` and `narrow` return errors instead of raising them."""
     lease = read({"fs.read": ["/a"]}, now=0.0)
     assert_type(lease, Lease)
     assert_type(lease.check("fs.read", "/a", 0.0), ARCPError | None)

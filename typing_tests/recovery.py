@@ -1,7 +1,7 @@
 """
-Recovery's signatures as a type checker sees them. Never executed, like `api.py`.
+The signatures of recovery. It is not run, like `api.py`.
 
-What is called keeps its result type, what is decorated its whole signature, and an option that is misspelt is an error.
+A call keeps its result type, a decorated function keeps its signature, and a misspelt option is an error.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ search = Upstream("search", refresh=lambda: True)
 read = Operation(name="search", read_only=True)
 
 
-def count(word: str, most: int = 5) -> int:
-    """A plain call."""
-    return len(word[:most])
+def count(text: str, most: int = 5) -> int:
+    """A plain function."""
+    return len(text[:most])
 
 
-async def fetch(word: str) -> bytes:
-    """A call that is awaited."""
-    return word.encode()
+async def fetch(text: str) -> bytes:
+    """An async function."""
+    return text.encode()
 
 
 history: list[Attempt] = []
-assert_type(recover(count, "word", most=3, policy=Policy(attempts=2), history=history), int)
+assert_type(recover(count, "text", most=3, policy=Policy(attempts=2), history=history), int)
 assert_type(search.snapshot(), Snapshot)
-recover(count, "word", policy=3)  # type: ignore[arg-type]
-recover(count, "word", upstream="search")  # type: ignore[arg-type]
+recover(count, "text", policy=3)  # type: ignore[arg-type]
+recover(count, "text", upstream="search")  # type: ignore[arg-type]
 
 
 async def awaited() -> None:
-    """The async twin, and a block that is tried."""
-    assert_type(await arecover(fetch, "word", upstream=search, operation=read), bytes)
-    assert_type(await recovering(operation=read)(fetch)("word"), bytes)
-    await arecover(count, "word")  # type: ignore[arg-type]
+    """The async functions, and a block with attempts."""
+    assert_type(await arecover(fetch, "text", upstream=search, operation=read), bytes)
+    assert_type(await recovering(operation=read)(fetch)("text"), bytes)
+    await arecover(count, "text")  # type: ignore[arg-type]
     async for attempt in attempts(operation=read):
         with attempt:
             assert_type(attempt.number, int)
 
 
-assert_type(recovering(count)("word", most=3), int)
-assert_type(recovering(policy=Policy(attempts=2), upstream=search)(count)("word"), int)
+assert_type(recovering(count)("text", most=3), int)
+assert_type(recovering(policy=Policy(attempts=2), upstream=search)(count)("text"), int)
 recovering(count)(3)  # type: ignore[arg-type]
 recovering(polcy=Policy())  # type: ignore[call-overload]
 recovering(policy=3)  # type: ignore[call-overload]
