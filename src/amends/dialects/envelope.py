@@ -231,7 +231,7 @@ def _error(fault: Fault) -> dict[str, Any]:
     written: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
-        "retryable": "maybe" if recovery is Recovery.UNCERTAIN else recovery is Recovery.TRANSIENT,
+        "retryable": _retryable(fault),
         "retry_after_ms": wait,
         "retry_strategy": fault.strategy,
         "max_retries": fault.max_retries,

@@ -284,6 +284,6 @@ def _max_retries(fault: Fault) -> int | None:
 
 def milliseconds(seconds: float | None) -> int | None:
     """Return whole milliseconds, rounded up; None without a usable wait. 0.07 s gives 70, despite float rounding."""
-    if seconds is None or seconds < 0:
+    if seconds is None or not 0 <= seconds * 1000 < inf:
         return None
     return ceil(round(seconds * 1000, 6))
