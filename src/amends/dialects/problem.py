@@ -15,7 +15,7 @@ Problem details for agents: RFC 9457 with Agent Surface's extensions (S1).
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from amends.core.crosswalk import source_row
