@@ -77,6 +77,7 @@ def recovering(
     return middleware
 
 
+_SWITCHING_PROTOCOLS = 101
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _FOLLOWING: ContextVar[tuple[str, URL] | None] = ContextVar("amends_aiohttp_redirect", default=None)
 """The first origin of the last request of this task, and the address that its answer redirects to."""
@@ -125,7 +126,8 @@ async def _send(
             raise
         await raise_for_failure(response, call)
         reading = BodyReading(call)
-        response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
+        if response.status != _SWITCHING_PROTOCOLS:  # the content of a WebSocket is its own
+            response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
         return response, reading
 
     async def attempt() -> Any:

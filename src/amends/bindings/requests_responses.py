@@ -56,9 +56,9 @@ class Answer(requests.Response):
         if error is not None:
             raise error
 
-    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: Any = False) -> Iterator[Any]:
         """Return the parts of the body, within the bounds of the call."""
-        parts = super().iter_content(chunk_size, decode_unicode)
+        parts: Iterator[Any] = super().iter_content(chunk_size, decode_unicode)
         return parts if self.reading is None else _guarded(parts, self.reading)
 
 
