@@ -23,7 +23,6 @@ from amends.http.bodies import fault_from_body
 from amends.http.idempotency_store import Keys
 from amends.http.negotiation import preferred_form
 from amends.http.openapi import add_problems, problems
-from amends.http.raising import return_or_raise
 from amends.http.responses import RequestInfo, Settings, complete, error_response
 from amends.http.wsgi import rewrite
 from tests.http.serving import serve
@@ -383,18 +382,6 @@ def test_errors_of_one_status_share_a_response():
     (response,) = problems(ConflictError, SeatSold).values()
     assert ";" in response["description"]
     assert len(response["content"]["application/problem+json"]["examples"]) == 2
-
-
-def test_an_error_without_a_response_is_raised():
-    """With `raises="nothing"` an error without a response raises its cause, or itself."""
-    error = FaultError(code="CONFLICT")
-    with pytest.raises(FaultError) as caught:
-        return_or_raise(error, "nothing")
-    assert caught.value is error
-    error.__cause__ = cause = TimeoutError()
-    with pytest.raises(TimeoutError) as late:
-        return_or_raise(error, "nothing")
-    assert late.value is cause
 
 
 async def test_completing_after_a_takeover_changes_nothing():

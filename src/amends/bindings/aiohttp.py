@@ -118,6 +118,7 @@ async def _send(
     )
 
     async def send_once() -> tuple[Any, BodyReading]:
+        call.release()
         try:
             request.headers.update(call.attempt_headers())
             response = await handler(request)
@@ -138,6 +139,11 @@ async def _send(
 
     try:
         with mistakes_pass():
-            return await arecover(attempt, **call.recover_options())
+            response = await arecover(attempt, **call.recover_options())
     except FaultError as error:
-        return await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))
+        result = await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))
+        if result is not getattr(error, "response", None):
+            call.release()
+        return result
+    call.release()
+    return response

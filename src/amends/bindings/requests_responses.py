@@ -107,12 +107,12 @@ def give_up_later(error: FaultError, raises: str) -> Any:
     return response
 
 
-def raise_for_failure(response: Answer, call: Call, *, stream: bool) -> None:
+def raise_for_failure(response: Answer, call: Call) -> None:
     """
     Raise the typed error of a response if its status is 400 or more.
 
     The body of a failed response is read within bounds, and the response then contains what was read. With
-    `raises="nothing"` a streamed response also contains the rest.
+    `raises="nothing"` it also contains the rest.
     """
     call.answered(response.headers)
     if response.status_code < 400:
@@ -127,7 +127,7 @@ def raise_for_failure(response: Answer, call: Call, *, stream: bool) -> None:
             True  # the connection broke, or the body does not decompress; the status is known all the same
         )
     rest = None
-    if stream and not body.complete and not broken and call.options.raises == "nothing":
+    if not body.complete and not broken and call.options.raises == "nothing":
         call.keep_open(response.close)
         rest = parts
     else:
