@@ -21,7 +21,7 @@ from amends.testing import FakeClock
 from tests.bindings.clients import client  # noqa: F401 - a fixture
 from tests.http.raw_server import answer, drip, raw_server
 
-LARGE = b"x" * 3_000_000
+LARGE = (b"x" * 999 + b"\n") * 3000
 CUT = answer(200, b"half", length=1000, close=True)
 
 
@@ -79,6 +79,16 @@ def test_retried_large_failures_leave_no_connection_open_in_requests(clock):
         assert done.wait(30)
 
 
+async def size(content, way):
+    """Read the content of an aiohttp response in one of its ways, and return its size."""
+    if way == "readexactly":
+        return len(await content.readexactly(len(LARGE)))
+    if way == "iter_chunks":
+        return sum([len(part) async for part, _ in content.iter_chunks()])
+    ways = {"lines": lambda: content, "iter_chunked": lambda: content.iter_chunked(70_000)}
+    return sum([len(part) async for part in ways.get(way, content.iter_any)()])
+
+
 async def test_retried_large_failures_leave_no_connection_open_in_aiohttp(clock):
     """A connector of one connection does not hang."""
     with raw_server(answer(503, LARGE)) as server:
@@ -91,7 +101,10 @@ async def test_retried_large_failures_leave_no_connection_open_in_aiohttp(clock)
             for _ in range(3):
                 async with session.get(server.url) as response:
                     assert response.status == 503
-                    assert await response.read()
+                    assert len(await response.read()) == len(LARGE)
+            for way in ("iter_chunked", "iter_any", "iter_chunks", "lines", "readexactly"):
+                async with session.get(server.url) as response:
+                    assert await size(response.content, way) == len(LARGE)
 
 
 # Failed answers that break off --------------------------------------------------------------------------------------

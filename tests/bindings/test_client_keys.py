@@ -6,7 +6,6 @@ import pytest
 from starlette.responses import Response
 
 from amends import FaultError, Operation, Policy, Upstream, recover
-from amends.http.key_support import KeySupport, vendor_honours_keys
 from amends.testing import FakeClock
 from tests.bindings.clients import client  # noqa: F401 - a fixture
 from tests.http.flaky import answer_too_late, effect_unknown, run_once_per_key
@@ -183,26 +182,3 @@ def test_no_key_where_none_is_wanted_or_can_help(client, flaky, clock):  # noqa:
     client.call("POST", f"{flaky.url}/none", json={}, options={"keys": False})
     for path in ("/stream", "/none"):
         assert "idempotency-key" not in flaky.calls[path][0][1]
-
-
-def test_the_vendor_table():
-    """Stripe honours keys of POST requests over TLS; nothing else is known without proof."""
-    assert vendor_honours_keys("https://api.stripe.com", "POST")
-    assert vendor_honours_keys("https://api.stripe.com:443", "POST")
-    assert not vendor_honours_keys("https://api.stripe.com", "PATCH")
-    for origin in (
-        "http://api.stripe.com",
-        "https://api.stripe.com:8443",
-        "https://api.stripe.com.evil.example",
-    ):
-        assert not vendor_honours_keys(origin, "POST")
-
-
-def test_the_number_of_proofs_is_bounded():
-    """The least recently used proof is forgotten, and an address that is used again is kept."""
-    support = KeySupport(limit=2)
-    support.prove("https://a", "/1")
-    support.prove("https://a", "/2")
-    assert support.proved("https://a", "/1")
-    support.prove("https://a", "/3")
-    assert [support.proved("https://a", path) for path in ("/1", "/2", "/3")] == [True, False, True]

@@ -6,7 +6,6 @@ import requests
 
 from amends.bindings.httpx import Transport
 from amends.bindings.requests import Adapter
-from amends.http.redirects import is_credential, same_party
 from tests.bindings.clients import client  # noqa: F401 - a fixture
 from tests.http.raw_server import answer, raw_server
 
@@ -115,32 +114,3 @@ def test_the_callers_request_is_not_changed():
         with requests.Session() as session:
             session.mount("http://", Adapter())
             assert "idempotency-key" not in session.post(server.url).request.headers
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "same"),
-    [
-        ("https://a.example", "https://a.example:443/x", True),
-        ("http://a.example", "https://a.example/x", True),
-        ("https://a.example", "http://a.example", False),
-        ("http://a.example:8080", "https://a.example", False),
-        ("https://a.example", "https://a.example:8443", False),
-        ("https://a.example", "https://b.a.example", False),
-        ("https://a.example", "not an address", False),
-        ("https://a.example", "https://a.example:port", False),
-    ],
-)
-def test_who_is_the_same_party(first, then, same):
-    """The same origin, or the same host with TLS on the default ports."""
-    assert same_party(first, then) is same
-
-
-@pytest.mark.parametrize(
-    "name", ["X-CSRF-Token", "Ocp-Apim-Subscription-Key", "X_API_KEY", "Proxy-Authorization"]
-)
-def test_names_of_credentials(name):
-    """A header is judged by the last part of its name."""
-    assert is_credential(name)
-    assert not any(
-        is_credential(other) for other in ("Accept", "Content-Type", "X-Keyboard", "Cookie", "ETag")
-    )

@@ -9,7 +9,6 @@ import pytest
 from amends import FaultError
 from amends.bindings.asgi import Problems
 from amends.bindings.httpx import AsyncTransport, Transport
-from amends.http.raising import return_or_raise
 from tests.http.serving import serve
 
 
@@ -95,15 +94,3 @@ def test_the_asgi_middleware_and_httpx_alone_need_nothing_more():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "httpx"
-
-
-def test_an_error_without_a_response_is_raised():
-    """With `raises="nothing"` an error without a response raises its cause, or itself."""
-    error = FaultError(code="CONFLICT")
-    with pytest.raises(FaultError) as caught:
-        return_or_raise(error, "nothing")
-    assert caught.value is error
-    error.__cause__ = cause = TimeoutError()
-    with pytest.raises(TimeoutError) as late:
-        return_or_raise(error, "nothing")
-    assert late.value is cause

@@ -77,6 +77,7 @@ def recovering(
     return middleware
 
 
+_SWITCHING_PROTOCOLS = 101
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _FOLLOWING: ContextVar[tuple[str, URL] | None] = ContextVar("amends_aiohttp_redirect", default=None)
 """The first origin of the last request of this task, and the address that its answer redirects to."""
@@ -117,6 +118,7 @@ async def _send(
     )
 
     async def send_once() -> tuple[Any, BodyReading]:
+        call.release()
         try:
             request.headers.update(call.attempt_headers())
             response = await handler(request)
@@ -125,7 +127,8 @@ async def _send(
             raise
         await raise_for_failure(response, call)
         reading = BodyReading(call)
-        response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
+        if response.status != _SWITCHING_PROTOCOLS:  # the content of a WebSocket is its own
+            response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]
         return response, reading
 
     async def attempt() -> Any:
@@ -136,6 +139,11 @@ async def _send(
 
     try:
         with mistakes_pass():
-            return await arecover(attempt, **call.recover_options())
+            response = await arecover(attempt, **call.recover_options())
     except FaultError as error:
-        return await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))
+        result = await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))
+        if result is not getattr(error, "response", None):
+            call.release()
+        return result
+    call.release()
+    return response

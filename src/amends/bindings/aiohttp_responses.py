@@ -24,13 +24,14 @@ async def raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> Non
     """
     Raise the typed error of a response if its status is 400 or more.
 
-    The body of a failed response is read within bounds, and the response then contains what was read. aiohttp
-    decompresses while it reads, so the limit applies to the decompressed body.
+    The body of a failed response is read within bounds, and the response then contains what was read; with
+    `raises="nothing"` it also contains the rest. aiohttp decompresses while it reads, so the limit applies to the
+    decompressed body.
     """
     call.answered(response.headers)
     if response.status < 400:
         return
-    body = FailedBody(encoded=False)
+    body, broken = FailedBody(encoded=False), False
     try:
         async with asyncio.timeout(body.left):
             async for part in response.content.iter_any():
@@ -39,10 +40,14 @@ async def raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> Non
             else:
                 body.complete = True
     except (aiohttp.ClientError, TimeoutError):
-        pass  # the connection broke; the status is known all the same
-    if not body.complete:
-        response.close()
-    response.content = _buffered(body.content)
+        broken = True  # the status is known all the same
+    if not body.complete and not broken and call.options.raises == "nothing":
+        call.keep_open(response.close)
+        response.content = _JoinedContent(body.content, response.content)  # type: ignore[assignment]
+    else:
+        if not body.complete:
+            response.close()
+        response.content = _buffered(body.content)
     content = body.content if body.complete else None
     raise call.error(response.status, response.headers, content, response)
 
@@ -56,36 +61,17 @@ def _buffered(body: bytes) -> aiohttp.StreamReader:
     return content
 
 
-class GuardedContent:
-    """
-    The content of a successful answer, with typed errors and within the deadline.
+class _Content:
+    """Acts as the `aiohttp.StreamReader` that it is given; a subclass reads in its own way."""
 
-    Acts as the `aiohttp.StreamReader` that it is given.
-    """
-
-    def __init__(self, content: aiohttp.StreamReader, reading: BodyReading) -> None:
+    def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
-        self._reading = reading
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._content, name)
 
     async def _read(self, method: str, *args: Any) -> Any:
-        reading = self._reading
-        try:
-            reading.check_time()
-            if reading.left is None:
-                return await getattr(self._content, method)(*args)
-            try:
-                async with asyncio.timeout(reading.left) as bound:
-                    return await getattr(self._content, method)(*args)
-            except TimeoutError as error:
-                if bound.expired():
-                    raise late_body_error() from error
-                raise
-        except _BROKEN as error:
-            raised = reading.broke(error)
-            raise raised from raised.__cause__
+        raise NotImplementedError
 
     async def read(self, n: int = -1) -> bytes:
         """Return at most `n` bytes; all of them without `n`."""
@@ -95,9 +81,9 @@ class GuardedContent:
         """Return what has arrived."""
         return await self._read("readany")  # type: ignore[no-any-return]
 
-    async def readline(self, **options: Any) -> bytes:
+    async def readline(self) -> bytes:
         """Return the next line."""
-        return await self._read("readline", *options.values())  # type: ignore[no-any-return]
+        return await self._read("readline")  # type: ignore[no-any-return]
 
     async def readexactly(self, n: int) -> bytes:
         """Return exactly `n` bytes."""
@@ -125,6 +111,56 @@ class GuardedContent:
         """Yield chunks as the server sent them."""
         while (chunk := await self.readchunk()) != (b"", False):
             yield chunk
+
+
+class GuardedContent(_Content):
+    """The content of a successful answer, with typed errors and within the deadline."""
+
+    def __init__(self, content: aiohttp.StreamReader, reading: BodyReading) -> None:
+        super().__init__(content)
+        self._reading = reading
+
+    async def _read(self, method: str, *args: Any) -> Any:
+        reading = self._reading
+        try:
+            reading.check_time()
+            if reading.left is None:
+                return await getattr(self._content, method)(*args)
+            try:
+                async with asyncio.timeout(reading.left) as bound:
+                    return await getattr(self._content, method)(*args)
+            except TimeoutError as error:
+                if bound.expired():
+                    raise late_body_error() from error
+                raise
+        except _BROKEN as error:
+            raised = reading.broke(error)
+            raise raised from raised.__cause__
+
+
+class _JoinedContent(_Content):
+    """The part of a body that was read, then the rest of it."""
+
+    def __init__(self, start: bytes, content: aiohttp.StreamReader) -> None:
+        super().__init__(content)
+        self._start = start
+
+    async def _read(self, method: str, *args: Any) -> Any:
+        start, read = self._start, getattr(self._content, method)
+        if not start:
+            return await read(*args)
+        if method == "readchunk":
+            self._start = b""
+            return start, False
+        if method == "read" and args[0] < 0:
+            self._start = b""
+            return start + await read(*args)
+        size = {"readline": start.find(b"\n") + 1, "readany": len(start)}.get(method) or (args or (0,))[0]
+        if method == "read" or 0 < size <= len(start):
+            self._start = start[size:]
+            return start[:size]
+        self._start = b""  # a line or a count that ends in the rest
+        return start + await (read(size - len(start)) if method == "readexactly" else read())
 
 
 def recover_whole_body(

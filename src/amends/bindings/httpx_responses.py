@@ -108,7 +108,8 @@ def _classes(module: Any) -> Any:
 
         def __reduce_ex__(self, protocol: Any) -> Any:
             # Pickled as a response of the library, without what belongs to the call.
-            state = {name: value for name, value in self.__getstate__().items() if name not in _OWN}
+            pickled: Any = self.__getstate__()
+            state = {name: value for name, value in pickled.items() if name not in _OWN}
             return _unpickled, (module.__name__, state)
 
     class Stream(module.SyncByteStream):  # type: ignore[misc]

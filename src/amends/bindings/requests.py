@@ -112,7 +112,7 @@ class Adapter(HTTPAdapter):
                 raise
             # The caller's request, without our headers: an auth flow that copies it must not send them as its own.
             response = Answer.of(found, request)
-            raise_for_failure(response, call, stream=stream)
+            raise_for_failure(response, call)
             response.reading = BodyReading(call)
             if not stream:
                 read_whole(response)

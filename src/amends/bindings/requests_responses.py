@@ -56,9 +56,9 @@ class Answer(requests.Response):
         if error is not None:
             raise error
 
-    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: Any = False) -> Iterator[Any]:
         """Return the parts of the body, within the bounds of the call."""
-        parts = super().iter_content(chunk_size, decode_unicode)
+        parts: Iterator[Any] = super().iter_content(chunk_size, decode_unicode)
         return parts if self.reading is None else _guarded(parts, self.reading)
 
 
@@ -107,12 +107,12 @@ def give_up_later(error: FaultError, raises: str) -> Any:
     return response
 
 
-def raise_for_failure(response: Answer, call: Call, *, stream: bool) -> None:
+def raise_for_failure(response: Answer, call: Call) -> None:
     """
     Raise the typed error of a response if its status is 400 or more.
 
     The body of a failed response is read within bounds, and the response then contains what was read. With
-    `raises="nothing"` a streamed response also contains the rest.
+    `raises="nothing"` it also contains the rest.
     """
     call.answered(response.headers)
     if response.status_code < 400:
@@ -127,7 +127,7 @@ def raise_for_failure(response: Answer, call: Call, *, stream: bool) -> None:
             True  # the connection broke, or the body does not decompress; the status is known all the same
         )
     rest = None
-    if stream and not body.complete and not broken and call.options.raises == "nothing":
+    if not body.complete and not broken and call.options.raises == "nothing":
         call.keep_open(response.close)
         rest = parts
     else:

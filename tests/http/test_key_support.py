@@ -1,0 +1,60 @@
+"""Which services are known to honour keys: the vendor table, and the proofs that a transport keeps."""
+
+import copy
+import pickle
+
+import pytest
+
+from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
+
+
+def test_the_vendor_table():
+    """Stripe honours keys of POST requests over TLS; nothing else is known without proof."""
+    assert vendor_honours_keys("https://api.stripe.com", "POST")
+    assert vendor_honours_keys("https://api.stripe.com:443", "POST")
+    assert not vendor_honours_keys("https://api.stripe.com", "PATCH")
+    for origin in (
+        "http://api.stripe.com",
+        "https://api.stripe.com:8443",
+        "https://api.stripe.com.evil.example",
+    ):
+        assert not vendor_honours_keys(origin, "POST")
+
+
+def test_the_number_of_proofs_is_bounded():
+    """The least recently used proof is forgotten, and an address that is used again is kept."""
+    support = KeySupport(limit=2)
+    support.prove("https://a", "/1")
+    support.prove("https://a", "/2")
+    assert support.proved("https://a", "/1")
+    support.prove("https://a", "/3")
+    assert [support.proved("https://a", path) for path in ("/1", "/2", "/3")] == [True, False, True]
+
+
+def test_proofs_are_shared_by_copies_and_not_pickled():
+    """A deep copy of a client keeps its proofs; one in another process collects its own."""
+    support = KeySupport()
+    support.prove("https://a", "/1")
+    assert copy.deepcopy(support).proved("https://a", "/1")
+    assert not pickle.loads(pickle.dumps(support)).proved("https://a", "/1")
+
+
+@pytest.mark.parametrize(
+    ("headers", "proof"),
+    [
+        ({KEY: "mine"}, True),
+        ({KEY: "other"}, False),
+        ({"Idempotency-Replayed": "true"}, True),
+        ({"Idempotent-Replayed": " TRUE "}, True),
+        ({"Idempotency-Replayed": "false"}, False),
+        ({}, False),
+    ],
+)
+def test_what_proves_that_keys_are_honoured(headers, proof):
+    """Our own key in the answer, or a replay marker that is true."""
+    assert proves_keys(headers, "mine") is proof
+
+
+def test_an_address_that_is_none_is_not_in_the_table():
+    """An invalid address is no vendor's."""
+    assert not vendor_honours_keys("https://api.stripe.com:port", "POST")

@@ -1,0 +1,38 @@
+"""What a client raises when recovery gave up."""
+
+import pytest
+
+from amends import FaultError
+from amends.http.raising import check_raises, original_of, return_or_raise
+
+
+def test_an_error_without_a_response_is_raised():
+    """With `raises="nothing"` an error without a response raises its cause, or itself."""
+    error = FaultError(code="CONFLICT")
+    with pytest.raises(FaultError) as caught:
+        return_or_raise(error, "nothing")
+    assert caught.value is error
+    error.__cause__ = cause = TimeoutError()
+    with pytest.raises(TimeoutError) as late:
+        return_or_raise(error, "nothing")
+    assert late.value is cause
+
+
+def test_the_cause_below_typed_errors_is_the_librarys():
+    """The exception of the library is found below the typed errors that were made from it."""
+    cause = ConnectionError()
+    inner, outer = FaultError(code="CONFLICT"), FaultError(code="CONFLICT")
+    inner.__cause__, outer.__cause__ = cause, inner
+    assert original_of(outer) is cause
+    assert cause.fault is outer.fault
+    assert cause.__notes__ == ["amends: CONFLICT"]
+    with pytest.raises(ConnectionError):
+        return_or_raise(outer, "original")
+    with pytest.raises(FaultError):
+        return_or_raise(FaultError(code="CONFLICT"), "original")
+
+
+def test_unknown_values_are_refused():
+    """The option has three values."""
+    with pytest.raises(ValueError, match="fault"):
+        check_raises("return")
