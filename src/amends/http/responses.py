@@ -132,6 +132,8 @@ def error_response(
     wait = retry_after(problem)
     if wait is not None:
         sent.append(("retry-after", wait))
+    if form == HTML:
+        sent.append(_PAGE_POLICY)
     if headers:
         ours = {name for name, _ in sent} | _BODY_HEADERS
         sent += [(name, _header_value(value)) for name, value in headers if name.lower() not in ours]
@@ -162,6 +164,9 @@ def retry_after(problem: dict[str, Any]) -> str | None:
     wait = problem.get("retry_after_ms")
     return None if wait is None else str(min(-(-wait // 1000), _MAX_RETRY_AFTER))
 
+
+_PAGE_POLICY = ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+"""Our pages load nothing."""
 
 _MAX_RETRY_AFTER = 2**31 - 1
 """Seconds; the largest number that clients with 32-bit integers can read."""
@@ -328,7 +333,7 @@ def _page_response(request: RequestInfo, settings: Settings) -> RawResponse | No
         return RawResponse(307, [("location", target), ("content-length", "0")], b"")
     headers = [("content-type", content_type), ("content-length", str(len(body))), ("vary", "Accept")]
     if content_type.startswith("text/html"):
-        headers.append(("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'"))
+        headers.append(_PAGE_POLICY)
     return RawResponse(200, headers, body)
 
 
