@@ -187,9 +187,9 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     base = _base_url(request, settings)
     url = _page_url(fault, base, settings)
     changes["doc_uri"] = url if fault.doc_uri is None else _absolute(fault.doc_uri, base)
-    changes["type"] = (
-        (url or "about:blank") if fault.type is None else _absolute(fault.type, base) or fault.type
-    )
+    if fault.type is None:
+        # An author's type is compared as a whole by clients, so it stays as written.
+        changes["type"] = url or "about:blank"
     if fault.instance is None and request.path:
         changes["instance"] = quote_path(request.root + request.path)
     if not fault.suggestions and fault.origin is None:
