@@ -4,14 +4,16 @@ import json
 
 import httpx2
 import pytest
+from flask import Flask
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from amends import Fault, FaultError, Operation, Policy, extract
+from amends.bindings.flask import install as flask_install
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
-from amends.errors import ServiceUnavailableError, ValidationError
+from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
 from amends.http.batch import Batch, Item, aresend, read, resend, run, run_sync
 from amends.testing import FakeClock
 
@@ -54,6 +56,71 @@ async def test_all_or_none():
     assert every.fault() is None
     busy = run_sync([1], lambda item: (_ for _ in ()).throw(ServiceUnavailableError))
     assert busy.fault().recovery == "transient"
+
+
+def failing(*errors):
+    left = list(errors)
+
+    def work(item):
+        raise left.pop(0)
+
+    return run_sync(list(errors), work)
+
+
+@pytest.mark.parametrize(
+    ("errors", "status", "executed", "wait"),
+    [
+        ([RateLimitedError("x", retry_after=2), RateLimitedError("x", retry_after=7)], 429, "no", 7000),
+        ([ServiceUnavailableError(retry_after=2), ServiceUnavailableError(retry_after=1)], 503, "no", 2000),
+        ([RateLimitedError("x"), RateLimitedError("x")], 429, "no", 5000),
+        ([RateLimitedError("x", retry_after=2), ServiceUnavailableError(retry_after=1)], 422, "no", 1000),
+        ([ServiceUnavailableError(), ServiceUnavailableError()], 422, "maybe", 1000),
+        ([ValidationError("x"), ValidationError("x")], 422, "no", None),
+        ([ValidationError("x"), RateLimitedError("x")], 422, "no", None),
+    ],
+)
+def test_the_status_if_all_items_failed(errors, status, executed, wait):
+    """P10: the items' common status with the longest wait if all can be sent again; otherwise 422."""
+    batch = failing(*errors)
+    body = batch.body()
+    assert (batch.status, body["status"], body["executed"]) == (status, status, executed)
+    assert body.get("retry_after_ms") == wait
+    assert batch.headers.get("Retry-After") == (None if wait is None else str(wait // 1000))
+    assert batch.headers["Cache-Control"] == "no-store"
+
+
+async def test_the_envelope_is_that_of_an_error_of_the_application(caplog):
+    """P4, P5, P10: type, title, page and trace id, and a log line with that id; in Starlette, Flask and Django."""
+    caplog.set_level("INFO", "amends.http")
+
+    async def post(request):
+        batch = await run(["a", "bad"], create)
+        return JSONResponse(batch.body(), batch.status, batch.headers, media_type=batch.media_type)
+
+    app = Starlette(routes=[Route("/batch", post, methods=["POST"])])
+    install(app)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as session:
+        bodies = [(await session.post("/batch")).json()]
+    flask = Flask("batches")
+    flask_install(flask)
+
+    @flask.post("/batch")
+    def flask_post():
+        batch = run_sync(["a", "bad"], create)
+        return batch.body(), batch.status, batch.headers
+
+    bodies.append(flask.test_client().post("/batch", base_url="http://shop.example").get_json())
+    assert len(caplog.records) == 2
+    for body, record in zip(bodies, caplog.records, strict=True):
+        assert body["type"] == body["doc_uri"] == "http://shop.example/errors/partial-failure"
+        assert (body["title"], body["instance"]) == (
+            "Some items failed, the others succeeded",
+            "/batch",
+        )
+        assert (body["trace_id"], body["executed"]) == (record.trace_id, "yes")
+        assert "POST /batch answered 207" in record.getMessage()
+    assert run_sync(["bad"], create).body()["type"] == "about:blank"
 
 
 class Shop:
@@ -112,7 +179,10 @@ def test_resend_and_its_bounds():
     def send(items):
         answers.append(len(items))
         found = run_sync(
-            items, lambda item: (_ for _ in ()).throw(ServiceUnavailableError("busy", retry_after=1))
+            items,
+            lambda item: (_ for _ in ()).throw(
+                ServiceUnavailableError("busy", retry_after=1, executed="maybe")
+            ),
         )
         return {"status": found.status, "headers": {}, "body": found.body()}
 

@@ -198,14 +198,11 @@ def test_other_hosts_are_not(host):
     assert b"evil" not in error_response(Fault(code="CONFLICT"), request, Settings()).body
 
 
-def test_a_relative_url_of_the_author_is_completed():
-    """An author's relative `doc_uri` gets the base, or is left out."""
+def test_a_relative_page_of_the_author_is_completed():
+    """An author's relative `doc_uri` gets the base, or is left out; an author's `type` stays as written."""
     fault = Fault(code="CONFLICT", doc_uri="/docs/conflicts", type="conflicts")
     known = json.loads(error_response(fault, RequestInfo(host="localhost"), Settings()).body)
-    assert (known["doc_uri"], known["type"]) == (
-        "http://localhost/docs/conflicts",
-        "http://localhost/conflicts",
-    )
+    assert (known["doc_uri"], known["type"]) == ("http://localhost/docs/conflicts", "conflicts")
     unknown = json.loads(error_response(fault, RequestInfo(host="evil.example"), Settings()).body)
     assert ("doc_uri" in unknown, unknown["type"]) == (False, "conflicts")
 

@@ -32,6 +32,7 @@ from amends.http.application_errors import (
 )
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
+from amends.http.current import CURRENT
 from amends.http.negotiation import preferred_form
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.serving.tracing import trace_id
@@ -87,6 +88,7 @@ class Problems:
             return
         phase, held, start = _WAITING, bytearray(), None
         around, answered = sys.exception(), None
+        CURRENT.set(lambda: (request_info(scope), self.settings))
         seen: list[BaseException] | None = [] if self._quart else None
         if seen is not None:
             _HANDLED.set(seen)

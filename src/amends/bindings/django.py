@@ -41,6 +41,7 @@ from amends.http.application_errors import (
     is_expected,
 )
 from amends.http.asgi import FAULT
+from amends.http.current import CURRENT
 from amends.http.negotiation import HTML, preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 from amends.http.validation import fault_from_validation
@@ -76,10 +77,18 @@ class ProblemMiddleware:
         """Handle one request."""
         if self._async:
             return self._acall(request)
-        return self._rewrite(request, self.get_response(request))
+        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        try:
+            return self._rewrite(request, self.get_response(request))
+        finally:
+            CURRENT.reset(token)
 
     async def _acall(self, request: HttpRequest) -> Any:
-        return self._rewrite(request, await self.get_response(request))
+        token = CURRENT.set(lambda: (_request_info(request), self.settings))
+        try:
+            return self._rewrite(request, await self.get_response(request))
+        finally:
+            CURRENT.reset(token)
 
     def process_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse | None:
         """Answer an exception of a view; return None if Django answers it with a page of its own."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 try:
-    from flask import Flask, Response, request
+    from flask import Flask, Response, has_request_context, request
     from werkzeug.exceptions import HTTPException
 except ImportError as missing:
     raise ImportError("amends.bindings.flask needs Flask: pip install flask") from missing
@@ -29,6 +29,7 @@ from amends.http.application_errors import (
     with_header_wait,
 )
 from amends.http.asgi import FAULT
+from amends.http.current import CURRENT
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
 __all__ = ["install"]
@@ -80,6 +81,10 @@ def install(
         request.environ[FAULT], found = exception_response(exc, _request_info(), settings)
         return _response(found)
 
+    def remember_request() -> None:
+        CURRENT.set(lambda: (_request_info(), settings) if has_request_context() else None)
+
+    app.before_request(remember_request)
     registered = app.error_handler_spec[None][None]
     if HTTPException not in registered:
         app.register_error_handler(HTTPException, handle_http_exception)

@@ -4,10 +4,12 @@ Batches that fail in part (P10): the response keeps every success and describes 
 A server runs the items and answers with their outcomes:
 
     batch = await run(items, create)        # or run_sync(items, create)
-    return JSONResponse(batch.body(), batch.status, media_type=batch.media_type)
+    return JSONResponse(batch.body(), batch.status, batch.headers, media_type=batch.media_type)
 
-The status is 200 if all items succeeded, 207 if some did, and 422 if none did. A client reads the response item by item
-(`read`), or sends exactly those items again that may succeed later (`resend`, `aresend`).
+The status is 200 if all items succeeded and 207 if some did. If none did it is 422, or the items' own status with their
+longest wait if all of them failed with the same retriable status and without an effect: then the whole batch can be sent
+again. A client reads the response item by item (`read`), or sends exactly those items again that may succeed later
+(`resend`, `aresend`).
 """
 
 from __future__ import annotations
@@ -22,18 +24,21 @@ from msgspec.structs import replace
 
 from amends.carriers.extraction import examine
 from amends.carriers.objects import read_object
+from amends.core.crosswalk import source_row
 from amends.core.decision import State, decide
-from amends.core.enums import Action, Recovery
+from amends.core.enums import Action, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.core.vocabularies.http import VOCABULARY
+from amends.core.vocabulary import EVERYDAY, row_for
 from amends.core.wire import Unreadable
 from amends.core.wire import read as read_json
-from amends.dialects.problem import MEDIA_TYPE, encode
+from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
-from amends.http.application_errors import fault_for
-from amends.http.responses import LOG
+from amends.http.application_errors import fault_for, is_expected
+from amends.http.current import current_request
+from amends.http.responses import LOG, problem_document, retry_after
 from amends.recovery.clock import CLOCK
 
 __all__ = ["Batch", "Item", "aresend", "read", "resend", "run", "run_sync"]
@@ -52,6 +57,7 @@ class Batch:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
+        self._problem: dict[str, Any] | None = None
 
     @property
     def failed(self) -> tuple[Fault, ...]:
@@ -60,52 +66,101 @@ class Batch:
 
     @property
     def status(self) -> int:
-        """The status of the response: 200, 207 or 422."""
-        if not self.failed:
+        """The status of the response: 200, 207, 422, or the retriable status that all items failed with."""
+        failed = self.failed
+        if not failed:
             return 200
-        return 422 if len(self.failed) == len(self.items) else 207
+        if len(failed) < len(self.items):
+            return 207
+        statuses = {_status(each) for each in failed}
+        again = all(each.retryable and each.executed is Executed.NO for each in failed)
+        return statuses.pop() if len(statuses) == 1 and again else 422
 
     @property
     def media_type(self) -> str:
         """The content type of the response: JSON if all items succeeded, else that of a problem."""
         return MEDIA_TYPE if self.failed else "application/json"
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the response: `Retry-After` and `Cache-Control` if items failed."""
+        if not self.failed:
+            return {}
+        wait = retry_after(self.body())
+        return {"Cache-Control": "no-store", **({} if wait is None else {"Retry-After": wait})}
+
     def fault(self) -> Fault | None:
         """Return one fault for the batch, with the items' faults in `errors`; None if all items succeeded."""
-        failed = self.failed
+        failed, status = self.failed, self.status
         if not failed:
             return None
-        code = "PARTIAL_FAILURE" if self.status == 207 else "VALIDATION_ERROR"
+        message = f"{len(self.items) - len(failed)} succeeded, {len(failed)} failed"
+        if status == 207:
+            row = VOCABULARY.rows["PARTIAL_FAILURE"]
+            return Fault(
+                code=row.code,
+                vocabulary="http",
+                status=status,
+                message=message,
+                recovery=Recovery.CORRECTABLE,
+                suggestions=(row.suggestion,),
+                errors=failed,
+                executed=Executed.YES,
+            )
+        if status != 422:
+            waits = [each.retry_after for each in failed if each.retry_after]
+            return Fault(
+                code=VOCABULARY.status_row(status).code,
+                vocabulary="http",
+                status=status,
+                message=message,
+                recovery=Recovery.TRANSIENT,
+                retry_after=max(waits, default=None),
+                errors=failed,
+                executed=Executed.NO,
+            )
+        # The items differ, or may have had their effects: each is decided on its own.
         kinds = {each.recovery for each in failed}
         # M1: transient only if all items are, terminal if any is.
-        recovery = Recovery.CORRECTABLE
-        if kinds == {Recovery.TRANSIENT}:
-            recovery = Recovery.TRANSIENT
-        elif Recovery.TERMINAL in kinds:
-            recovery = Recovery.TERMINAL
+        recovery = Recovery.TERMINAL if Recovery.TERMINAL in kinds else Recovery.CORRECTABLE
         return Fault(
-            code=code,
+            code="VALIDATION_ERROR",
             vocabulary="http",
-            status=self.status,
-            message=f"{len(self.items) - len(failed)} succeeded, {len(failed)} failed",
-            recovery=Recovery.CORRECTABLE if self.status == 207 else recovery,
-            suggestions=(VOCABULARY.rows["PARTIAL_FAILURE"].suggestion,) if self.status == 207 else (),
+            status=status,
+            message=message,
+            recovery=Recovery.TRANSIENT if kinds == {Recovery.TRANSIENT} else recovery,
             errors=failed,
+            executed=max((each.executed for each in failed), key=_EFFECTS.index),
         )
 
     def body(self) -> dict[str, Any]:
-        """Return the response: `results` [{index, value}], inside a problem document if any item failed."""
+        """
+        Return the response: `results` [{index, value}], inside a problem document if any item failed.
+
+        Called inside a handler of an application with one of the bindings, the document has the type, the page and the
+        trace id of an error of that application, and is logged like one.
+        """
         results = [{"index": item.index, "value": item.value} for item in self.items if item.fault is None]
-        fault = self.fault()
-        if fault is None:
-            return {"results": results}
-        problem = encode(fault)
-        return {**problem, "results": results} if results else problem
+        if self._problem is None:
+            fault = self.fault()
+            if fault is None:
+                return {"results": results}
+            self._problem = problem_document(fault, *current_request())
+        return {**self._problem, "results": results} if results else dict(self._problem)
+
+
+_EFFECTS = (Executed.NO, Executed.MAYBE, Executed.YES)
+
+
+def _status(fault: Fault) -> int:
+    row = source_row(fault)
+    return fault.status or row.status or row_for(EVERYDAY, row.everyday).status or 500
 
 
 def _failed_item(index: int, exc: Exception) -> Item:
-    fault = fault_for(exc)
-    if not isinstance(exc, FaultError):
+    settings = current_request()[1]
+    fault = fault_for(exc, settings=settings)
+    if not is_expected(exc, settings):
         LOG.error("item %d of a batch failed", index, exc_info=exc)
     return Item(
         index,

@@ -18,7 +18,7 @@ is never in doubt: its effect happens once, even if the process dies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,7 +51,7 @@ __all__ = ["Idempotent", "KeyedRequest", "caller_id", "commit"]
 T = TypeVar("T")
 
 CLAIM = "amends.claim"
-_KEYS = "amends.keys"
+KEYS = "amends.keys"
 
 
 def caller_id(scope: Scope) -> str:
@@ -128,7 +128,7 @@ class Idempotent:
             await self.app(scope, receive, send)
             return
         # `commit` needs the store for requests without a key, too.
-        scope[_KEYS] = self._open_keys
+        scope[KEYS] = self._open_keys
         values = [value for name, value in scope["headers"] if name.lower() == b"idempotency-key"]
         try:
             key = parse_key([str(value, "latin-1") for value in values])
@@ -237,7 +237,7 @@ class _Run:
     async def run(self, app: App, receive: Receive) -> None:
         keys, claim = self._keys, self._claim
         self._scope[CLAIM] = claim
-        renewal = asyncio.ensure_future(_renew_lease(keys, claim))
+        renewal = asyncio.ensure_future(renew_lease(keys, claim))
         try:
             await app(self._scope, receive, self._send_message)
             if not self._settled:
@@ -322,7 +322,7 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
         FaultError: the lease of this process expired and another one took over; nothing was changed.
 
     """
-    keys: Keys = await scope[_KEYS]()
+    keys: Keys = await scope[KEYS]()
     claim: Claim | None = scope.get(CLAIM)
 
     def work_and_store(tx: Transaction) -> bytes:
@@ -337,7 +337,7 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
     return status, body
 
 
-def settle_failure(keys: Keys, claim: Claim) -> Awaitable[None]:
+def settle_failure(keys: Keys, claim: Claim) -> Coroutine[Any, Any, None]:
     """Store the outcome of a request that ended without a complete response."""
     if claim.committed:
         return keys.release_lease(claim)
@@ -374,7 +374,8 @@ async def log_store_error(writing: Awaitable[None]) -> None:
         LOG.exception("the record of an idempotency key could not be written")
 
 
-async def _renew_lease(keys: Keys, claim: Claim) -> None:
+async def renew_lease(keys: Keys, claim: Claim) -> None:
+    """Renew the lease of a running request until the task is cancelled or another process has the lease."""
     while True:
         await asyncio.sleep(keys.lease / 3)
         try:

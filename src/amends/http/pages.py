@@ -10,6 +10,7 @@ vocabularies under their names (`/errors/adcp/budget-too-low`). Each page is ava
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ class _Page(NamedTuple):
     markdown: str
     values: dict[str, Any]
     example: dict[str, Any] | None
+    links: dict[str, str]
+    """Relative links to the index and to the other forms."""
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +89,10 @@ def _code_page(name: str, last: str) -> _Page | None:
     for code, row in vocabulary(name).rows.items():
         if wanted in {slug(name, code).rpartition("/")[2], code.lower()}:
             example = _example(name, row)
-            return _Page(row.code, markdown(name, row), {**facts(name, row), "example": example}, example)
+            values = {**facts(name, row), "example": example}
+            last = slug(name, code).rpartition("/")[2]
+            links = {"All errors": "./", "Markdown": f"{last}.md", "JSON": f"{last}.json"}
+            return _Page(row.code, markdown(name, row), values, example, links)
     return None
 
 
@@ -124,22 +130,56 @@ def _index(which: tuple[str, ...] = _TOP_LEVEL) -> _Page:
         f"| [{entry['code']}]({entry['page']}) | {entry['recovery']} | {entry['message']} |"
         for entry in entries
     ]
-    return _Page("Errors", "\n".join([*lines, ""]), {"errors": entries}, None)
+    links = {"Markdown": ".md", "JSON": ".json"}
+    return _Page("Errors", "\n".join([*lines, ""]), {"errors": entries}, None, links)
 
 
 def _write(found: _Page, form: str) -> bytes:
     if form == MARKDOWN:
         return found.markdown.encode("utf-8", "replace")
     if form == HTML:
-        return html_document(found.title, found.markdown, found.example)
+        return html_document(found.title, found.markdown, found.example, alternatives=found.links)
     return msgspec.json.encode(found.values)
 
 
-_STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}pre{overflow:auto}"
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1c2127;--soft:#5b6672;--line:#dde2e8;--paper:#fff;--sheet:#f6f7f9;--link:#0b5cad}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#9aa5b1;--line:#343b43;--paper:#15181c;--sheet:#1d2126;--link:#7ab7f5}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.6 system-ui,sans-serif}
+main{max-width:48rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
+nav,footer{font-size:.875rem;color:var(--soft)}
+footer{margin-top:2.5rem;padding-top:1rem;border-top:1px solid var(--line)}
+h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0 1.25rem;overflow-wrap:anywhere}
+h2{font-size:1.1rem;margin:2rem 0 .5rem}
+a{color:var(--link)}
+ul{padding-left:1.25rem}
+pre{overflow:auto;padding:1rem;background:var(--sheet);border:1px solid var(--line);border-radius:.5rem;font-size:.875rem}
+div{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.9375rem}
+th,td{text-align:left;vertical-align:top;padding:.5rem .75rem .5rem 0;border-bottom:1px solid var(--line)}
+th{color:var(--soft);font-weight:600}
+"""
 
 
-def html_document(title: str, markdown: str, example: Any = None, link: str | None = None) -> bytes:
-    """Return a small HTML page. Supports headings, bold text, lists, tables and relative links of Markdown."""
+def html_document(
+    title: str,
+    markdown: str,
+    example: Any = None,
+    link: str | None = None,
+    alternatives: Mapping[str, str] | None = None,
+) -> bytes:
+    """
+    Return a small HTML page. Supports headings, bold text, lists, tables and relative links of Markdown.
+
+    Args:
+        title: the page's title.
+        markdown: its contents.
+        example: a JSON value that is shown below.
+        link: the URL of a page with more about the error.
+        alternatives: further links at the end, by their text.
+
+    """
     parts: list[str] = []
     for block in markdown.strip().split("\n\n"):
         lines = block.split("\n")
@@ -148,9 +188,7 @@ def html_document(title: str, markdown: str, example: Any = None, link: str | No
         elif lines[0].startswith("- "):
             parts.append("<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>")
         elif lines[0].startswith("|"):
-            rows = [line.strip("|").split("|") for line in (lines[0], *lines[2:])]
-            cells = ("".join(f"<td>{_inline(cell.strip())}</td>" for cell in row) for row in rows)
-            parts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>")
+            parts.append(_table([line.strip("|").split("|") for line in (lines[0], *lines[2:])]))
         else:
             parts.append(f"<p>{_inline(' '.join(lines))}</p>")
     if example is not None:
@@ -158,8 +196,27 @@ def html_document(title: str, markdown: str, example: Any = None, link: str | No
         parts.append(f"<h2>Example</h2><pre>{escape(text)}</pre>")
     if link is not None:
         parts.append(f'<p><a href="{escape(link)}">About this error</a></p>')
-    head = f"<meta charset=utf-8><title>{escape(title)}</title><style>{_STYLE}</style>"
-    return f"<!doctype html><html lang=en>{head}{''.join(parts)}</html>\n".encode("utf-8", "replace")
+    if alternatives:
+        links = (f'<a href="{escape(url)}">{escape(text)}</a>' for text, url in alternatives.items())
+        parts.append(f"<footer>{' · '.join(links)}</footer>")
+    head = (
+        '<meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1">'
+        f'<meta name=color-scheme content="light dark"><title>{escape(title)}</title><style>{_STYLE.replace(chr(10), "")}</style>'
+    )
+    body = f"<main>{''.join(parts)}</main>"
+    return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>\n".encode(
+        "utf-8", "replace"
+    )
+
+
+def _table(rows: list[list[str]]) -> str:
+    """Return a table whose first row is its head; wide ones scroll by themselves."""
+    head, *body = (
+        "".join(f"<{tag}>{_inline(cell.strip())}</{tag}>" for cell in row)
+        for row, tag in zip(rows, ["th"] + ["td"] * (len(rows) - 1), strict=True)
+    )
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    return f"<div><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
 def _inline(text: str) -> str:

@@ -34,7 +34,9 @@ __all__ = [
     "Settings",
     "complete",
     "error_response",
+    "problem_document",
     "quote_path",
+    "retry_after",
     "with_wait",
 ]
 
@@ -117,13 +119,8 @@ def error_response(
         found = _page_response(request, settings)
         if found is not None:
             return found
-    span = tracing.current_span()
-    trace_id = tracing.trace_id(request.traceparent, span)
-    # What `complete` adds comes from us and needs no redaction.
-    fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
-    problem = document(fault)
+    problem = problem_document(fault, request, settings, cause=cause)
     status = problem["status"]
-    _log(fault, status, request, cause, span)
     form = preferred_form(request.accept)
     body = _json(problem) if form == JSON else _summary(problem, form)
     sent = [
@@ -132,10 +129,11 @@ def error_response(
         ("vary", _vary(headers)),
         ("cache-control", "no-store"),
     ]
-    wait = problem.get("retry_after_ms")
+    wait = retry_after(problem)
     if wait is not None:
-        # P3: whole seconds, rounded up, so that a client that obeys the header does not come too early.
-        sent.append(("retry-after", str(min(-(-wait // 1000), _MAX_RETRY_AFTER))))
+        sent.append(("retry-after", wait))
+    if form == HTML:
+        sent.append(_PAGE_POLICY)
     if headers:
         ours = {name for name, _ in sent} | _BODY_HEADERS
         sent += [(name, _header_value(value)) for name, value in headers if name.lower() not in ours]
@@ -143,6 +141,32 @@ def error_response(
         sent.append(("www-authenticate", settings.challenge))
     return RawResponse(status, sent, body)
 
+
+def problem_document(
+    fault: Fault, request: RequestInfo, settings: Settings, *, cause: BaseException | None = None
+) -> dict[str, Any]:
+    """Return the redacted and completed problem document of a fault, and log it with the document's trace id."""
+    span = tracing.current_span()
+    trace_id = tracing.trace_id(request.traceparent, span)
+    # What `complete` adds comes from us and needs no redaction.
+    fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
+    problem = document(fault)
+    _log(fault, problem["status"], request, cause, span)
+    return problem
+
+
+def retry_after(problem: dict[str, Any]) -> str | None:
+    """
+    Return the value of `Retry-After` for a problem document, or None.
+
+    P3: whole seconds, rounded up, so that a client that obeys the header does not come too early.
+    """
+    wait = problem.get("retry_after_ms")
+    return None if wait is None else str(min(-(-wait // 1000), _MAX_RETRY_AFTER))
+
+
+_PAGE_POLICY = ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+"""Our pages load nothing."""
 
 _MAX_RETRY_AFTER = 2**31 - 1
 """Seconds; the largest number that clients with 32-bit integers can read."""
@@ -163,9 +187,9 @@ def complete(fault: Fault, request: RequestInfo, settings: Settings, trace_id: s
     base = _base_url(request, settings)
     url = _page_url(fault, base, settings)
     changes["doc_uri"] = url if fault.doc_uri is None else _absolute(fault.doc_uri, base)
-    changes["type"] = (
-        (url or "about:blank") if fault.type is None else _absolute(fault.type, base) or fault.type
-    )
+    if fault.type is None:
+        # An author's type is compared as a whole by clients, so it stays as written.
+        changes["type"] = url or "about:blank"
     if fault.instance is None and request.path:
         changes["instance"] = quote_path(request.root + request.path)
     if not fault.suggestions and fault.origin is None:
@@ -309,7 +333,7 @@ def _page_response(request: RequestInfo, settings: Settings) -> RawResponse | No
         return RawResponse(307, [("location", target), ("content-length", "0")], b"")
     headers = [("content-type", content_type), ("content-length", str(len(body))), ("vary", "Accept")]
     if content_type.startswith("text/html"):
-        headers.append(("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'"))
+        headers.append(_PAGE_POLICY)
     return RawResponse(200, headers, body)
 
 

@@ -1,8 +1,9 @@
-"""Rewrite error responses of synchronous frameworks, by the same rules as the ASGI middleware."""
+"""What WSGI bindings share: reading a request from its environ, and rewriting unstructured error responses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from amends.core.fault import Fault
 from amends.http.application_errors import with_header_wait
@@ -10,7 +11,26 @@ from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.negotiation import preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
-__all__ = ["rewrite"]
+__all__ = ["request_info", "rewrite"]
+
+
+def request_info(environ: Mapping[str, Any]) -> RequestInfo:
+    """Return the parts of a request that an error response depends on."""
+    return RequestInfo(
+        method=environ["REQUEST_METHOD"],
+        path=_decoded(environ.get("PATH_INFO", "")) or "/",
+        root=_decoded(environ.get("SCRIPT_NAME", "")),
+        scheme=environ.get("wsgi.url_scheme", "http"),
+        host=environ.get("HTTP_HOST", ""),
+        server=environ.get("SERVER_NAME", ""),
+        accept=environ.get("HTTP_ACCEPT"),
+        traceparent=environ.get("HTTP_TRACEPARENT"),
+    )
+
+
+def _decoded(path: str) -> str:
+    """Return a path of the environ, where UTF-8 bytes appear as Latin-1 characters."""
+    return path.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def rewrite(

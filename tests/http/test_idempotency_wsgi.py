@@ -1,0 +1,239 @@
+"""Idempotency keys for WSGI: Flask, Django and a bare application."""
+
+import threading
+from contextlib import contextmanager
+from io import BytesIO
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import httpx
+import httpx2
+import pytest
+from flask import Flask, request
+from werkzeug.test import Client
+
+from amends.bindings.flask import install
+from amends.errors import ConflictError, ServiceUnavailableError
+from amends.http.idempotency_wsgi import IdempotentWSGI, commit_sync
+from tests.http import django_site
+
+
+class Shop:
+    """A Flask application that records the requests that ran."""
+
+    def __init__(self, store="memory:", **options):
+        self.runs, self.fail, self.gate = [], [], None
+        self.entered = threading.Event()
+        app = Flask("shop")
+        install(app)
+
+        @app.route("/order", methods=["POST", "GET"])
+        def order():
+            self.runs.append(request.get_data())
+            self.entered.set()
+            if self.gate is not None:
+                assert self.gate.wait(20)
+            if self.fail:
+                raise self.fail.pop(0)
+            return {"run": len(self.runs)}, 201, {"location": "/orders/1", "set-cookie": "a=b"}
+
+        @app.post("/stream")
+        def stream():
+            return (b"x" * 1000 for _ in range(5))
+
+        self.keyed = IdempotentWSGI(app.wsgi_app, store, **options)
+        app.wsgi_app = self.keyed
+        self.client = Client(app, use_cookies=False)
+
+    def post(self, key="k", path="/order", data=b"{}", method="POST", **headers):
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        return self.client.open(path, method=method, data=data, headers=headers)
+
+
+@pytest.fixture
+def shop(tmp_path):
+    opened = []
+
+    def build(**options):
+        opened.append(Shop(f"sqlite:///{tmp_path}/keys{len(opened)}.db", **options))
+        return opened[-1]
+
+    yield build
+    for each in opened:
+        each.keyed.close()
+
+
+def test_a_repeat_is_answered_with_the_first_response(shop):
+    """A repeat does not run; every answer echoes the key; other keys, callers, bodies and methods are their own."""
+    own = shop()
+    first, second = own.post('"k"'), own.post()
+    assert (first.status_code, second.status_code, second.data) == (201, 201, first.data)
+    assert second.headers["idempotency-replayed"] == "true"
+    assert (first.headers["idempotency-key"], second.headers["idempotency-key"]) == ('"k"', "k")
+    assert (second.headers["location"], "set-cookie" in second.headers) == ("/orders/1", False)
+    assert own.post(data=b"[]").status_code == 422
+    assert own.post(**{"x-api-key": "other"}).get_json() == {"run": 2}
+    assert own.post(cookie="session=other").get_json() == {"run": 3}
+    assert own.post(None).get_json() == {"run": 4}
+    assert own.post(method="GET").get_json() == {"run": 5}
+
+
+@pytest.mark.parametrize(
+    ("failure", "then"),
+    [
+        (ServiceUnavailableError("not yet", retry_after=0.1), "run"),
+        (ServiceUnavailableError("lost"), "doubt"),
+        (RuntimeError("unexpected"), "doubt"),
+        (httpx.ConnectError("no route"), "doubt"),
+        (ConflictError("changed", executed="maybe"), "replay"),
+    ],
+    ids=["no effect", "unavailable", "unexpected", "upstream", "permanent"],
+)
+def test_what_a_failure_leaves_behind(shop, failure, then):
+    """The rules are those of the ASGI middleware."""
+    own = shop()
+    own.fail = [failure]
+    first, second = own.post(), own.post()
+    if then == "run":
+        assert (first.status_code, second.status_code) == (503, 201)
+    elif then == "doubt":
+        body = second.get_json(force=True)
+        assert (body["code"], body["is_retriable"], len(own.runs)) == ("EFFECT_UNKNOWN", False, 1)
+        assert second.headers["idempotency-key"] == "k"
+    else:
+        assert (second.data, len(own.runs)) == (first.data, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "runs"),
+    [((201, {"found": 1}), 201, 1), (True, 409, 1), (False, 201, 2), (None, 500, 1)],
+)
+def test_a_verify_hook_settles_a_doubt(shop, answer, status, runs):
+    """The hook is a plain function and gets the facts of the request."""
+    calls = []
+
+    def verify(keyed):
+        calls.append(keyed)
+        return answer
+
+    own = shop(verify=verify)
+    own.fail = [RuntimeError("lost")]
+    own.post(data=b"[1]")
+    assert own.post(data=b"[1]").status_code == status
+    assert (calls[0].key, calls[0].path, calls[0].body, calls[0].status) == ("k", "/order", b"[1]", 500)
+    assert len(own.runs) == runs
+
+
+def test_a_running_request_answers_409(shop):
+    """A repeat while the first request runs gets a 409 with a wait."""
+    own = shop()
+    own.gate = threading.Event()
+    answers = []
+    first = threading.Thread(target=lambda: answers.append(own.post()))
+    first.start()
+    assert own.entered.wait(20)
+    busy = own.post()
+    own.gate.set()
+    first.join(20)
+    assert (busy.status_code, busy.headers["retry-after"], answers[0].status_code) == (409, "1", 201)
+    assert own.post().headers["idempotency-replayed"] == "true"
+
+
+def test_keys_bodies_and_stores_that_do_not_fit(shop, caplog, tmp_path):
+    """Two keys, a required key, a large body, a response that is too large, and a store that is down."""
+    own = shop(max_body=2000)
+    assert own.post("a, b").status_code == 400
+    large = own.post(data=b"x" * 3000)
+    assert (large.status_code, "idempotency-key" in large.headers) == (201, False)
+    assert any("runs without the key" in record.getMessage() for record in caplog.records)
+    assert len(own.post("s", "/stream").data) == 5000
+    assert own.post("s", "/stream").get_json(force=True)["executed"] == "yes"
+    strict = shop(required=True, max_body=2000)
+    assert (strict.post(None).status_code, strict.post(data=b"x" * 3000).status_code) == (400, 413)
+    down = Shop(f"sqlite:///{tmp_path}/no/such/folder/keys.db")
+    refused = down.post()
+    assert (refused.status_code, refused.get_json(force=True)["executed"]) == (503, "no")
+    assert down.post(None).status_code == 201
+    down.keyed.close()
+
+
+def test_a_committed_effect_is_replayed(shop):
+    """`commit_sync` stores the effect and the response together."""
+    runs = []
+
+    def app(environ, start_response):
+        commit_sync(environ, lambda tx: runs.append(1) or {"paid": True}, status=201)
+        raise RuntimeError("while answering")
+
+    keyed = IdempotentWSGI(app, "memory:", transactional=True)
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/pay",
+        "HTTP_IDEMPOTENCY_KEY": "k",
+        "wsgi.input": BytesIO(),
+    }
+    with pytest.raises(RuntimeError):
+        keyed(dict(environ), lambda *_: None)
+    started = []
+    assert keyed(dict(environ), lambda *given: started.append(given)) == [b'{"paid":true}']
+    assert (started[0][0], runs) == ("201 Created", [1])
+    keyed.close()
+
+
+def test_pieces_are_not_held_back_and_a_client_that_leaves_is_a_doubt():
+    """Pieces pass as they are made; a response that the client did not wait for may have had its effect."""
+
+    def app(environ, start_response):
+        start_response("200 OK", [])
+        yield b"one"
+        yield b"two"
+
+    keyed = IdempotentWSGI(app, "memory:")
+
+    def send(key):
+        environ = {"REQUEST_METHOD": "POST", "HTTP_IDEMPOTENCY_KEY": key, "HTTP_TRANSFER_ENCODING": "chunked"}
+        return keyed(environ, lambda *given: None)
+
+    left = send("left")
+    pieces = iter(left)
+    assert next(pieces) == b"one"
+    assert b"is being worked on" in b"".join(send("left"))
+    pieces.close()
+    left.close()
+    assert b"EFFECT_UNKNOWN" in b"".join(send("left"))
+    whole = send("whole")
+    assert list(whole) == [b"one", b"two"]
+    whole.close()
+    assert b"".join(send("whole")) == b"onetwo"
+    keyed.close()
+
+
+@contextmanager
+def served(app):
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    with make_server("127.0.0.1", 0, app, handler_class=Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join(20)
+
+
+def test_django_behind_a_real_server():
+    """The fault that Django's middleware answered with decides about the key."""
+    keyed = IdempotentWSGI(django_site.wsgi, "memory:")
+    with served(keyed) as url, httpx2.Client(base_url=url) as client:
+
+        def post(path, key):
+            return client.post(path, headers={"Idempotency-Key": key})
+
+        assert post("/busy", "a").json()["executed"] == "no"
+        assert post("/busy", "a").json()["code"] == "SERVICE_UNAVAILABLE"
+        assert post("/broken", "b").json()["code"] == "INTERNAL_ERROR"
+        assert post("/broken", "b").json()["code"] == "EFFECT_UNKNOWN"
+        assert post("/ok", "c").headers["idempotency-key"] == "c"
+        assert post("/ok", "c").headers["idempotency-replayed"] == "true"
+    keyed.close()
