@@ -1,13 +1,17 @@
 """
 Finished commands (S2): {"exit", "stdout", "stderr", "timed_out", "profile"}, or the envelope alone.
 
-Order of evidence: the time-out, the envelope, the exit code. An exit table is used only for a tool that spoke the
+Order of evidence: the time-out, the envelope, the exit code. An exit table is used only for a tool that wrote an
 envelope or was named conformant: 7 and 9 mean opposite things in the two published ones. Where `ok` and the exit
 code disagree, the side that reports failure wins.
+
+The envelope is all of stdout, or its end after other output. If the command did not exit with 0, it may also be followed
+by other lines, or be on stderr: with exit 0 such an object is part of a log.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
@@ -32,11 +36,13 @@ def read(process: Any) -> Reading:
     """The reading of a finished (or timed-out) command."""
     if process.__class__ is not dict:
         return NOT_FAILED
-    spoken = _spoken(process.get("stdout"))
     code = process.get("exit")
     number = code if code.__class__ is int else None
     if process.get("timed_out") is True:
         return _timed_out()
+    spoken = _spoken(process.get("stdout"), anywhere=number != 0)
+    if spoken is None and number != 0:
+        spoken = _spoken(process.get("stderr"), anywhere=True)
     if spoken is not None:
         failed = spoken.get("ok") is False or number not in _FINE or _only_error(spoken)
         if not failed:
@@ -55,27 +61,59 @@ def read_envelope(data: Any) -> Reading:
     return Reading(True, envelope.fault_of(error, data.get("meta"), None, _ENVELOPE), "envelope", error, True)
 
 
-def _spoken(stdout: Any) -> dict[str, Any] | None:
-    """The envelope on stdout: the whole of it, or what begins the last line with a brace after other output."""
-    if stdout.__class__ is dict:
-        return _envelope(stdout)
-    if isinstance(stdout, bytes):
-        stdout = stdout.decode("utf-8", "replace")
-    if stdout.__class__ is not str:
+def _spoken(output: Any, *, anywhere: bool) -> dict[str, Any] | None:
+    """Return the envelope in a stream: all of it, or its end; with `anywhere`, the last one that begins a line."""
+    if output.__class__ is dict:
+        return _envelope(output)
+    if isinstance(output, bytes):
+        output = output.decode("utf-8", "replace")
+    if output.__class__ is not str:
         return None
-    text = stdout
-    if not (stdout[:1] == "{" and stdout[-1] == "}"):
-        text = stdout.removeprefix("\ufeff").strip()
-    if text[:1] == "{":
-        try:
-            return _envelope(read_json(text))
-        except Unreadable:
-            pass
-    last = text.rfind("\n{") + 1
-    if not last:
-        return None
+    text = output
+    if not (output[:1] == "{" and output[-1] == "}"):
+        text = output.removeprefix("\ufeff").strip()
+    found = _read(text) if text[:1] == "{" else None
+    if found is None and (last := text.rfind("\n{") + 1):
+        found = _read(text[last:])
+    return _last_of(text[-_SEARCHED:]) if found is None and anywhere else found
+
+
+_SEARCHED = 256 * 1024
+"""Characters at the end of a stream in which an envelope that other lines follow is looked for."""
+_CANDIDATES = 50
+_CONTINUES = re.compile(r"\s*[\]},]")
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+
+
+def _last_of(text: str) -> dict[str, Any] | None:
+    """Return the last envelope that begins a line, whatever follows it. Only the last 50 lines with a brace are tried."""
+    end = len(text)
+    for _ in range(_CANDIDATES):
+        start = text.rfind("\n{", 0, end) + 1
+        if start == 0 and text[:1] != "{":
+            return None
+        closed = _object_end(text, start, end)
+        # A bracket or comma behind it shows that it is part of a larger document.
+        found = None if _CONTINUES.match(text, closed) else _read(text[start:closed])
+        if found is not None or start == 0:
+            return found
+        end = start
+    return None
+
+
+def _object_end(text: str, start: int, end: int) -> int:
+    """Return where the object that begins at `start` ends: behind its last brace, at most at the end of the text."""
+    depth = 0
+    for token in _TOKENS.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return end
+
+
+def _read(text: str) -> dict[str, Any] | None:
     try:
-        return _envelope(read_json(text[last:]))
+        return _envelope(read_json(text))
     except Unreadable:
         return None
 
