@@ -162,6 +162,32 @@ def test_output_that_is_no_envelope(stdout):
     assert read({"exit": 1, "stdout": stdout}).path == "exit"
 
 
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        json.dumps(ENVELOPE) + "\nclosing the connection",
+        "begun\n" + json.dumps(ENVELOPE, indent=2) + "\nlast line\n",
+        json.dumps(ENVELOPE) + '\n{"level": "info", "message": "}{"}\n{"level": "debug"',
+        json.dumps({**ENVELOPE, "note": 'a "quoted" brace }'}) + "\n" + "{log\n" * 40,
+    ],
+)
+def test_lines_after_the_envelope(stdout):
+    """An envelope that log lines follow is read on both streams, unless the command exited with 0."""
+    assert read({"exit": 1, "stdout": stdout}).fault.code == "RATE_LIMITED"
+    assert read({"exit": 1, "stdout": "text", "stderr": stdout}).fault.code == "RATE_LIMITED"
+    assert read({"exit": 0, "stdout": stdout}) == NOT_FAILED
+    assert read({"exit": 0, "stdout": "", "stderr": stdout}) == NOT_FAILED
+    assert read({"exit": 1, "stdout": json.dumps(SUCCESS), "stderr": stdout}).path == "exit", (
+        "stdout comes first"
+    )
+
+
+@pytest.mark.parametrize("line", ['{"', "{\n", '{"a": "', '\\"{', '{"ok": false'])
+def test_hostile_output_is_searched_within_a_bound(line):
+    """The search is bounded, however many lines look like the beginning of an object."""
+    assert read({"exit": 1, "stdout": f"x\n{line}\n" * 200_000, "stderr": line * 200_000}).path == "exit"
+
+
 def test_an_envelope_without_ok():
     """An object without `ok` is an envelope if its error has S2's members."""
     assert read(run(0, {"error": ERROR})).fault.code == "RATE_LIMITED"

@@ -89,6 +89,9 @@ MATRIX = [
     ("max_retries is one", envelope(retryable=True, max_retries=1), 1, 2, 2, 1),
     ("max_retries is zero", envelope(retryable=True, max_retries=0), 1, 1, 1, 1),
     ("failed in validation", envelope(retryable="maybe", phase="validation"), 1, 2, 2, 2),
+    ("log lines after the envelope", envelope(retryable=True) + "\nclosing\ndone {}\n", 1, 3, 3, 1),
+    ("a log line of JSON after it", envelope(retryable=True) + '\n{"level": "info"}\n', 1, 3, 3, 1),
+    ("exit 0 and log lines after it", envelope(retryable=True) + "\nretried, done\n", 0, 1, 1, 1),
     ("text before the envelope", "loading\n" + envelope(retryable=True), 1, 3, 3, 1),
 ]
 
@@ -105,6 +108,16 @@ def test_number_of_runs(script, name, stdout, exit, undeclared, read_only, mutat
         before = script.runs
         runs, *_ = outcome(argv, **options)
         assert (script.runs - before, runs) == (expected, expected), (name, options)
+
+
+def test_an_envelope_on_stderr(script):
+    """A tool may write its envelope to stderr, among log lines; with exit 0 it is a log line itself."""
+    line = envelope(code="RATE_LIMITED", retryable=True, retry_after_ms=10)
+    before = f"echo begun >&2; echo '{line}' >&2; echo bye >&2"
+    assert outcome(script("[1, 2]", 9, before=before))[:2] == (3, "RATE_LIMITED")
+    assert outcome(script("[1, 2]", 0, before=before))[:2] == (1, None)
+    stdout = envelope(code="NOT_FOUND", retryable=False)
+    assert outcome(script(stdout, 4, before=before))[:2] == (1, "NOT_FOUND"), "stdout comes first"
 
 
 @pytest.mark.parametrize(

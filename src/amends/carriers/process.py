@@ -4,10 +4,14 @@ Finished commands: {"exit", "stdout", "stderr", "timed_out", "profile"}, or the 
 Order of evidence: the time-out, the envelope, the exit code. An exit table is used only for a tool that printed an
 envelope or was declared conformant, because 7 and 9 mean opposite things in the two published tables. Where `ok` and
 the exit code disagree, the one that reports failure wins.
+
+The envelope is all of stdout, or its end after other output. If the command did not exit with 0, it may also be followed
+by other lines, or be on stderr: with exit 0 such an object is part of a log.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,7 +42,9 @@ def read(process: Any) -> Reading:
         return Reading(failed=True, fatal=True, path="timeout", fault=fault)
     number = members.integer(process.get("exit"))
     profile = PROFILES.get(members.text(process.get("profile")) or "")
-    printed = _printed_envelope(process.get("stdout"))
+    printed = _printed_envelope(process.get("stdout"), anywhere=number != 0)
+    if printed is None and number != 0:
+        printed = _printed_envelope(process.get("stderr"), anywhere=True)
     if printed is None:
         return NOT_FAILED if number == 0 else _bare(number, _exit(profile, number))
     if printed.get("ok") is not False and number in _FINE and not _only_error(printed):
@@ -56,25 +62,59 @@ def read_envelope(data: Any) -> Reading:
     return Reading(True, envelope.fault_of(error, data.get("meta"), None, _ENVELOPE), "envelope", error, True)
 
 
-def _printed_envelope(stdout: Any) -> dict[str, Any] | None:
-    """Return the envelope on stdout: all of it, or from the last line that begins with a brace."""
-    if isinstance(stdout, dict):
-        return _envelope(stdout)
-    if isinstance(stdout, (bytes, bytearray)):
-        stdout = stdout.decode("utf-8", "replace")
-    if not isinstance(stdout, str):
+def _printed_envelope(output: Any, *, anywhere: bool) -> dict[str, Any] | None:
+    """Return the envelope in a stream: all of it, or its end; with `anywhere`, the last one that begins a line."""
+    if isinstance(output, dict):
+        return _envelope(output)
+    if isinstance(output, (bytes, bytearray)):
+        output = output.decode("utf-8", "replace")
+    if not isinstance(output, str):
         return None
-    text = stdout.removeprefix("\ufeff").strip()
-    candidates = [text] if text.startswith("{") else []
-    last = text.rfind("\n{") + 1
-    if last:
-        candidates.append(text[last:])
-    for candidate in candidates:
-        try:
-            return _envelope(read_json(candidate))
-        except Unreadable:
-            continue
+    text = output.removeprefix("\ufeff").strip()
+    found = _read(text) if text.startswith("{") else None
+    if found is None and (last := text.rfind("\n{") + 1):
+        found = _read(text[last:])
+    return _last_of(text[-_SEARCHED:]) if found is None and anywhere else found
+
+
+_SEARCHED = 256 * 1024
+"""Characters at the end of a stream in which an envelope that other lines follow is looked for."""
+_CANDIDATES = 50
+_CONTINUES = re.compile(r"\s*[\]},]")
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+
+
+def _last_of(text: str) -> dict[str, Any] | None:
+    """Return the last envelope that begins a line, whatever follows it. Only the last 50 lines with a brace are tried."""
+    end = len(text)
+    for _ in range(_CANDIDATES):
+        start = text.rfind("\n{", 0, end) + 1
+        if start == 0 and text[:1] != "{":
+            return None
+        closed = _object_end(text, start, end)
+        # A bracket or comma behind it shows that it is part of a larger document.
+        found = None if _CONTINUES.match(text, closed) else _read(text[start:closed])
+        if found is not None or start == 0:
+            return found
+        end = start
     return None
+
+
+def _object_end(text: str, start: int, end: int) -> int:
+    """Return where the object that begins at `start` ends: behind its last brace, at most at the end of the text."""
+    depth = 0
+    for token in _TOKENS.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return end
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    try:
+        return _envelope(read_json(text))
+    except Unreadable:
+        return None
 
 
 def _envelope(value: Any) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.vocabularies.cli import VOCABULARY
 from amends.core.wire import MAX_BYTES
 from amends.process.finished import Finished
+from amends.process.spool import Spool
 from amends.profiles import NAMES, SYSEXITS, Row, profile, profile_of
 
 __all__ = ["PROFILE_NAMES", "fault_of", "read_output"]
@@ -93,13 +94,17 @@ def _profile_row(done: Finished, name: str | None) -> tuple[Row | None, str]:
 
 
 def read_output(done: Finished, name: str | None = None) -> Reading:
-    """Read the command's stdout and exit code with the process carrier."""
-    whole = done.out.size <= MAX_BYTES and not done.out.truncated
-    stdout = done.out.read() if whole else done.out.end()
-    process: dict[str, Any] = {"exit": done.exit, "stdout": stdout.decode("utf-8", "replace")}
+    """Read the command's output and exit code with the process carrier."""
+    process: dict[str, Any] = {"exit": done.exit, "stdout": _text(done.out), "stderr": _text(done.err)}
     if name in PROFILES:
         process["profile"] = name
     return carrier.read(process)
+
+
+def _text(output: Spool) -> str:
+    """Return all of a stream, or its end if it is larger than a document may be."""
+    whole = output.size <= MAX_BYTES and not output.truncated
+    return (output.read() if whole else output.end()).decode("utf-8", "replace")
 
 
 def _fault(code: str, executed: Executed, path: str, details: dict[str, Any] | None) -> Fault:
