@@ -81,7 +81,8 @@ _SEARCHED = 256 * 1024
 """Characters at the end of a stream in which an envelope that other lines follow is looked for."""
 _CANDIDATES = 50
 _CONTINUES = re.compile(r"\s*[\]},]")
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+# A string that is not closed ends with the text, so that the search stays linear.
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
 
 
 def _last_of(text: str) -> dict[str, Any] | None:
