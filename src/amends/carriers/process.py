@@ -82,7 +82,7 @@ _SEARCHED = 256 * 1024
 """Characters at the end of a stream in which an envelope that other lines follow is looked for."""
 _CANDIDATES = 50
 _CONTINUES = re.compile(r"\s*[\]},]")
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}]', re.DOTALL)
 
 
 def _last_of(text: str) -> dict[str, Any] | None:
