@@ -44,6 +44,12 @@ def test_a_full_audit(tmp_path):
     network = report["evidence"]["network"]
     assert network == ENFORCED or network.startswith("not enforced: ")
     assert "retry_after_ms" in page.read_text()
+    assert (report["because"], report["warnings"]) == ("all conditions are met", [])
+    costs = {each["probe"]: each for each in report["reading_costs"]}
+    assert costs["429"]["bytes"] > 100
+    assert costs["total"]["bytes"] == sum(each["bytes"] for name, each in costs.items() if name != "total")
+    assert all(each["tokens"] == -(-each["bytes"] // 4) for each in costs.values())
+    assert "tokens" in page.read_text()
 
 
 def test_min_exits_with_1():
@@ -52,6 +58,32 @@ def test_min_exits_with_1():
     assert done.returncode == 1
     assert b"not enforced: --keep-network" in done.stdout
     assert done.stdout.startswith(b"? (0 to 1 of 3)")
+
+
+def test_relative_paths(tmp_path):
+    """Probes run in another directory; a script next to the caller is found all the same."""
+    (tmp_path / "sub").mkdir()
+    for name in ("tool.py", "sub/tool.py"):
+        (tmp_path / name).write_text(
+            "import sys\nprint('usage: tool')\nsys.exit(0 if '--help' in sys.argv else 2)\n"
+        )
+        done = subprocess.run(
+            [*AMENDS, "--keep-network", "--", sys.executable, name],
+            capture_output=True,
+            timeout=100,
+            cwd=tmp_path,
+        )
+        report = json.loads(done.stdout)
+        assert report["evidence"]["observations"][0]["stdout"] == "usage: tool\n"
+        assert report["command"] == [sys.executable, str(tmp_path / name)]
+        assert report["warnings"] == []
+
+
+def test_a_command_whose_help_fails():
+    """If even --help fails, the report says so before the scores."""
+    done = audit("--keep-network", "--output", "text", "--", sys.executable, "no-such-script.py")
+    assert b"even --help failed with exit 2" in done.stdout
+    assert b"not met" in done.stdout or b"unknown" in done.stdout
 
 
 @pytest.mark.skipif(

@@ -237,4 +237,37 @@ def test_the_table_for_a_terminal():
     ):
         shown = lines(found, lambda text, *styles: text)
         assert shown[0].startswith("3 of 3" if found.score else "? (1 to 3 of 3)")
-        assert len(shown) <= 16
+        assert len(shown) <= 18
+
+
+def test_the_reason_for_the_score():
+    """One line: the first condition that is not met, or that could not be checked."""
+    assert (
+        report(observation("429", 9, LIMITED), observation("unknown-flag", 3, NEVER)).because
+        == "all conditions are met"
+    )
+    missing = report(observation("429", 9, envelope()), observation("unknown-flag", 3, NEVER)).because
+    assert missing.startswith("level 2 is not met: a rate limit includes retry_after_ms? absent")
+    unknown = report(observation("unknown-flag", 3, NEVER)).because
+    assert unknown.startswith("level 2 is unknown: all errors include retryable?")
+    assert "\n" not in missing + unknown
+
+
+def test_help_that_fails():
+    """The warning names how --help ended."""
+    assert report(observation("help", 0)).warnings == []
+    assert "exit 3" in report(observation("help", 3)).warnings[0]
+    assert "timeout" in report(observation("help", None, timed_out=True)).warnings[0]
+    assert "SIGSEGV" in report(observation("help", None, signal="SIGSEGV")).warnings[0]
+
+
+def test_reading_costs():
+    """Bytes of both streams, and a token for four of them; evidence that was cut off has the number of all bytes."""
+    costs = report(
+        observation("help", 0, "é" * 4, "x"), observation("429", 9, "y" * 10, written=1000)
+    ).reading_costs
+    assert [(each.probe, each.bytes, each.tokens) for each in costs] == [
+        ("help", 9, 3),
+        ("429", 1000, 250),
+        ("total", 1009, 253),
+    ]

@@ -42,11 +42,20 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     requests: list[Request] = []
     fixture: bool = False
     """The loopback server was running."""
+    written: int | None = None
+    """Bytes of both streams, if more was written than was kept here."""
 
     @property
     def triggered(self) -> bool:
         """Whether the failure of the probe occurred: if it needs the fixture, whether a request reached it."""
         return not self.fixture or bool(self.requests)
+
+    @property
+    def output_bytes(self) -> int:
+        """The bytes of both streams: what a model that runs the command reads."""
+        if self.written is not None:
+            return self.written
+        return len(self.stdout.encode("utf-8", "replace")) + len(self.stderr.encode("utf-8", "replace"))
 
     @property
     def document(self) -> Any:

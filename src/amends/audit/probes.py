@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from amends.audit.evidence import Evidence, Observation
 from amends.audit.fixture import RETRY_AFTER, SCENARIOS, Fixture, fixture
@@ -47,7 +48,8 @@ def observe(
         network: how the network was cut off.
 
     """
-    probes = _ProbeRunner(list(command), dict(env or {}), timeout)
+    command = absolute_paths(command)
+    probes = _ProbeRunner(command, dict(env or {}), timeout)
     found = [probes.run("help", ["--help"]), probes.run("version", ["--version"])]
     flags = list(json_flags) if json_flags is not None else _find_json_flags(probes, found[0])
     found += [
@@ -62,12 +64,29 @@ def observe(
                 arguments = shlex.split(call.replace("{url}", service.url))
                 found.append(probes.run(scenario, [*arguments, *flags], service))
     return Evidence(
-        command=list(command),
+        command=command,
         observations=found,
         network=network,
         retry_after=RETRY_AFTER,
         json_flags=flags,
     )
+
+
+def absolute_paths(command: Sequence[str]) -> list[str]:
+    """
+    Return the command with absolute paths, because probes run in another directory: `python tool.py`, `./tool`.
+
+    An argument counts as a path if the file exists, and if it has a directory or a suffix: `log` in `git log` has neither.
+    """
+    return [str(Path(each).absolute()) if _is_relative_file(each) else each for each in command]
+
+
+def _is_relative_file(argument: str) -> bool:
+    path = Path(argument)
+    try:
+        return (len(path.parts) > 1 or bool(path.suffix)) and not path.is_absolute() and path.is_file()
+    except (OSError, ValueError):  # too long, or with a null character
+        return False
 
 
 def _find_json_flags(probes: _ProbeRunner, help: Observation) -> list[str]:
@@ -104,6 +123,7 @@ class _ProbeRunner:
             seconds=round(time.monotonic() - started, 3),
             requests=[] if service is None else service.requests,
             fixture=service is not None,
+            written=done.out.size + done.err.size if done.truncated else None,
         )
 
 

@@ -14,7 +14,9 @@ import msgspec
 
 from amends.audit.evidence import PERMANENT, RETRYABLE, Evidence, Observation
 
-__all__ = ["Criterion", "ExtraScore", "Report", "score"]
+__all__ = ["Criterion", "ExtraScore", "ReadingCost", "Report", "score"]
+
+BYTES_PER_TOKEN = 4
 
 
 class Criterion(msgspec.Struct, frozen=True):
@@ -35,6 +37,15 @@ class ExtraScore(msgspec.Struct, frozen=True):
     because: str
 
 
+class ReadingCost(msgspec.Struct, frozen=True):
+    """What a model reads if it runs the command once: the bytes of both streams, and the tokens they are about."""
+
+    probe: str
+    bytes: int
+    tokens: int
+    """Estimated: one token for four bytes."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an audit."""
 
@@ -42,6 +53,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     score: int | None
     at_least: int
     at_most: int
+    because: str
+    """The reason for the score, in one line."""
+    warnings: list[str]
+    """Why the scores may be about something else, for example that even --help failed."""
+    reading_costs: list[ReadingCost]
+    """One for every run, and their total."""
     criteria: list[Criterion]
     extra_scores: list[ExtraScore]
     evidence: Evidence
@@ -57,6 +74,9 @@ def score(evidence: Evidence) -> Report:
         score=least if least == most else None,
         at_least=least,
         at_most=most,
+        because=_because(criteria, least, most),
+        warnings=_warnings(evidence),
+        reading_costs=_reading_costs(evidence),
         criteria=criteria,
         extra_scores=[
             _stdout_purity(evidence),
@@ -72,6 +92,37 @@ def _level(criteria: Sequence[Criterion], good: Callable[[bool | None], bool]) -
     """Return the highest level for which its criteria and those of all lower levels are good."""
     bad = [one.level for one in criteria if not good(one.met)]
     return min(bad, default=4) - 1
+
+
+def _because(criteria: Sequence[Criterion], least: int, most: int) -> str:
+    """Return the reason for the score: the first condition that is not met, or that is unknown."""
+    unmet = next((one for one in criteria if one.met is False and one.level == most + 1), None)
+    unknown = next((one for one in criteria if one.met is None and one.level == least + 1), None)
+    if least < most and unknown is not None:
+        return f"level {unknown.level} is unknown: {unknown.text}? {unknown.because}"
+    if unmet is not None:
+        return f"level {unmet.level} is not met: {unmet.text}? {unmet.because}"
+    return "all conditions are met"
+
+
+def _warnings(evidence: Evidence) -> list[str]:
+    found = next((one for one in evidence.observations if one.probe == "help"), None)
+    if found is None or (found.exit == 0 and not found.timed_out):
+        return []
+    ended = (
+        "did not end before the timeout"
+        if found.timed_out
+        else f"failed with {found.signal or f'exit {found.exit}'}"
+    )
+    return [f"even --help {ended}: check that the command runs at all, before you read the scores"]
+
+
+def _reading_costs(evidence: Evidence) -> list[ReadingCost]:
+    sizes = [(one.probe, one.output_bytes) for one in evidence.observations]
+    return [
+        ReadingCost(probe, size, (size + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN)
+        for probe, size in [*sizes, ("total", sum(size for _, size in sizes))]
+    ]
 
 
 def _failures(evidence: Evidence) -> list[Observation]:
@@ -109,7 +160,7 @@ def _criteria(evidence: Evidence) -> list[Criterion]:
             1,
             "some errors include retryable",
             True if with_retryable else unless_limited,
-            _probe_names(with_retryable),
+            f"with it: {_probe_names(with_retryable)}",
         ),
         Criterion(
             2,

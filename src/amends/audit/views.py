@@ -25,7 +25,10 @@ def headline(report: Report) -> str:
 def lines(report: Report, paint: Callable[..., str]) -> list[str]:
     """Return the lines of the report as a table."""
     colour = {3: "green", 2: "green", 1: "yellow", 0: "red"}[report.at_least]
-    table = [f"{paint(headline(report), 'bold', colour)}  {strip(shlex.join(report.command))}", ""]
+    table = [f"{paint(headline(report), 'bold', colour)}  {strip(shlex.join(report.command))}"]
+    table += [f"  {strip(report.because)}"]
+    table += [f"  {paint(strip(each), 'yellow')}" for each in report.warnings]
+    table.append("")
     for one in report.criteria:
         met = paint(f"{_MET[one.met]:>3}", {True: "green", False: "red", None: "yellow"}[one.met])
         table.append(f"  {one.level}  {met}  {one.text}  {paint(strip(one.because), 'dim')}")
@@ -33,8 +36,19 @@ def lines(report: Report, paint: Callable[..., str]) -> list[str]:
     for extra in report.extra_scores:
         shown = "?" if extra.score is None else str(extra.score)
         table.append(f"     {shown:>3}  {extra.name}  {paint(strip(extra.because), 'dim')}")
-    table += ["", paint(f"network: {report.evidence.network}", "dim")]
+    table += ["", f"  a model reads: {_costs(report)}"]
+    table.append(paint(f"  network: {report.evidence.network}", "dim"))
     return table
+
+
+def _costs(report: Report) -> str:
+    """Return what a model reads: the help, the largest output of the other runs, and everything together."""
+    shown = {one.probe: one for one in report.reading_costs}
+    others = [one for one in report.reading_costs if one.probe not in {"help", "total"}]
+    chosen = [shown.get("help"), max(others, key=lambda one: one.bytes, default=None), shown.get("total")]
+    return " · ".join(
+        f"{one.probe} {one.bytes:,} bytes (about {one.tokens:,} tokens)" for one in chosen if one is not None
+    )
 
 
 def html(report: Report) -> str:
@@ -57,11 +71,13 @@ def html(report: Report) -> str:
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         f"<title>Audit: {name}</title>"
         f"<style>{_STYLE}</style></head><body><h1><code>{name}</code></h1>"
-        f"<p class='score'>{escape(headline(report))}</p>"
+        f"<p class='score'>{escape(headline(report))}</p><p>{escape(report.because)}</p>"
+        f"{''.join(f'<p><b>{escape(each)}</b></p>' for each in report.warnings)}"
         "<h2>Retry hints (challenge 19)</h2>"
         f"<table><tr><th>level</th><th>met</th><th>condition</th><th>observed</th></tr>{criteria}</table>"
         "<h2>Additional scores</h2>"
         f"<table><tr><th>score</th><th>name</th><th>observed</th></tr>{extra_scores}</table>"
+        f"<p>A model reads: {escape(_costs(report))}.</p>"
         f"<p>Network: {escape(report.evidence.network)}. "
         f"Flags for JSON output: {f'<code>{flags}</code>' if flags else 'none found'}.</p>"
         f"<h2>Evidence</h2>{observations}</body></html>\n"
