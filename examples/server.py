@@ -52,4 +52,4 @@ async def main() -> None:
 asyncio.run(main())
 # > 409 SOLD_OUT False ['Take the 10:12']
 # > 422 VALIDATION_ERROR False ['Send a whole number at /body/seats']
-# > 500 INTERNAL_ERROR True Something went wrong inside the service
+# > 500 INTERNAL_ERROR True ['Try once more where a repeat is safe, then report it with its trace id']

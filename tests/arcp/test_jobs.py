@@ -231,7 +231,7 @@ async def test_jobs_that_exceed_limits_fail(limits, begin):
     if "event_bytes" in limits:
         payload = (await raw.run("long-error"))["payload"]
         assert payload["code"] == "INVALID_REQUEST"
-        assert payload["details"] == {"x": "[redacted]", "y": 1}
+        assert "details" not in payload
     await raw.close()
 
 

@@ -219,13 +219,13 @@ def _executed(
     stated = _EXECUTED.get(members.text(data.get("executed")))
     if stated is not None:
         return stated
+    if status == 207:
+        return Executed.YES
     invited = (
         recovery is Recovery.TRANSIENT and data.get("is_retriable") is True and own_wait(data) is not None
     )
     if invited and not excluded(code, status, intent=data.get("intent") is not None):
         return Executed.NO
-    if status == 207:
-        return Executed.YES
     if code == "RATE_LIMITED":
         return Executed.NO
     if status is None and code not in VOCABULARY.rows:
