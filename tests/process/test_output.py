@@ -115,10 +115,10 @@ if [ $n -lt 3 ]; then echo; echo '{LIMITED}'; exit 9; fi
 def test_the_last_possible_run_streams_at_once(tmp_path):
     """The last run that is allowed cannot be repeated, so its output is not held."""
     script = f"""
-echo run >> {tmp_path}/runs; n=$(wc -l < {tmp_path}/runs)
+echo run >> {tmp_path}/runs; n=$(wc -l < {tmp_path}/runs); echo $$ > {tmp_path}/up
 echo "run $n"
 if [ $n = 1 ]; then echo '{LIMITED}'; exit 9; fi
-echo $$ > {tmp_path}/up; exec sleep 60
+exec sleep 60
 """
     with subprocess.Popen(
         [*AMENDS, "--max-attempts", "2", "--", "sh", "-c", script],
