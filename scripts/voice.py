@@ -20,6 +20,7 @@ import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +76,7 @@ def of_python(text: str) -> Iterator[Line]:
                 yield Line(node.lineno + offset, re.sub(r"`[^`]*`", " ", line))
 
 
+@cache
 def prose(path: Path) -> list[Line]:
     """The prose of one file."""
     text = path.read_text(encoding="utf-8")
