@@ -353,7 +353,7 @@ async def test_a_large_body_runs_without_its_key(store, caplog):
         assert "idempotency-key" not in response.headers
     assert shop.runs == [b"x" * 3000] * 2
     assert sum("runs without the key" in record.getMessage() for record in caplog.records) == 2
-    # More than was declared, or declared by nobody.
+    # More than was declared, or without a declared length.
     parts = tuple({"type": "http.request", "body": b"x" * 1500, "more_body": more} for more in (True, False))
 
     async def echo(scope, receive, send):
