@@ -151,14 +151,16 @@ class ServiceProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), 1)
+            async with asyncio.timeout(1):
+                await self._process.wait()
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
         await self._reading
 
     async def _reply(self) -> Any:
-        reply = await asyncio.wait_for(self._replies.get(), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):  # wait_for of Python 3.11 can lose a cancellation
+            reply = await self._replies.get()
         if reply is None:
             raise InternalError(
                 "the demo's services exited unexpectedly",
@@ -240,8 +242,11 @@ async def _run_step(step: str, function: StepFunction, endpoints: Endpoints, see
     started = time.perf_counter()
     error: str | None = None
     try:
-        done = bool(await asyncio.wait_for(function(context), TIMEOUT))
+        async with asyncio.timeout(TIMEOUT):
+            done = bool(await function(context))
     except Exception as exc:  # noqa: BLE001 - an exception of an agent's client is the step's result
         done, error = False, type(exc).__name__
         read += len(str(exc).encode())
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError  # Ctrl-C, and the client raised another exception while it closed
     return StepResult(step, done, time.perf_counter() - started, read, error)

@@ -86,7 +86,8 @@ class LineConnection:
         self._closed = True
         self._writer.close()
         try:
-            await asyncio.wait_for(self._writer.wait_closed(), _EXIT_TIMEOUT)
+            async with asyncio.timeout(_EXIT_TIMEOUT):
+                await self._writer.wait_closed()
         except (OSError, TimeoutError):
             pass
         # Wakes a task that is reading.
@@ -146,7 +147,8 @@ async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
             except ProcessLookupError:
                 pass
         try:
-            await asyncio.wait_for(child.wait(), _EXIT_TIMEOUT)
+            async with asyncio.timeout(_EXIT_TIMEOUT):
+                await child.wait()
         except TimeoutError:
             continue
         return

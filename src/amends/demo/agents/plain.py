@@ -76,7 +76,8 @@ async def charge(context: StepContext) -> Any:
     await client.connect(await WebSocketTransport.connect(context.endpoints.arcp))
     try:
         handle = await client.submit(agent="deposit", input={"amount": "50"})
-        return await asyncio.wait_for(handle.done, TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            return await handle.done
     finally:
         await client.close()
 

@@ -286,8 +286,9 @@ class NatsConnection:
         """Wait for the connection; past `end`, raise StoreUnavailableError with `executed`."""
         left = end - time.monotonic()
         if not self.connected.is_set() and left > 0:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.connected.wait(), left)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):  # wait_for of Python 3.11 can lose a cancellation
+                    await self.connected.wait()
         if self.closed:
             raise StoreClosedError(self.display_url)
         if end - time.monotonic() <= 0:
