@@ -16,13 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.decision import Decision, State
-from amends.core.enums import Action
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import publish
 from amends.recovery.give_up import final_error
 from amends.recovery.history import Attempt
+from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, hook_arguments
 from amends.recovery.queueing import renew_credentials, wait_for_budget, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
@@ -114,6 +115,7 @@ class Flow:
             fault = outcome.fault
             if fault is None:
                 return self._succeed(outcome)
+            fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
             held = False
             if self.plan.upstream is not None:
                 held = self.plan.upstream.failed(fault, outcome.ended, outcome.sent, CLOCK.draw())
@@ -126,6 +128,8 @@ class Flow:
                 result=outcome.result,
                 parked=outcome.parked,
                 waited_below=waited_below(outcome.error),
+                unrepeatable=unrepeatable,
+                repeatable=repeatable,
             )
             resolved, value = yield from self._resolve(fault, outcome)
             if resolved:
@@ -213,6 +217,42 @@ class Flow:
         # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
         self.stepper = self.stepper.waited(max(CLOCK.now() - before, decision.delay or 0.0))
         return in_time
+
+    # Which failures are repeated -------------------------------------------------------------------------------
+
+    def _judge(self, fault: Fault, error: BaseException | None) -> tuple[Fault, str | None, bool]:
+        """
+        Apply the option `on`, and find bugs.
+
+        Return the fault, the reason why no repeat can help (None if one can), and whether a repeat is safe whatever the
+        operation declares: by naming the exception in `on` the caller asked for the repeat.
+        """
+        on = self.plan.on
+        if error is None:
+            return fault, None, False
+        if on is None:
+            return fault, "bug" if is_unregistered_bug(error) else None, False
+        try:
+            named = matches(on, error)
+        except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure
+            self.notes.append(f"on did not work: {type(exc).__name__}")
+            named = False
+        if not named:
+            return fault, "bug" if is_unregistered_bug(error) else "not-in-on", False
+        if self._has_hook_for(fault):
+            return fault, None, False
+        return replace(fault, recovery=Recovery.TRANSIENT), None, self.plan.verify is None
+
+    def _has_hook_for(self, fault: Fault) -> bool:
+        """Return whether the caller gave a hook that can remove the cause of this failure, and it has not run."""
+        remedy = remedy_for(fault)
+        if (
+            remedy is not None
+            and remedy not in self.stepper.remedies
+            and getattr(self.plan, remedy) is not None
+        ):
+            return True
+        return fault.recovery is Recovery.CORRECTABLE and self.plan.on_fix is not None
 
     # Hooks -----------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,9 @@ def run(
 ) -> Any:
     """Make the call with recovery on this thread, and return its result."""
     upstream, first = plan.upstream, None
-    if history is None and first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine):
+    if history is None and first_call_is_plain(
+        plan.policy, upstream, plan.operation, plan.examine, plan.timeout
+    ):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -57,7 +59,7 @@ def run(
 async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make the call with recovery on the running event loop, and return its result."""
     upstream, first = plan.upstream, None
-    if first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine):
+    if first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine, plan.timeout):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
