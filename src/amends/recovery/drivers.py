@@ -64,9 +64,10 @@ def recover(
             `amends.recovery.time_left()`, which the HTTP clients of amends obey. If a call takes longer, its result is
             used, and one warning is logged.
         read_only: the call changes nothing, so a repeat is safe. The same as `operation=Operation(read_only=True)`.
-        raises: "fault": a FaultError of the failure's own class. "original": the last exception of the call as it is,
-            with `fault`, `decision` and `history` as attributes. "nothing": the last response in which `examine` found a
-            failure is returned. If the call raised nothing, or returned nothing, "original" and "nothing" are as "fault".
+        raises: what is raised when recovery gives up. "fault": a FaultError of the failure's own class. "original": the
+            last exception of the call, with `fault`, `decision` and `history` as attributes. "nothing": the last
+            response, in which `examine` found a failure, is returned; if the call raised instead, as "original". If there
+            is neither (an upstream held the call back), a FaultError is raised.
         policy: how many calls and how much waiting are allowed.
         upstream: the state that all callers of the same service share.
         operation: whether a repeat is safe. Without it, a call is repeated only if it surely had no effect.

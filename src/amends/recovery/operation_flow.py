@@ -21,7 +21,7 @@ from amends.core.fault import Fault
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import publish
-from amends.recovery.give_up import final_error
+from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
 from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, hook_arguments
@@ -339,8 +339,14 @@ class Flow:
         with self._publish("gave-up"):
             pass
         self._copy_history()
-        cause = self.stepper.history[-1].error if self.stepper.history else None
-        raise final_error(self.stepper, cause, self.notes) from cause
+        last = self.stepper.history[-1] if self.stepper.history else None
+        cause = None if last is None else last.error
+        if self.plan.raises == "nothing" and last is not None and cause is None:
+            return last.result
+        error = final_error(self.stepper, cause, self.notes)
+        if self.plan.raises != "fault" and cause is not None:
+            raise with_fault(cause, error)
+        raise error from cause
 
     def _copy_history(self) -> None:
         """Add the attempts to the caller's list."""
