@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.recovery.async_library import new_task_waiter
 from amends.recovery.events import EventHook
 from amends.recovery.history import Attempt
 from amends.recovery.matching import On
@@ -26,7 +27,7 @@ from amends.recovery.plan import Hook, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import ThreadWaiter
 
 __all__ = ["Attempts", "Try", "attempts"]
 
@@ -102,7 +103,7 @@ class Attempts:
                 step = advance(steps, step)
 
     async def __aiter__(self) -> AsyncIterator[Try]:
-        flow = Flow(plan_for(**self._options), _block, (), {}, TaskWaiter, self._history)
+        flow = Flow(plan_for(**self._options), _block, (), {}, new_task_waiter, self._history)
         steps = flow.steps()
         step = next(steps)
         while not isinstance(step, Finish):

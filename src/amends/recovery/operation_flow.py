@@ -158,11 +158,16 @@ class Flow:
                 self._give_up_unsent(upstream, now)
                 return None
             generation = upstream.generation
-        stepper, examine = self.stepper, self.plan.examine
+        stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
         sent = CLOCK.now()
         try:
             result = yield Send(
-                self.call, self.args, self.kwargs, scope_of(stepper, upstream), "on_fix" in stepper.remedies
+                self.call,
+                self.args,
+                self.kwargs,
+                scope_of(stepper, upstream, None if timeout is None else sent + timeout),
+                changed="on_fix" in stepper.remedies,
+                timeout=timeout,
             )
             fault = examine(result) if callable(examine) else None
             error = None
@@ -370,13 +375,21 @@ _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
 """Reasons of repeats that are not taken from the budget: something changed, so they do not repeat the same call."""
 
 
-def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None:
-    """Return the scope in which a call of this operation runs, or None if it has nothing to add."""
+def scope_of(
+    stepper: Stepper, upstream: Upstream | None = None, call_ends: float | None = None
+) -> Scope | None:
+    """
+    Return the scope in which a call of this operation runs, or None if it has nothing to add.
+
+    `call_ends` is when the time of this one call is over.
+    """
     state, deadline = stepper.state, stepper.policy.deadline
     until = state.until
     if deadline is not None and state.started is not None:
         own = state.started + deadline
         until = own if until is None else min(until, own)
+    if call_ends is not None:
+        until = call_ends if until is None else min(until, call_ends)
     if stepper.operation.key is None and until == state.until and upstream is None:
         return None
     around = SCOPE.get()
