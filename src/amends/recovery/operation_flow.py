@@ -24,7 +24,7 @@ from amends.recovery.events import publish
 from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
 from amends.recovery.matching import is_unregistered_bug, matches
-from amends.recovery.plan import UNKNOWN, Plan, hook_arguments
+from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
 from amends.recovery.queueing import renew_credentials, wait_for_budget, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper, remedy_for
@@ -335,7 +335,9 @@ class Flow:
             for fallback in fallbacks:
                 with self._publish("fallback"):
                     try:
-                        result = yield Do(fallback, self.args, self.kwargs)
+                        result = yield Do(
+                            fallback, *fallback_arguments(fallback, self.args, self.kwargs, self._failure)
+                        )
                     except Exception as exc:  # noqa: BLE001 - the next fallback, or the final error
                         self.notes.append(f"fallback did not work: {type(exc).__name__}")
                     else:
@@ -360,15 +362,22 @@ class Flow:
 
     def _publish(self, kind: str) -> AbstractContextManager[None]:
         stepper = self.stepper
-        assert stepper.fault is not None
         return publish(
             kind,
             stepper.operation.name,
-            stepper.fault,
+            self._failure,
             stepper.decision,
             stepper.state.attempt,
             CLOCK.now() - (stepper.state.started or 0.0),
+            self.plan.on_event,
         )
+
+    @property
+    def _failure(self) -> Fault:
+        """The last failure."""
+        fault = self.stepper.fault
+        assert fault is not None
+        return fault
 
 
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})

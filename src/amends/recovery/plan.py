@@ -26,6 +26,7 @@ __all__ = [
     "Options",
     "Plan",
     "Raises",
+    "fallback_arguments",
     "first_call_is_plain",
     "hook_arguments",
     "plan_for",
@@ -229,6 +230,34 @@ def _as_tuple(fallback: Any) -> tuple[Callable[..., Any], ...]:
     for function in functions:
         _check_functions(fallback=function)
     return functions
+
+
+def fallback_arguments(
+    fallback: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], fault: Fault
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """
+    Return the arguments for a fallback: those of the call, and the fault if the fallback takes it.
+
+    It takes the fault if it has a parameter `fault`, or if it can be called only with one argument more than the call, or
+    only with one argument.
+    """
+    import inspect
+
+    try:
+        signature = inspect.signature(fallback)
+    except (TypeError, ValueError):
+        return args, kwargs  # a builtin without a signature
+    candidates = [(args, kwargs), ((*args, fault), kwargs), ((fault,), {})]
+    parameter = signature.parameters.get("fault")
+    if parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY and "fault" not in kwargs:
+        candidates = [(args, {**kwargs, "fault": fault}), ((), {"fault": fault}), *candidates]
+    for positional, named in candidates:
+        try:
+            signature.bind(*positional, **named)
+        except TypeError:
+            continue
+        return positional, named
+    return args, kwargs
 
 
 def hook_arguments(hook: Hook, fault: Fault) -> tuple[Any, ...]:
