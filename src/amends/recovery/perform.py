@@ -24,7 +24,17 @@ from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.to_fault import fault_of
 from amends.recovery.waiter import ThreadWaiter
 
-__all__ = ["aadvance", "advance", "aperform", "arun", "arun_flow", "failed_call", "run", "run_flow"]
+__all__ = [
+    "aadvance",
+    "advance",
+    "aperform",
+    "arun",
+    "arun_flow",
+    "failed_call",
+    "perform",
+    "run",
+    "run_flow",
+]
 
 
 def run(
@@ -120,7 +130,7 @@ async def arun_flow(
 def advance(steps: Steps, step: Step) -> Step:
     """Perform a step on this thread, give the flow its value or exception, and return the next step."""
     try:
-        value = _perform(step)
+        value = perform(step)
     except BaseException as exc:  # noqa: BLE001 - the flow cleans up, and raises again what it does not handle
         return steps.throw(exc)
     return steps.send(value)
@@ -135,7 +145,7 @@ async def aadvance(steps: Steps, step: Step) -> Step:
     return steps.send(value)
 
 
-def _perform(step: Step) -> Any:
+def perform(step: Step) -> Any:
     """Perform one step on this thread, and return its value."""
     if isinstance(step, Wait):
         return CLOCK.sleep(step.seconds)
