@@ -12,7 +12,7 @@ import amends
 SECTION_9 = {
     *("Fault", "FaultError", "Recovery", "Decision", "Policy", "Operation", "Upstream"),
     *("extract", "decide", "encode", "decode", "translate", "losses", "for_llm"),
-    *("from_exception", "from_upstream", "recover", "arecover"),
+    *("from_exception", "from_upstream", "recover", "arecover", "recover_stream", "arecover_stream"),
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from amends.errors.base import FaultError
     from amends.foreign import from_exception, from_upstream
     from amends.foreign.registry import register
-    from amends.recovery import Upstream, arecover, recover
+    from amends.recovery import Upstream, arecover, arecover_stream, recover, recover_stream
 
 __all__ = [
     "Decision",
@@ -41,6 +41,7 @@ __all__ = [
     "Upstream",
     "__version__",
     "arecover",
+    "arecover_stream",
     "decide",
     "decode",
     "encode",
@@ -50,6 +51,7 @@ __all__ = [
     "from_upstream",
     "losses",
     "recover",
+    "recover_stream",
     "register",
     "translate",
 ]
@@ -66,6 +68,7 @@ _MODULES = {
     "State": "core.decision",
     "Upstream": "recovery",
     "arecover": "recovery",
+    "arecover_stream": "recovery",
     "decide": "core.decision",
     "decode": "dialects",
     "encode": "dialects",
@@ -75,6 +78,7 @@ _MODULES = {
     "from_upstream": "foreign",
     "losses": "dialects.translation",
     "recover": "recovery",
+    "recover_stream": "recovery",
     "register": "foreign.registry",
     "translate": "dialects.translation",
 }

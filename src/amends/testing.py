@@ -17,7 +17,6 @@ In pytest, the fixtures `amends_clock`, `amends_events` and `amends_script` need
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -28,9 +27,10 @@ from typing import Any, Self
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.recovery import events
+from amends.recovery.async_library import sleep
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import ThreadWaiter
 from amends.storyboard import assert_error_code
 
 __all__ = ["FakeClock", "Script", "ScriptEndedError", "assert_error_code", "recorded_events"]
@@ -110,7 +110,7 @@ class FakeClock:
     async def _asleep(self, seconds: float) -> None:
         await self._wait_until(self._start_wait(seconds), lambda: False)
 
-    async def _apark(self, waiter: TaskWaiter, seconds: float) -> None:
+    async def _apark(self, waiter: Any, seconds: float) -> None:
         await self._wait_until(self._start_wait(seconds), waiter.event.is_set)
 
     async def _wait_until(self, target: float, woken: Callable[[], bool]) -> None:
@@ -119,7 +119,7 @@ class FakeClock:
         try:
             while self._now < target:
                 for _ in range(_LOOP_ITERATIONS):
-                    await asyncio.sleep(0)
+                    await sleep(0)
                     if woken():
                         return
                 if target <= min(self._targets):

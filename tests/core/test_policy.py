@@ -2,7 +2,7 @@
 
 import pytest
 
-from amends import Fault, Policy
+from amends import Fault, Policy, translate
 from amends.core.backoff import Backoff
 from amends.core.policy import DEFAULT, UNBOUNDED, Rule
 
@@ -46,6 +46,33 @@ def test_the_most_specific_rule_wins():
     assert policy.limits(Fault(code="RATE_LIMITED", vocabulary="task"))[0] == 4
     assert policy.limits(Fault(code="RATE_LIMITED")) == (5, slow, 3)
     assert policy.limits(Fault(code="NOT_FOUND")) == (5, policy.backoff, 1)
+
+
+def test_a_bare_code_matches_by_meaning():
+    """A rule for RATE_LIMITED applies to every vocabulary; one that names a vocabulary applies to that one only."""
+    limited = [
+        Fault(code="RATE_LIMITED"),
+        Fault(code="RATE_LIMITED", vocabulary="http", status=429),
+        Fault(code="HTTP_429", vocabulary="http", status=429),
+        Fault(code="RATE_LIMITED", vocabulary="adcp"),
+        Fault(code="RATE_LIMITED", vocabulary="arcp"),
+        Fault(code="MCP_RATE_LIMITED", vocabulary="task"),
+        translate(Fault(code="RATE_LIMITED"), to="arcp")[0],
+        translate(Fault(code="MCP_RATE_LIMITED", vocabulary="task"), to="arcp")[0],
+    ]
+    by_meaning = Policy(rules={"RATE_LIMITED": Rule(attempts=9)})
+    assert [by_meaning.limits(fault)[0] for fault in limited] == [9] * len(limited)
+    assert by_meaning.limits(Fault(code="SERVICE_UNAVAILABLE"))[0] == 5
+    named = Policy(rules={"adcp:RATE_LIMITED": Rule(attempts=2), "RATE_LIMITED": Rule(attempts=9)})
+    assert [named.limits(fault)[0] for fault in limited] == [9, 9, 9, 2, 9, 9, 9, 9]
+    only = Policy(rules={"http:RATE_LIMITED": Rule(attempts=2)})
+    assert [only.limits(fault)[0] for fault in limited[:5]] == [5, 2, 5, 5, 5]
+    for details in (
+        {"translated_from": 3},
+        {"translated_from": {"vocabulary": [], "code": {}}},
+        {"translated_from": {}},
+    ):
+        assert by_meaning.limits(Fault(code="TIMEOUT", details=details))[0] == 5
 
 
 def test_the_unbounded_policy():

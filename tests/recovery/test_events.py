@@ -104,3 +104,16 @@ def test_a_hook_that_fails_changes_nothing(clock, caplog):
     set_hooks(broken)
     assert recover(Script(RateLimitedError(retry_after=1), "x")) == "x"
     assert "hook failed" in caplog.text
+
+
+def test_a_hook_of_one_call(clock, seen):
+    """`on_event` gets the events of its own operation only, before the hooks of the process."""
+    own = []
+    recover(Script(RateLimitedError(retry_after=1), "x"), on_event=own.append)
+    recover(Script(RateLimitedError(retry_after=1), "x"))
+    assert [event.kind for event in own] == ["retry", "recovered"]
+    assert seen[:2] == own
+    assert len(seen) == 4
+    set_hooks()
+    recover(Script(RateLimitedError(retry_after=1), "x"), on_event=own.append)
+    assert len(own) == 4

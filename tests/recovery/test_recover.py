@@ -249,6 +249,33 @@ def test_a_fallback_gets_the_same_arguments(run, clock, seen):
     assert [event.kind for event in seen] == ["fallback", "fallback", "fallback"]
 
 
+def test_a_fallback_gets_the_fault_if_it_takes_it(run, clock):
+    """By the name `fault`, as one argument more than the call has, or as the only argument."""
+
+    def keyword(query, *, fault):
+        return query, fault.code
+
+    def by_name(query, fault=None):
+        return query, fault.code
+
+    def last(query, failed):
+        return query, failed.code
+
+    def only(failed):
+        return failed.code
+
+    def anything(*args, **kwargs):
+        return args, kwargs
+
+    refused = Script(PermissionDeniedError(), repeat=True)
+    for fallback in (keyword, by_name, last):
+        assert run(refused, "q", fallback=fallback) == ("q", "PERMISSION_DENIED")
+    assert run(refused, "q", "r", fallback=lambda fault: fault.code) == "PERMISSION_DENIED"
+    assert run(refused, fallback=only) == "PERMISSION_DENIED"
+    assert run(refused, "q", page=2, fallback=anything) == (("q",), {"page": 2})
+    assert run(refused, fallback=dict) == {}
+
+
 def test_a_failed_fallback_keeps_the_first_failure(run, clock):
     """A note on the error names the class of the fallback's exception, without its text."""
 

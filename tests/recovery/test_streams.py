@@ -1,4 +1,4 @@
-"""Tests of `arecover_stream`."""
+"""Tests of `recover_stream` and `arecover_stream`."""
 
 import asyncio
 
@@ -6,11 +6,147 @@ import pytest
 
 from amends import FaultError, Operation, Policy, Upstream
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError, ValidationError
-from amends.recovery import current_operation, time_left
-from amends.recovery.streams import arecover_stream
+from amends.errors import TimeoutError as TimedOut
+from amends.recovery import arecover_stream, current_operation, recover_stream, time_left
 from amends.testing import FakeClock
 
 SLOW = RateLimitedError("Slow down", retry_after=2)
+
+
+def collect(source, *args, **options):
+    """Return the items of a plain source, read with `recover_stream`."""
+    return list(recover_stream(plain(source), *args, **options))
+
+
+def acollect(source, *args, **options):
+    """Return the items of an async source, read with `arecover_stream`."""
+
+    async def main():
+        return [item async for item in arecover_stream(source, *args, **options)]
+
+    return asyncio.run(main())
+
+
+def plain(source):
+    """Return a plain generator function with the script of an async source."""
+
+    def start(*args, **kwargs):
+        source.started += 1
+        try:
+            for item in source.attempts.pop(0):
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            source.closed += 1
+
+    return start
+
+
+@pytest.fixture(params=[collect, acollect], ids=["recover_stream", "arecover_stream"])
+def read(request):
+    """Read with each of the two functions."""
+    return request.param
+
+
+def test_a_failure_before_the_first_item_is_repeated(read, clock):
+    """If a repeat is safe: after a failure without effect, for a source that only reads, and for a named exception."""
+    assert read(Source([SLOW], [SLOW], ["a", "b"])) == ["a", "b"]
+    assert clock.waits == [2, 2]
+    assert read(Source([TimeoutError()], ["a"]), read_only=True) == ["a"]
+    assert read(Source([TimeoutError()], ["a"]), on=TimeoutError) == ["a"]
+    source = Source([TimeoutError()], ["a"])
+    with pytest.raises(TimedOut) as caught:
+        read(source)
+    assert (source.started, caught.value.delivered) == (1, 0)
+    assert read(Source([])) == []
+
+
+def test_a_failure_after_the_first_item_says_what_was_delivered(read, clock):
+    """The error is typed and has the number of items; the source is not started again."""
+    source = Source(["a", "b", SLOW])
+    with pytest.raises(RateLimitedError) as caught:
+        read(source, read_only=True, on=RateLimitedError)
+    assert (source.started, source.closed, caught.value.delivered) == (1, 1, 2)
+    assert "2 items were delivered before the failure" in caught.value.__notes__
+    with pytest.raises(ConnectionResetError) as original:
+        read(Source(["a", ConnectionResetError()]), raises="original")
+    assert original.value.delivered == 1
+
+
+def test_the_wrong_kind_of_source_is_refused(clock):
+    """The error names the function to use; nothing is repeated."""
+    with pytest.raises(TypeError, match="arecover_stream"):
+        list(recover_stream(Source(["a"])))
+    with pytest.raises(TypeError, match="recover_stream"):
+        acollect(plain(Source(["a"])))
+
+    async def opened():
+        return []
+
+    with pytest.raises(TypeError, match="arecover_stream"):
+        list(recover_stream(opened))
+
+
+def test_a_reader_of_a_plain_stream_that_stops_closes_the_source():
+    """The upstream counts no failure, and the reader is outside the scope of the source."""
+    upstream, source = Upstream(), Source(["a", "b"])
+    stream = recover_stream(plain(source), upstream=upstream, timeout=60)
+    assert next(stream) == "a"
+    assert time_left() is None
+    stream.close()
+    assert (source.closed, upstream.open) == (1, True)
+
+
+async def test_a_coroutine_that_returns_a_stream():
+    """The streaming calls of LLM clients: an awaitable of an async iterable with `close`."""
+    closed = []
+
+    class Tokens:
+        def __init__(self):
+            self.left = ["a", "b"]
+
+        def __aiter__(self):
+            return self
+
+        async def __anext__(self):
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop(0)
+
+        async def close(self):
+            closed.append(1)
+
+    outcomes = [SLOW, Tokens()]
+
+    async def create(prompt, *, model):
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with FakeClock():
+        stream = arecover_stream(create, "hello", model="small")
+        assert [item async for item in stream] == ["a", "b"]
+    assert closed == [1]
+
+
+async def test_an_item_that_takes_too_long_is_cancelled():
+    """`timeout` is for each item: a stall before the first one is repeated, a later one is raised."""
+    stalls = [0]
+
+    async def source():
+        at = stalls.pop(0) if stalls else 2
+        for number in range(3):
+            if number == at:
+                await asyncio.Event().wait()
+            yield number
+
+    found = []
+    with FakeClock(), pytest.raises(TimedOut) as caught:
+        async for item in arecover_stream(source, timeout=0.02, read_only=True):
+            found.append(item)
+    assert (found, caught.value.delivered) == ([0, 1], 2)
 
 
 class Source:
@@ -20,7 +156,7 @@ class Source:
         self.attempts = list(attempts)
         self.started = self.closed = 0
 
-    async def __call__(self):
+    async def __call__(self, *args, **kwargs):
         self.started += 1
         try:
             for item in self.attempts.pop(0):

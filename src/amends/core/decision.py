@@ -41,6 +41,8 @@ REASONS: Mapping[str, str] = {
     "not-happened": "a check found that it had not happened, so a repeat is safe",
     "parked": "the service did not recover within the waiting time left",
     "budget": "too many calls are retries already, for longer than the waiting time left",
+    "bug": "the called code has a bug, so the same call would fail again",
+    "not-in-on": "the option `on` does not name this exception",
     "non-fatal": "the call succeeded; the error is about a part of it",
     "nothing-found": "no structured error was found",
 }
@@ -62,6 +64,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """When the first call began, on the same clock as `now`."""
     until: float | None = None
     """When the deadline of an enclosing operation ends, on the same clock."""
+    unrepeatable: str | None = None
+    """Why no repeat can help, a key of REASONS, if the caller knows that: the failure is a bug of the called code."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -118,6 +122,8 @@ def decide(
     if fault.executed is not Executed.NO and not operation.repeatable:
         return _VERIFY
 
+    if state.unrepeatable is not None:
+        return _give_up(policy, Decision(action=_ESCALATE, delay=None, reason=state.unrepeatable))
     attempts, backoff, uncertain = policy.limits(fault)
     hint = None if fault.retry_after is None else usable(fault.vocabulary, fault.retry_after)
     if attempts is not None or fault.max_retries is not None or recovery is not Recovery.TRANSIENT:

@@ -13,7 +13,7 @@ from amends.core.fault import Fault
 from amends.core.validate import check_count, check_kind, check_seconds
 from amends.core.vocabulary import row_for
 
-__all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule"]
+__all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule", "meaning"]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +53,34 @@ _TASK_RULES = {
 }
 
 
+_DEFAULT_RULES: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
+
+
+def meaning(fault: Fault) -> str:
+    """
+    Return the everyday code of a fault, whatever vocabulary its own code is from.
+
+    A task or ARCP error that was translated from another code says so in its details; that code counts then.
+
+    >>> meaning(Fault(code="MCP_RATE_LIMITED", vocabulary="task")), meaning(Fault(code="", status=503, vocabulary="http"))
+    ('RATE_LIMITED', 'SERVICE_UNAVAILABLE')
+    """
+    details = fault.details
+    source = details.get("translated_from") if isinstance(details, Mapping) else None
+    if isinstance(source, Mapping):
+        vocabulary, code = source.get("vocabulary"), source.get("code")
+        if isinstance(vocabulary, str) and isinstance(code, str):
+            return row_for(vocabulary, code).everyday
+    return row_for(fault.vocabulary, fault.code, fault.status).everyday
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """
     Limits of recovery. By default, five calls and five minutes of waiting in all.
 
-    `rules` are looked up by "vocabulary:CODE", then "vocabulary/category" (the categories of task errors), then
-    "vocabulary", then the recovery class; the first rule found applies.
+    `rules` are looked up by "vocabulary:CODE", then "CODE", then "vocabulary/category" (the categories of task errors),
+    then "vocabulary", then the recovery class; the first rule found applies. A bare "CODE" matches by meaning: a rule for
+    RATE_LIMITED also applies to HTTP 429 and to MCP_RATE_LIMITED of a task.
     """
 
     attempts: int | None = 5
@@ -70,7 +92,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: int = 1
     """Retries in all after uncertain failures."""
     backoff: Backoff = Backoff()
-    rules: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
+    rules: Mapping[str, Rule] = _DEFAULT_RULES
     fallback: bool = False
     """Whether the operation has a fallback for failures that a retry cannot solve."""
 
@@ -104,7 +126,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def _rule(self, fault: Fault) -> Rule | None:
         rules = self.rules
         vocabulary = fault.vocabulary
-        found = rules.get(f"{vocabulary}:{fault.code}")
+        found = rules.get(f"{vocabulary}:{fault.code}") or rules.get(fault.code)
+        if found is None and rules is not _DEFAULT_RULES:
+            found = rules.get(meaning(fault))
         if found is None and vocabulary == "task":
             found = rules.get(f"task/{row_for('task', fault.code).category}")
         return found or rules.get(vocabulary) or rules.get(fault.recovery)

@@ -61,6 +61,8 @@ class FaultError(Exception):
     """Recovery's last decision; None if the error did not pass through recovery."""
     history: tuple[Any, ...] = ()
     """Every attempt that recovery made; empty if the error did not pass through recovery."""
+    delivered: int = 0
+    """The number of items that `recover_stream` had yielded before the failure."""
     relayed: bool = False
     """Whether an upstream's failure was passed on with `chain.relay`, which declares that nothing else was done."""
     headers: tuple[tuple[str, str], ...] = ()

@@ -12,7 +12,7 @@ from amends.foreign.classes import ROWS
 from amends.foreign.responses import response_fault
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["is_bug"]
+__all__ = ["is_bug", "is_bug_class"]
 
 _BUGS = frozenset(
     f"builtins.{cls.__name__}"
@@ -87,3 +87,13 @@ def _has_response(exc: BaseException) -> bool:
         return response_fault(exc) is not None
     except Exception:  # noqa: BLE001 - its attributes may raise anything
         return False
+
+
+def is_bug_class(cls: type[BaseException], *, in_handler: bool = True) -> bool:
+    """
+    Return whether the exceptions of a class are bugs, as far as the class shows.
+
+    >>> is_bug_class(KeyError), is_bug_class(RuntimeError)
+    (True, False)
+    """
+    return _is_bug_class(cls, in_handler)

@@ -2,6 +2,7 @@
 Recovery: call a function, and call it again where that can help and is safe, within hard bounds.
 
     recover(call, …)   arecover(call, …)   @recovering(…)   for attempt in attempts(…)
+    recover_stream(source, …)   arecover_stream(source, …)
 
 How a retry runs, file by file: `drivers` takes the options, `perform` makes the calls and waits, `operation_flow`
 has the order of events, `stepper` keeps the attempts and asks `amends.decide`. `Upstream` is the state that all callers
@@ -19,6 +20,7 @@ from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.stepper import Stepper
+from amends.recovery.streams import arecover_stream, recover_stream
 from amends.recovery.to_fault import fault_in_response
 from amends.recovery.upstream import Snapshot, Upstream
 
@@ -38,11 +40,13 @@ __all__ = [
     "Upstream",
     "add_hook",
     "arecover",
+    "arecover_stream",
     "attempts",
     "current_operation",
     "fault_in_response",
     "from_retry_policy",
     "recover",
+    "recover_stream",
     "recovering",
     "remove_hook",
     "set_hooks",

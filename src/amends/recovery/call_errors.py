@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["MisuseError", "refuse_coroutine", "refuse_misuse", "refuse_plain"]
+__all__ = ["MisuseError", "refuse_coroutine", "refuse_misuse", "refuse_plain", "refuse_source"]
 
 
 class MisuseError(TypeError):
@@ -30,6 +30,16 @@ def refuse_plain(result: Any) -> None:
             f"the call returned {type(result).__name__}, which cannot be awaited: recover is for plain functions, "
             "arecover for async ones"
         )
+
+
+def refuse_source(items: Any, method: str, advice: str) -> None:
+    """Raise MisuseError if what a source of items returned has not the method of an iterable."""
+    if not hasattr(items, method):
+        if hasattr(items, "__await__"):
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()  # a coroutine: without this, Python warns that it was never awaited
+        raise MisuseError(f"the source returned {type(items).__name__}: {advice}")
 
 
 def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amends.recovery.waiter import TaskWaiter, ThreadWaiter
+    from amends.recovery.waiter import ThreadWaiter, Waiter
 
 __all__ = ["CLOCK", "Clock"]
 
@@ -37,7 +37,7 @@ class Clock:
         """Wait so many seconds in this task."""
         self.park: Callable[[ThreadWaiter, float], None] = _park
         """Wait until the waiter is woken, at most so many seconds, on this thread."""
-        self.apark: Callable[[TaskWaiter, float], Awaitable[None]] = _apark
+        self.apark: Callable[[Waiter, float], Awaitable[None]] = _apark
         """Wait until the waiter is woken, at most so many seconds, in this task."""
 
     @contextmanager
@@ -72,22 +72,19 @@ def _sleep(seconds: float) -> None:
 
 
 def _asleep(seconds: float) -> Awaitable[None]:
-    import asyncio
+    from amends.recovery.async_library import sleep
 
-    return asyncio.sleep(seconds)
+    return sleep(seconds)
 
 
 def _park(waiter: ThreadWaiter, seconds: float) -> None:
     waiter.event.wait(min(seconds, _LONGEST))
 
 
-async def _apark(waiter: TaskWaiter, seconds: float) -> None:
-    import asyncio
-    from contextlib import suppress
+def _apark(waiter: Waiter, seconds: float) -> Awaitable[None]:
+    from amends.recovery.async_library import wait_for_waiter
 
-    with suppress(TimeoutError):
-        async with asyncio.timeout(min(seconds, _LONGEST)):
-            await waiter.event.wait()
+    return wait_for_waiter(waiter, min(seconds, _LONGEST))
 
 
 CLOCK = Clock()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.recovery.call_errors import refuse_plain
 from amends.recovery.clock import CLOCK
+from amends.recovery.events import EventHook
 from amends.recovery.history import Attempt
+from amends.recovery.matching import On
 from amends.recovery.perform import arun_flow, failed_call, run
-from amends.recovery.plan import UNKNOWN, Hook, Plan, first_call_is_plain, plan_for
+from amends.recovery.plan import UNKNOWN, Hook, Plan, Raises, first_call_is_plain, plan_for
 from amends.recovery.upstream import Upstream
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["arecover", "recover"]
 
@@ -25,6 +30,10 @@ def recover(
     call: Callable[..., T],
     /,
     *args: Any,
+    on: On | None = None,
+    timeout: float | timedelta | None = None,
+    read_only: bool = False,
+    raises: Raises = "fault",
     policy: Policy | None = DEFAULT,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
@@ -34,19 +43,37 @@ def recover(
     refresh: Hook | None = None,
     setup: Hook | None = None,
     examine: Callable[[T], Fault | None] | bool | None = None,
+    on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
     **kwargs: Any,
 ) -> T:
     """
     Call `call(*args, **kwargs)`, and call it again where that can help and is safe, within the policy's bounds.
 
+        page = recover(fetch, url, read_only=True)
+        rows = recover(query, sql, on=(DeadlockError, ConnectionError), raises="original")
+
     Args:
         call: the function to call. If it takes keyword arguments with the names below, wrap it in `functools.partial`.
         args: its arguments.
+        on: the exceptions that are repeated: a class, a tuple of classes, or a function that gets the exception and
+            returns True or False. Exactly these are repeated, also if the call may have had its effect. Bugs (KeyError,
+            TypeError, AttributeError …) are repeated only if their class is named. None: the failure itself decides.
+        timeout: seconds that one call may take, as a number or a timedelta. `arecover` cancels a call that takes longer,
+            and the failure is a TIMEOUT. A thread cannot be stopped: here the limit reaches the call as
+            `amends.recovery.time_left()`, which the HTTP clients of amends obey. If a call takes longer, its result is
+            used, and one warning is logged.
+        read_only: the call changes nothing, so a repeat is safe. The same as `operation=Operation(read_only=True)`.
+        raises: what is raised when recovery gives up. "fault": a FaultError of the failure's own class. "original": the
+            last exception of the call, with `fault`, `decision` and `history` as attributes. "nothing": the last
+            response, in which `examine` found a failure, is returned; if the call raised instead, as "original". If there
+            is neither (an upstream held the call back), a FaultError is raised.
         policy: how many calls and how much waiting are allowed.
         upstream: the state that all callers of the same service share.
         operation: whether a repeat is safe. Without it, a call is repeated only if it surely had no effect.
-        fallback: one function or several, called in order with the same arguments where repeating cannot help.
+        fallback: one function or several, called in order where repeating cannot help, with the arguments of the call.
+            A fallback with a parameter `fault`, or with one parameter more than the call has arguments, also gets the
+            fault.
         verify: finds out whether a call that may have had its effect had it. It returns False if it had not (the call is
             then repeated), None if it cannot find out, and otherwise the result of the operation.
         on_fix: gets a fault that asks for a changed request, with its `field` and `suggestions`. It returns the
@@ -56,6 +83,7 @@ def recover(
         setup: sets up what is missing (MCP_NOT_CONNECTED), under the same rules.
         examine: looks at what the call returned, and returns a Fault or None. True reads it with `amends.extract`,
             for calls that return failed responses instead of raising.
+        on_event: gets the events of this operation (`amends.recovery.Event`), before the hooks of the process.
         history: a list that gets every attempt, also when the operation succeeds.
         kwargs: the keyword arguments of the call.
 
@@ -67,7 +95,22 @@ def recover(
     """
     policy = DEFAULT if policy is None else policy
     operation = UNKNOWN if operation is None else operation
-    plan = Plan(policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine)
+    plan = Plan(
+        policy,
+        upstream,
+        operation,
+        fallback,
+        verify,
+        on_fix,
+        refresh,
+        setup,
+        examine,
+        on,
+        timeout,
+        read_only,
+        raises,
+        on_event,
+    )
     return run(plan, call, args, kwargs, history)  # type: ignore[no-any-return]
 
 
@@ -75,6 +118,10 @@ async def arecover(
     call: Callable[..., Awaitable[T]],
     /,
     *args: Any,
+    on: On | None = None,
+    timeout: float | timedelta | None = None,  # noqa: ASYNC109 - of one call, not of the whole
+    read_only: bool = False,
+    raises: Raises = "fault",
     policy: Policy | None = DEFAULT,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
@@ -84,6 +131,7 @@ async def arecover(
     refresh: Hook | None = None,
     setup: Hook | None = None,
     examine: Callable[[T], Fault | None] | bool | None = None,
+    on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
     **kwargs: Any,
 ) -> T:
@@ -93,7 +141,7 @@ async def arecover(
     Cancelling the task ends the operation at once, whether it is calling or waiting.
     """
     first = None
-    if history is None and first_call_is_plain(policy, upstream, operation, examine):
+    if history is None and first_call_is_plain(policy, upstream, operation, examine, timeout):
         # The same as in `arun`, written out. Through `arun`, with a Plan and one more coroutine, a successful call costs
         # 0.75 of google-api-core's retry instead of 0.53 (target 0.6), with an Upstream 1.42 instead of 1.16 (target
         # 1.3): bench/overhead.py, CPython 3.11.
@@ -124,5 +172,10 @@ async def arecover(
         refresh=refresh,
         setup=setup,
         examine=examine,
+        on=on,
+        timeout=timeout,
+        read_only=read_only,
+        raises=raises,
+        on_event=on_event,
     )
     return await arun_flow(plan, call, args, kwargs, history, first)  # type: ignore[no-any-return]

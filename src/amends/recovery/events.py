@@ -81,14 +81,20 @@ def _current() -> tuple[EventHook, ...]:
 
 @contextmanager
 def publish(
-    kind: str, operation: str, fault: Fault, decision: Decision, attempt: int, elapsed: float
+    kind: str,
+    operation: str,
+    fault: Fault,
+    decision: Decision,
+    attempt: int,
+    elapsed: float,
+    own: EventHook | None = None,
 ) -> Iterator[None]:
     """
     Send an event to every hook, and hold the context managers they return open while the block runs.
 
-    An exception of a hook is logged and changes nothing else.
+    `own` is the hook of this operation, and is called first. An exception of a hook is logged and changes nothing else.
     """
-    hooks = _current()
+    hooks = _current() if own is None else (own, *_current())
     if not hooks:
         yield
         return

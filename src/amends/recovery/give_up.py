@@ -1,6 +1,8 @@
-"""The error that recovery raises when it gives up."""
+"""What recovery raises or returns when it gives up, as the option `raises` says."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -8,7 +10,7 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.recovery.stepper import Stepper
 
-__all__ = ["final_error"]
+__all__ = ["final_error", "with_fault"]
 
 
 def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str]) -> FaultError:
@@ -34,3 +36,20 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
     for note in notes:
         error.add_note(note)
     return error
+
+
+def with_fault(original: BaseException, error: FaultError) -> BaseException:
+    """
+    Return the call's own exception with the attributes and the notes of the final error.
+
+    An exception that does not allow further attributes gets the notes only.
+    """
+    attributes: Any = original
+    try:
+        attributes.fault, attributes.decision = error.fault, error.decision
+        attributes.history = error.history
+    except (AttributeError, TypeError):
+        pass
+    for note in getattr(error, "__notes__", ()):
+        original.add_note(note)
+    return original

@@ -17,14 +17,17 @@ from typing import Any, Self
 
 from amends.core.operation import Operation
 from amends.core.policy import Policy
+from amends.recovery.async_library import new_task_waiter
+from amends.recovery.events import EventHook
 from amends.recovery.history import Attempt
+from amends.recovery.matching import On
 from amends.recovery.operation_flow import Flow
 from amends.recovery.perform import aadvance, advance
-from amends.recovery.plan import Hook, plan_for
+from amends.recovery.plan import Hook, Raises, plan_for
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.steps import Finish, Send, Step, Steps
 from amends.recovery.upstream import Upstream
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import ThreadWaiter
 
 __all__ = ["Attempts", "Try", "attempts"]
 
@@ -100,7 +103,7 @@ class Attempts:
                 step = advance(steps, step)
 
     async def __aiter__(self) -> AsyncIterator[Try]:
-        flow = Flow(plan_for(**self._options), _block, (), {}, TaskWaiter, self._history)
+        flow = Flow(plan_for(**self._options), _block, (), {}, new_task_waiter, self._history)
         steps = flow.steps()
         step = next(steps)
         while not isinstance(step, Finish):
@@ -114,11 +117,15 @@ class Attempts:
 
 def attempts(
     *,
+    on: On | None = None,
+    read_only: bool = False,
+    raises: Raises = "fault",
     policy: Policy | None = None,
     upstream: Upstream | None = None,
     operation: Operation | None = None,
     refresh: Hook | None = None,
     setup: Hook | None = None,
+    on_event: EventHook | None = None,
     history: list[Attempt] | None = None,
 ) -> Attempts:
     """
@@ -129,7 +136,16 @@ def attempts(
 
     """
     return Attempts(
-        policy=policy, upstream=upstream, operation=operation, refresh=refresh, setup=setup, history=history
+        on=on,
+        read_only=read_only,
+        raises=raises,
+        policy=policy,
+        upstream=upstream,
+        operation=operation,
+        refresh=refresh,
+        setup=setup,
+        on_event=on_event,
+        history=history,
     )
 
 

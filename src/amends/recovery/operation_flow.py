@@ -16,14 +16,15 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.core.decision import Decision, State
-from amends.core.enums import Action
+from amends.core.enums import Action, Recovery
 from amends.core.fault import Fault
 from amends.recovery.call_errors import MisuseError
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import publish
-from amends.recovery.give_up import final_error
+from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
-from amends.recovery.plan import UNKNOWN, Plan, hook_arguments
+from amends.recovery.matching import is_unregistered_bug, matches
+from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
 from amends.recovery.queueing import renew_credentials, wait_for_budget, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper, remedy_for
@@ -114,6 +115,7 @@ class Flow:
             fault = outcome.fault
             if fault is None:
                 return self._succeed(outcome)
+            fault, unrepeatable, repeatable = self._judge(fault, outcome.error)
             held = False
             if self.plan.upstream is not None:
                 held = self.plan.upstream.failed(fault, outcome.ended, outcome.sent, CLOCK.draw())
@@ -126,6 +128,8 @@ class Flow:
                 result=outcome.result,
                 parked=outcome.parked,
                 waited_below=waited_below(outcome.error),
+                unrepeatable=unrepeatable,
+                repeatable=repeatable,
             )
             resolved, value = yield from self._resolve(fault, outcome)
             if resolved:
@@ -154,11 +158,16 @@ class Flow:
                 self._give_up_unsent(upstream, now)
                 return None
             generation = upstream.generation
-        stepper, examine = self.stepper, self.plan.examine
+        stepper, examine, timeout = self.stepper, self.plan.examine, self.plan.timeout
         sent = CLOCK.now()
         try:
             result = yield Send(
-                self.call, self.args, self.kwargs, scope_of(stepper, upstream), "on_fix" in stepper.remedies
+                self.call,
+                self.args,
+                self.kwargs,
+                scope_of(stepper, upstream, None if timeout is None else sent + timeout),
+                changed="on_fix" in stepper.remedies,
+                timeout=timeout,
             )
             fault = examine(result) if callable(examine) else None
             error = None
@@ -213,6 +222,42 @@ class Flow:
         # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
         self.stepper = self.stepper.waited(max(CLOCK.now() - before, decision.delay or 0.0))
         return in_time
+
+    # Which failures are repeated -------------------------------------------------------------------------------
+
+    def _judge(self, fault: Fault, error: BaseException | None) -> tuple[Fault, str | None, bool]:
+        """
+        Apply the option `on`, and find bugs.
+
+        Return the fault, the reason why no repeat can help (None if one can), and whether a repeat is safe whatever the
+        operation declares: by naming the exception in `on` the caller asked for the repeat.
+        """
+        on = self.plan.on
+        if error is None:
+            return fault, None, False
+        if on is None:
+            return fault, "bug" if is_unregistered_bug(error) else None, False
+        try:
+            named = matches(on, error)
+        except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure
+            self.notes.append(f"on did not work: {type(exc).__name__}")
+            named = False
+        if not named:
+            return fault, "bug" if is_unregistered_bug(error) else "not-in-on", False
+        if self._has_hook_for(fault):
+            return fault, None, False
+        return replace(fault, recovery=Recovery.TRANSIENT), None, self.plan.verify is None
+
+    def _has_hook_for(self, fault: Fault) -> bool:
+        """Return whether the caller gave a hook that can remove the cause of this failure, and it has not run."""
+        remedy = remedy_for(fault)
+        if (
+            remedy is not None
+            and remedy not in self.stepper.remedies
+            and getattr(self.plan, remedy) is not None
+        ):
+            return True
+        return fault.recovery is Recovery.CORRECTABLE and self.plan.on_fix is not None
 
     # Hooks -----------------------------------------------------------------------------------------------------
 
@@ -290,7 +335,9 @@ class Flow:
             for fallback in fallbacks:
                 with self._publish("fallback"):
                     try:
-                        result = yield Do(fallback, self.args, self.kwargs)
+                        result = yield Do(
+                            fallback, *fallback_arguments(fallback, self.args, self.kwargs, self._failure)
+                        )
                     except Exception as exc:  # noqa: BLE001 - the next fallback, or the final error
                         self.notes.append(f"fallback did not work: {type(exc).__name__}")
                     else:
@@ -299,8 +346,14 @@ class Flow:
         with self._publish("gave-up"):
             pass
         self._copy_history()
-        cause = self.stepper.history[-1].error if self.stepper.history else None
-        raise final_error(self.stepper, cause, self.notes) from cause
+        last = self.stepper.history[-1] if self.stepper.history else None
+        cause = None if last is None else last.error
+        if self.plan.raises == "nothing" and last is not None and cause is None:
+            return last.result
+        error = final_error(self.stepper, cause, self.notes)
+        if self.plan.raises != "fault" and cause is not None:
+            raise with_fault(cause, error)
+        raise error from cause
 
     def _copy_history(self) -> None:
         """Add the attempts to the caller's list."""
@@ -309,28 +362,43 @@ class Flow:
 
     def _publish(self, kind: str) -> AbstractContextManager[None]:
         stepper = self.stepper
-        assert stepper.fault is not None
         return publish(
             kind,
             stepper.operation.name,
-            stepper.fault,
+            self._failure,
             stepper.decision,
             stepper.state.attempt,
             CLOCK.now() - (stepper.state.started or 0.0),
+            self.plan.on_event,
         )
+
+    @property
+    def _failure(self) -> Fault:
+        """The last failure."""
+        fault = self.stepper.fault
+        assert fault is not None
+        return fault
 
 
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
 """Reasons of repeats that are not taken from the budget: something changed, so they do not repeat the same call."""
 
 
-def scope_of(stepper: Stepper, upstream: Upstream | None = None) -> Scope | None:
-    """Return the scope in which a call of this operation runs, or None if it has nothing to add."""
+def scope_of(
+    stepper: Stepper, upstream: Upstream | None = None, call_ends: float | None = None
+) -> Scope | None:
+    """
+    Return the scope in which a call of this operation runs, or None if it has nothing to add.
+
+    `call_ends` is when the time of this one call is over.
+    """
     state, deadline = stepper.state, stepper.policy.deadline
     until = state.until
     if deadline is not None and state.started is not None:
         own = state.started + deadline
         until = own if until is None else min(until, own)
+    if call_ends is not None:
+        until = call_ends if until is None else min(until, call_ends)
     if stepper.operation.key is None and until == state.until and upstream is None:
         return None
     around = SCOPE.get()

@@ -12,17 +12,29 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
+from amends.recovery.async_library import new_task_waiter, within
 from amends.recovery.call_errors import MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
+from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
 from amends.recovery.plan import Plan, first_call_is_plain
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.to_fault import fault_of
-from amends.recovery.waiter import TaskWaiter, ThreadWaiter
+from amends.recovery.waiter import ThreadWaiter
 
-__all__ = ["aadvance", "advance", "aperform", "arun", "arun_flow", "failed_call", "run", "run_flow"]
+__all__ = [
+    "aadvance",
+    "advance",
+    "aperform",
+    "arun",
+    "arun_flow",
+    "failed_call",
+    "perform",
+    "run",
+    "run_flow",
+]
 
 
 def run(
@@ -34,7 +46,9 @@ def run(
 ) -> Any:
     """Make the call with recovery on this thread, and return its result."""
     upstream, first = plan.upstream, None
-    if history is None and first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine):
+    if history is None and first_call_is_plain(
+        plan.policy, upstream, plan.operation, plan.examine, plan.timeout
+    ):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -57,7 +71,7 @@ def run(
 async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Make the call with recovery on the running event loop, and return its result."""
     upstream, first = plan.upstream, None
-    if first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine):
+    if first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine, plan.timeout):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -106,7 +120,7 @@ async def arun_flow(
     """Run the flow of one operation on the running event loop. `first` is a first call that failed already."""
     if first is not None:
         _refuse_misused(plan, call, args, kwargs, first)
-    steps = Flow(plan, call, args, kwargs, TaskWaiter, history, first).steps()
+    steps = Flow(plan, call, args, kwargs, new_task_waiter, history, first).steps()
     step = next(steps)
     while not isinstance(step, Finish):
         step = await aadvance(steps, step)
@@ -116,7 +130,7 @@ async def arun_flow(
 def advance(steps: Steps, step: Step) -> Step:
     """Perform a step on this thread, give the flow its value or exception, and return the next step."""
     try:
-        value = _perform(step)
+        value = perform(step)
     except BaseException as exc:  # noqa: BLE001 - the flow cleans up, and raises again what it does not handle
         return steps.throw(exc)
     return steps.send(value)
@@ -131,7 +145,7 @@ async def aadvance(steps: Steps, step: Step) -> Step:
     return steps.send(value)
 
 
-def _perform(step: Step) -> Any:
+def perform(step: Step) -> Any:
     """Perform one step on this thread, and return its value."""
     if isinstance(step, Wait):
         return CLOCK.sleep(step.seconds)
@@ -142,12 +156,14 @@ def _perform(step: Step) -> Any:
     assert isinstance(step, Send)
     if step.scope is None:
         return _call(step)
-    before = SCOPE.get()
+    before, sent = SCOPE.get(), CLOCK.now()
     SCOPE.set(step.scope)
     try:
         return _call(step)
     finally:
         SCOPE.set(before)
+        if step.timeout is not None and CLOCK.now() - sent > step.timeout:
+            log_late_call(step.call, step.timeout)
 
 
 async def aperform(step: Step) -> Any:
@@ -180,10 +196,13 @@ def _call(step: Send) -> Any:
 async def _acall(step: Send) -> Any:
     """Make the call and await it. A call that `on_fix` returned may be a plain function; the original one is async."""
     if step.changed:
-        return await _await_if_needed(step.call(*step.args, **step.kwargs))
-    value = _call(step)
-    refuse_plain(value)
-    return await value
+        value = step.call(*step.args, **step.kwargs)
+        if not hasattr(value, "__await__"):
+            return value
+    else:
+        value = _call(step)
+        refuse_plain(value)
+    return await value if step.timeout is None else await within(step.timeout, value)
 
 
 async def _await_if_needed(value: Any) -> Any:

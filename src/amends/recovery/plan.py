@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -11,10 +11,30 @@ from msgspec.structs import replace
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.core.validate import check_kind
+from amends.core.validate import check_kind, in_seconds
+from amends.recovery.events import EventHook
+from amends.recovery.matching import On, check_on
 from amends.recovery.upstream import Upstream
 
-__all__ = ["UNKNOWN", "Hook", "Options", "Plan", "first_call_is_plain", "hook_arguments", "plan_for"]
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = [
+    "RAISES",
+    "UNKNOWN",
+    "Hook",
+    "Options",
+    "Plan",
+    "Raises",
+    "fallback_arguments",
+    "first_call_is_plain",
+    "hook_arguments",
+    "plan_for",
+]
+
+Raises = Literal["fault", "original", "nothing"]
+RAISES = ("fault", "original", "nothing")
+"""What is raised when recovery gives up; `recover` describes the values."""
 
 Hook = Callable[..., Any]
 """A function of the caller. It gets the fault if it has a required parameter. Async code awaits what it returns."""
@@ -35,6 +55,11 @@ class Options(TypedDict, total=False):
     refresh: Hook | None
     setup: Hook | None
     examine: Callable[[Any], Fault | None] | bool | None
+    on: On | None
+    timeout: float | timedelta | None
+    read_only: bool
+    raises: Raises
+    on_event: EventHook | None
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -54,13 +79,18 @@ class Plan(msgspec.Struct, frozen=True):
     refresh: Hook | None = None
     setup: Hook | None = None
     examine: Callable[[Any], Fault | None] | bool | None = None
+    on: On | None = None
+    timeout: Any = None  # seconds; a timedelta until it is checked
+    read_only: bool = False
+    raises: str = "fault"
+    on_event: EventHook | None = None
 
     def checked(self) -> Plan:
         """
         Return the plan with checked and completed options: `fallback` is a tuple, `examine` a function or None.
 
         Raises:
-            TypeError: if an option has the wrong type; the message shows a correct one.
+            TypeError, ValueError: an option has the wrong type or value; the message shows a correct one.
 
         """
         policy, upstream, examine = self.policy, self.upstream, self.examine
@@ -68,10 +98,23 @@ class Plan(msgspec.Struct, frozen=True):
         if upstream is not None:
             check_kind("upstream", upstream, Upstream, 'Upstream("payments")')
         check_kind("operation", self.operation, Operation, 'Operation(name="search", read_only=True)')
+        check_kind("read_only", self.read_only, bool, "read_only=True")
+        check_on(self.on)
+        if self.raises not in RAISES:
+            raise ValueError(f'raises is "fault", "original" or "nothing", not {self.raises!r}')
+        timeout = None if self.timeout is None else in_seconds("timeout", self.timeout)
+        if timeout is not None and not timeout > 0:
+            raise ValueError("timeout is in seconds and more than 0")
         fallbacks = _as_tuple(self.fallback)
         if not isinstance(examine, bool):
             _check_functions(examine=examine)
-        _check_functions(verify=self.verify, on_fix=self.on_fix, refresh=self.refresh, setup=self.setup)
+        _check_functions(
+            verify=self.verify,
+            on_fix=self.on_fix,
+            refresh=self.refresh,
+            setup=self.setup,
+            on_event=self.on_event,
+        )
         if fallbacks and not policy.fallback:
             policy = replace(policy, fallback=True)
         if examine is True:
@@ -79,7 +122,18 @@ class Plan(msgspec.Struct, frozen=True):
 
             examine = fault_in_response
         refresh = self.refresh or (None if upstream is None else upstream.refresh)
-        return replace(self, policy=policy, fallback=fallbacks, refresh=refresh, examine=examine or None)
+        operation = self.operation
+        if self.read_only and not operation.read_only:
+            operation = replace(operation, read_only=True)
+        return replace(
+            self,
+            policy=policy,
+            operation=operation,
+            fallback=fallbacks,
+            refresh=refresh,
+            examine=examine or None,
+            timeout=timeout,
+        )
 
     def new_operation(self) -> Operation:
         """Return the operation of one call. If it is `keyed` and has no key, it gets a new one."""
@@ -102,18 +156,37 @@ def plan_for(
     refresh: Hook | None = None,
     setup: Hook | None = None,
     examine: Callable[[Any], Fault | None] | bool | None = None,
+    on: On | None = None,
+    timeout: float | timedelta | None = None,
+    read_only: bool = False,
+    raises: Raises = "fault",
+    on_event: EventHook | None = None,
 ) -> Plan:
     """
     Return the options of `recover` as a checked Plan.
 
     Raises:
-        TypeError: if an option has the wrong type; the message shows a correct one.
+        TypeError, ValueError: an option has the wrong type or value; the message shows a correct one.
 
     """
     policy = DEFAULT if policy is None else policy
     operation = UNKNOWN if operation is None else operation
-    plan = Plan(policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine)
-    return plan.checked()
+    return Plan(
+        policy,
+        upstream,
+        operation,
+        fallback,
+        verify,
+        on_fix,
+        refresh,
+        setup,
+        examine,
+        on,
+        timeout,
+        read_only,
+        raises,
+        on_event,
+    ).checked()
 
 
 def first_call_is_plain(
@@ -121,17 +194,19 @@ def first_call_is_plain(
     upstream: Upstream | None,
     operation: Operation | None,
     examine: object,
+    timeout: object,
 ) -> bool:
     """
     Return whether the first call can be made directly, without a flow.
 
     It can if it waits for no other call (the upstream is open), if the scope has nothing for it (no deadline, no key),
-    and if its result is not examined. The options may be unchecked: for one of a wrong type the answer is False, and
+    and if it has no time limit and its result is not examined. The options may be unchecked: for one of a wrong type the answer is False, and
     `Plan.checked` raises the TypeError.
     """
     try:
         return (
             examine is None
+            and timeout is None
             and (policy is None or policy.deadline is None)
             and (upstream is None or upstream.open)
             and (operation is None or (operation.key is None and not operation.keyed))
@@ -155,6 +230,34 @@ def _as_tuple(fallback: Any) -> tuple[Callable[..., Any], ...]:
     for function in functions:
         _check_functions(fallback=function)
     return functions
+
+
+def fallback_arguments(
+    fallback: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], fault: Fault
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """
+    Return the arguments for a fallback: those of the call, and the fault if the fallback takes it.
+
+    It takes the fault if it has a parameter `fault`, or if it can be called only with one argument more than the call, or
+    only with one argument.
+    """
+    import inspect
+
+    try:
+        signature = inspect.signature(fallback)
+    except (TypeError, ValueError):
+        return args, kwargs  # a builtin without a signature
+    candidates = [(args, kwargs), ((*args, fault), kwargs), ((fault,), {})]
+    parameter = signature.parameters.get("fault")
+    if parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY and "fault" not in kwargs:
+        candidates = [(args, {**kwargs, "fault": fault}), ((), {"fault": fault}), *candidates]
+    for positional, named in candidates:
+        try:
+            signature.bind(*positional, **named)
+        except TypeError:
+            continue
+        return positional, named
+    return args, kwargs
 
 
 def hook_arguments(hook: Hook, fault: Fault) -> tuple[Any, ...]:

@@ -92,11 +92,15 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
         result: Any = None,
         parked: float = 0.0,
         waited_below: float = 0.0,
+        unrepeatable: str | None = None,
+        repeatable: bool = False,
     ) -> Stepper:
         """
         Add a failed call and decide about it.
 
         `waited_below` is how long recoveries inside the call waited; it counts towards the policy's bound.
+        `unrepeatable` is the reason why no repeat can help, if the caller knows one. `repeatable`: a repeat after this
+        failure is safe, whatever the operation declares.
         """
         before = self.state
         state = replace(
@@ -104,10 +108,10 @@ class Stepper(msgspec.Struct, frozen=True, kw_only=True):
             attempt=before.attempt + 1,
             waited=before.waited + waited_below,
             started=started if before.started is None else before.started,
+            unrepeatable=unrepeatable,
         )
-        decision = decide(
-            fault, policy=self.policy, state=state, operation=self.operation, now=ended, draw=draw
-        )
+        operation = replace(self.operation, idempotent=True) if repeatable else self.operation
+        decision = decide(fault, policy=self.policy, state=state, operation=operation, now=ended, draw=draw)
         retried = decision.action is Action.RETRY
         attempt = Attempt(
             number=state.attempt,

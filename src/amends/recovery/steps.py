@@ -26,6 +26,8 @@ class Send(msgspec.Struct, frozen=True):
     scope: Scope | None
     changed: bool = False
     """Whether `on_fix` returned this call; it may be a plain function where the original one is async."""
+    timeout: float | None = None
+    """Seconds after which an async call is cancelled."""
 
 
 class Do(msgspec.Struct, frozen=True):

@@ -1,0 +1,145 @@
+"""
+The async library that the current task runs on: asyncio or trio. Code on anyio runs on one of the two.
+
+asyncio and trio are imported only if the program has imported them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from amends.recovery.waiter import TaskWaiter, Waiter
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = [
+    "TrioWaiter",
+    "in_event_loop",
+    "new_task_waiter",
+    "running_trio",
+    "sleep",
+    "wait_for_waiter",
+    "within",
+]
+
+T = TypeVar("T")
+
+
+def running_trio() -> ModuleType | None:
+    """Return trio if this code runs in a task of trio, else None."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return None
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return None
+    return trio
+
+
+def in_event_loop() -> bool:
+    """Return whether this thread is running an event loop, of asyncio or trio."""
+    if running_trio() is not None:
+        return True
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class TrioWaiter(Waiter):
+    """A waiting task of trio. `wake` may be called from any thread."""
+
+    __slots__ = ("event", "thread", "token")
+
+    def __init__(self) -> None:
+        trio: Any = sys.modules["trio"]
+        super().__init__()
+        self.token = trio.lowlevel.current_trio_token()
+        self.thread = threading.get_ident()
+        self.event = trio.Event()
+
+    def wake(self) -> None:  # noqa: D102
+        if threading.get_ident() == self.thread:
+            self.event.set()
+            return
+        trio: Any = sys.modules["trio"]
+        try:
+            self.token.run_sync_soon(self.event.set)
+        except trio.RunFinishedError:
+            return  # the run is over, and its tasks with it
+
+    def clear(self) -> None:  # noqa: D102
+        if self.event.is_set():
+            trio: Any = sys.modules["trio"]
+            self.event = trio.Event()
+
+
+def new_task_waiter() -> Waiter:
+    """Return a waiter for the current task."""
+    return TaskWaiter() if running_trio() is None else TrioWaiter()
+
+
+def sleep(seconds: float) -> Awaitable[None]:
+    """Wait so many seconds in this task."""
+    trio: Any = running_trio()
+    if trio is not None:
+        return trio.sleep(seconds)  # type: ignore[no-any-return]
+    import asyncio
+
+    return asyncio.sleep(seconds)
+
+
+async def wait_for_waiter(waiter: Any, seconds: float) -> None:
+    """Wait until the waiter is woken, at most so many seconds."""
+    if isinstance(waiter, TrioWaiter):
+        trio: Any = sys.modules["trio"]
+        with trio.move_on_after(seconds):
+            await waiter.event.wait()
+        return
+    import asyncio
+    from contextlib import suppress
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await waiter.event.wait()
+
+
+async def within(seconds: float, awaitable: Awaitable[T]) -> T:
+    """
+    Await something for at most so many seconds, then cancel it.
+
+    Raises:
+        TimeoutError: of amends (TIMEOUT, the effect unknown); the time is over.
+
+    """
+    trio: Any = running_trio()
+    if trio is not None:
+        with trio.move_on_after(seconds) as scope:
+            return await awaitable
+        assert scope.cancelled_caught
+        raise _time_is_over(seconds)
+    import asyncio
+
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await awaitable
+    except TimeoutError:
+        if not limit.expired():
+            raise  # the call's own
+        raise _time_is_over(seconds) from None
+
+
+def _time_is_over(seconds: float) -> Exception:
+    from amends.errors import TimeoutError as OverError
+
+    return OverError(f"The call took longer than its timeout of {seconds:g} s")

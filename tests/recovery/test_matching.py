@@ -1,0 +1,184 @@
+"""Tests of `on=`, `read_only=` and of bugs: which exceptions are repeated."""
+
+import asyncio
+
+import pytest
+
+import amends
+from amends import FaultError, Operation, Policy, Upstream, arecover, recover
+from amends.core.enums import Executed, Recovery
+from amends.errors import PermissionDeniedError, RateLimitedError, UnauthenticatedError
+from amends.recovery import attempts, recovering
+from amends.testing import Script
+
+
+class BusyError(Exception):
+    """An exception of the application."""
+
+
+class NotYetError(LookupError):
+    """An exception of the application that derives from one of the bugs."""
+
+
+def on_thread(script, *args, **options):
+    return recover(script, *args, **options)
+
+
+def on_loop(script, *args, **options):
+    return asyncio.run(arecover(script.acall, *args, **options))
+
+
+@pytest.fixture(params=[on_thread, on_loop], ids=["recover", "arecover"])
+def run(request):
+    return request.param
+
+
+def failure(run, script, **options):
+    with pytest.raises(FaultError) as caught:
+        run(script, **options)
+    return caught.value
+
+
+def test_named_exceptions_are_repeated(run, clock):
+    """A class, a tuple of classes and a function of the exception; five calls and the usual waits."""
+    for on in (BusyError, (OSError, BusyError), lambda error: isinstance(error, BusyError)):
+        assert run(Script(BusyError("x"), BusyError("x"), "page"), on=on) == "page"
+    assert clock.waits == [1, 2] * 3
+    error = failure(run, Script(BusyError("x"), repeat=True), on=BusyError)
+    assert (len(error.history), error.decision.reason) == (5, "attempts")
+    assert isinstance(error.__cause__, BusyError)
+
+
+def test_other_exceptions_are_not_repeated(run, clock):
+    """An exception that `on` does not name is raised after one call, also one that would be repeated without `on`."""
+    for raised in (ConnectionRefusedError(), RateLimitedError(retry_after=1), BusyError()):
+        script = Script(raised, repeat=True)
+        error = failure(run, script, on=FileNotFoundError, read_only=True)
+        assert (script.count, error.decision.reason) == (1, "not-in-on")
+    assert run(Script(ConnectionRefusedError()), on=BusyError, fallback=lambda: "cached") == "cached"
+
+
+def test_on_overrides_what_the_failure_says(run, clock):
+    """A named exception is repeated although its own class is correctable or terminal; its wait is kept."""
+    assert run(Script(FileNotFoundError(), "there"), on=FileNotFoundError) == "there"
+    assert run(Script(PermissionDeniedError(), "ok"), on=PermissionDeniedError) == "ok"
+    assert run(Script(RateLimitedError(retry_after=7), "ok"), on=RateLimitedError) == "ok"
+    assert clock.waits == [1, 1, 7]
+
+
+def test_on_does_not_change_what_is_known_about_the_effect(run, clock):
+    """The final fault is transient and still says that the call may have had its effect."""
+    error = failure(run, Script(BusyError(), repeat=True), on=BusyError)
+    assert (error.fault.recovery, error.fault.executed) == (Recovery.TRANSIENT, Executed.MAYBE)
+
+
+def test_verify_and_refresh_come_before_a_blind_repeat(run, clock):
+    """With `verify`, a named exception that may have had its effect is checked; with `refresh`, a 401 is renewed."""
+    script = Script(BusyError(), repeat=True)
+    assert run(script, on=BusyError, verify=lambda: "it happened") == "it happened"
+    assert script.count == 1
+    renewed = []
+    assert run(Script(UnauthenticatedError(), "ok"), on=Exception, refresh=lambda: renewed.append(1)) == "ok"
+    assert renewed == [1]
+
+
+def test_bugs_are_never_repeated(run, clock):
+    """M7: the same call would fail again. A verify that finds no effect changes nothing about that."""
+    for bug in (
+        KeyError,
+        TypeError("x"),
+        AttributeError,
+        AssertionError,
+        ZeroDivisionError,
+        NotImplementedError,
+    ):
+        script = Script(bug, repeat=True)
+        assert failure(run, script, read_only=True).decision.reason == "bug"
+        assert failure(run, script, verify=lambda: False).decision.reason == "bug"
+        assert failure(run, script, on=Exception).decision.reason in {"bug", "effect-unknown"}
+        assert failure(run, script, on=lambda error: True).decision.reason in {"bug", "effect-unknown"}
+        assert script.count == 4
+    group = ExceptionGroup("several", [ValueError(), KeyError()])
+    assert failure(run, Script(group, repeat=True), read_only=True).decision.reason == "bug"
+    assert clock.waits == []
+
+
+def test_a_value_error_is_no_bug_inside_recover(run, clock):
+    """M7: a response that was cut off raises it, so a call that only reads is repeated."""
+    assert run(Script(ValueError("x"), "page"), read_only=True) == "page"
+
+
+def test_a_bug_class_that_is_named_is_repeated(run, clock):
+    """Naming the class is explicit, as registering it is."""
+    assert run(Script(KeyError(), "ok"), on=KeyError) == "ok"
+    assert run(Script(NotYetError(), "ok"), on=NotYetError) == "ok"
+    assert (
+        failure(run, Script(NotImplementedError()), on=RuntimeError, read_only=True).decision.reason == "bug"
+    )
+
+
+def test_registered_exceptions_are_no_bugs(run, clock, monkeypatch):
+    """`amends.register` gives a class its meaning; then the usual rules hold."""
+    from amends.foreign import registry
+
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    amends.register(NotYetError, code="SERVICE_UNAVAILABLE", executed="no")
+    assert run(Script(NotYetError(), "ok")) == "ok"
+
+
+def test_read_only_on_the_call(run, clock):
+    """`read_only=True` is the same as an Operation that says so, and keeps the rest of the operation."""
+    assert run(Script(TimeoutError(), "page"), read_only=True) == "page"
+    history = []
+    named = Operation(name="search", key="k")
+    assert run(Script(TimeoutError(), "page"), read_only=True, operation=named, history=history) == "page"
+    assert failure(run, Script(TimeoutError())).decision.reason == "effect-unknown"
+
+
+def test_decorator_and_block_take_the_same_options(clock):
+    """The options have one meaning wherever they are given."""
+    decorated = recovering(on=BusyError)(Script(BusyError(), "page"))
+    assert decorated() == "page"
+    script = Script(BusyError(), TimeoutError(), "page")
+    for attempt in attempts(on=BusyError, policy=Policy(attempts=2)):
+        with attempt, pytest.raises(TimeoutError) if attempt.number == 2 else attempt:
+            script()
+    for attempt in attempts(read_only=True):
+        with attempt:
+            found = script()
+    assert found == "page"
+
+
+def test_wrong_options_are_explained():
+    """The message shows a correct value."""
+    for options, text in (
+        ({"on": "ConnectionError"}, "exception class"),
+        ({"on": (ConnectionError, 3)}, "exception classes"),
+        ({"on": int}, "exception classes"),
+        ({"read_only": "yes"}, "read_only=True"),
+        ({"raises": "always"}, '"original"'),
+        ({"timeout": 0}, "more than 0"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=text):
+            recovering(**options)
+
+
+def test_a_predicate_that_fails_is_noted(run, clock):
+    """The operation's own failure is raised, with a note."""
+
+    def broken(error):
+        raise RuntimeError
+
+    error = failure(run, Script(BusyError()), on=broken)
+    assert "on did not work: RuntimeError" in error.__notes__
+
+
+def test_the_upstream_counts_named_exceptions_as_failures_of_the_service(clock):
+    """They are transient, so they count; others count as what they are."""
+    upstream = Upstream()
+    for _ in range(3):
+        with pytest.raises(FaultError):
+            recover(
+                Script(BusyError(), repeat=True), on=BusyError, upstream=upstream, policy=Policy(attempts=1)
+            )
+    assert upstream.snapshot().failing > 0
