@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from amends.http.key_support import shared_proofs
 from amends.testing import FakeClock
 from tests.http.flaky import Flaky
 from tests.http.serving import serve
@@ -26,6 +27,12 @@ def quiet():
     yield
     for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def no_proofs():
+    """Forget which addresses honour keys: another test's server may have had the same port."""
+    shared_proofs().clear()
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 import asyncio
 
+import httpx
+import httpx2
 import pytest
 from starlette.responses import Response
 
 from amends import FaultError, Operation, Policy, Upstream, recover
+from amends.bindings.httpx import Transport
 from amends.testing import FakeClock
 from tests.bindings.clients import client  # noqa: F401 - a fixture
 from tests.http.flaky import answer_too_late, effect_unknown, run_once_per_key
@@ -127,6 +130,37 @@ def test_an_echoed_key_is_proof_for_its_path_only(client, flaky, clock):  # noqa
     assert (len(flaky.calls["/orders"]), len(flaky.calls["/other"])) == (3, 1)
     flaky.script["/failing"] = [echo(500), run_once_per_key]
     assert client.call("POST", f"{flaky.url}/failing", json={}).status == 201
+
+
+def test_a_new_client_for_each_call_shares_the_proofs(client, flaky, clock):  # noqa: F811
+    """Proofs belong to the process, until the service succeeds without sending the key back."""
+    flaky.script["/orders"] = [echo(), 500, run_once_per_key, 500, order_again]
+    assert client.call("POST", f"{flaky.url}/orders", json={}).status == 201
+    assert client.call("POST", f"{flaky.url}/orders", json={}).status == 201
+    with pytest.raises(FaultError) as caught:
+        client.call("POST", f"{flaky.url}/orders", json={})
+    assert caught.value.decision.action == "verify"
+    assert len(flaky.calls["/orders"]) == 4
+
+
+@pytest.mark.parametrize("module", [httpx2, httpx])
+def test_a_transport_of_the_users_own_keeps_its_proofs(module):
+    """Behind a mock transport the same origin can be another service."""
+
+    def honours(request):
+        return module.Response(201, headers={"Idempotency-Key": request.headers["idempotency-key"]})
+
+    def ignores(request):
+        calls.append(request)
+        return module.Response(500)
+
+    calls = []
+    with module.Client(transport=Transport(module.MockTransport(honours))) as session:
+        session.post("http://shop.example/orders")
+    for inner in (module.MockTransport(ignores), module.MockTransport(ignores)):
+        with module.Client(transport=Transport(inner)) as session, pytest.raises(FaultError):
+            session.post("http://shop.example/orders")
+    assert len(calls) == 2
 
 
 def test_another_key_in_the_answer_is_no_proof(client, flaky, clock):  # noqa: F811

@@ -15,14 +15,12 @@ HTTP, CLI, TASK, ARCP = (vocabulary(name) for name in ("http", "cli", "task", "a
 
 M1_STATUS_ROWS = {
     "correctable": (400, 401, 404, 405, 406, 409, 410, 411, 412, 413, 414, 415, 422, 428, 431),
-    "terminal": (402, 403, 451),
-    "transient": (408, 425, 429, 502, 503, 504),
+    "terminal": (402, 403, 451, 526),
+    "transient": (408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524, 525, 529),
     "uncertain": (500,),
 }
-M3_NO = {
-    400, 401, 403, 404, 405, 406, 409, 411, 412, 413, 414, 415, 422, 425, 428, 429, 431,
-}  # fmt: skip
-M3_MAYBE = {408, 500, 502, 503, 504}
+M3_NO = {*range(400, 499), 521, 523, 525, 526, 529} - {408}
+M3_MAYBE = {408, 499, 500, 502, 503, 504, 520, 522, 524}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -62,10 +60,10 @@ def test_status_rows(recovery, status):
     [(418, 400), (499, 400), (407, 400), (501, 500), (505, 500), (599, 500), (200, 500), (600, 500)],
 )
 def test_other_statuses(status, like):
-    """M1: other 4xx are read as 400, all others as 500. M3: their effect is unknown."""
+    """M1: other 4xx are read as 400, all others as 500. M3: a 4xx had no effect, except 499."""
     row, family = HTTP.status_row(status), HTTP.status_row(like)
     assert (row.code, row.recovery, row.actor) == (family.code, family.recovery, family.actor)
-    assert row.executed is Executed.MAYBE
+    assert row.executed is (Executed.NO if status in {407, 418} else Executed.MAYBE)
 
 
 def test_the_effect_by_status():

@@ -12,6 +12,7 @@ import requests
 
 from amends.errors import InternalError, ValidationError
 from amends.foreign.bugs import is_bug
+from amends.foreign.registry import known_errors, register
 
 BUGS = [
     KeyError("order"),
@@ -96,6 +97,20 @@ def test_a_response_comes_first():
     failed.response = httpx2.Response(404, request=httpx2.Request("GET", "http://a"))
     assert not is_bug(failed)
     assert is_bug(KeyError("x"))
+
+
+def test_registered_classes_are_no_bugs():
+    """A class that the application registered, for the process or for a binding, has a meaning."""
+
+    class NoSuchSeat(KeyError):
+        pass
+
+    assert is_bug(NoSuchSeat())
+    assert not is_bug(NoSuchSeat(), errors=known_errors({NoSuchSeat: "NOT_FOUND"}))
+    assert is_bug(KeyError(), errors=known_errors({NoSuchSeat: "NOT_FOUND"}))
+    register(NoSuchSeat, code="NOT_FOUND")
+    assert not is_bug(NoSuchSeat())
+    assert not is_bug(ExceptionGroup("g", [NoSuchSeat()]), in_handler=False)
 
 
 def test_groups():

@@ -1,6 +1,11 @@
 """Exceptions raised inside an application, as faults."""
 
+import json
+import sqlite3
+import ssl
+
 import httpx
+import pydantic
 import pytest
 
 from amends import FaultError, chain, extract
@@ -74,3 +79,43 @@ def test_wrong_codes_are_refused_at_once(errors, error):
     """The message says what is possible."""
     with pytest.raises(error):
         Settings(errors=errors)
+
+
+class Size(pydantic.BaseModel):
+    size: int
+
+
+def refused_model():
+    with pytest.raises(pydantic.ValidationError) as caught:
+        Size(size="x")
+    return caught.value
+
+
+BUG = ("INTERNAL_ERROR", 500, "uncertain", 1, "maybe")
+UNAVAILABLE = ("SERVICE_UNAVAILABLE", 503, "transient", None, "maybe")
+
+
+def test_bugs_and_known_failures_of_a_handler():
+    """M7: a bug is 500 and at most one retry; a class that the tables know as transient is an upstream's failure."""
+    for raised, expected in [
+        *(
+            (cls("s3cr3t"), BUG)
+            for cls in (KeyError, TypeError, ZeroDivisionError, AssertionError, ValueError)
+        ),
+        (UnicodeDecodeError("utf-8", b"s3cr3t", 0, 1, "s3cr3t"), BUG),
+        (RuntimeError("s3cr3t"), BUG),
+        (FileNotFoundError("s3cr3t"), BUG),
+        (refused_model(), BUG),
+        (ConnectionRefusedError("s3cr3t"), UNAVAILABLE),
+        (TimeoutError("s3cr3t"), UNAVAILABLE),
+        (ssl.SSLError("s3cr3t"), UNAVAILABLE),
+        (sqlite3.OperationalError("s3cr3t"), UNAVAILABLE),
+        (ExceptionGroup("g", [ConnectionResetError("s3cr3t"), TimeoutError()]), UNAVAILABLE),
+        (ExceptionGroup("g", [ConnectionResetError("s3cr3t"), KeyError()]), BUG),
+    ]:
+        _, response = exception_response(raised, RequestInfo(method="POST"), Settings())
+        body = json.loads(response.body)
+        found = (body["code"], response.status, body["recovery"], body.get("max_retries"), body["executed"])
+        assert found == expected, raised
+        assert b"s3cr3t" not in response.body
+    assert fault_for(ConnectionRefusedError(), "GET").executed == "no"

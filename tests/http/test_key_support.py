@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
+from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 
 
 def test_the_vendor_table():
@@ -37,6 +37,7 @@ def test_proofs_are_shared_by_copies_and_not_pickled():
     support.prove("https://a", "/1")
     assert copy.deepcopy(support).proved("https://a", "/1")
     assert not pickle.loads(pickle.dumps(support)).proved("https://a", "/1")
+    assert pickle.loads(pickle.dumps(shared_proofs())) is shared_proofs()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,20 @@ def test_proofs_are_shared_by_copies_and_not_pickled():
 )
 def test_what_proves_that_keys_are_honoured(headers, proof):
     """Our own key in the answer, or a replay marker that is true."""
-    assert proves_keys(headers, "mine") is proof
+    support = KeySupport()
+    support.answered("https://a", "/1", "mine", headers, succeeded=False)
+    assert support.proved("https://a", "/1") is proof
+
+
+def test_a_success_without_the_key_ends_a_proof_by_echo():
+    """A service that sent the key back before does so always; one that only marks replays does not."""
+    for headers, kept in [({KEY: "mine"}, False), ({"Idempotency-Replayed": "true"}, True)]:
+        support = KeySupport()
+        support.answered("https://a", "/1", "mine", headers, succeeded=True)
+        support.answered("https://a", "/1", "mine", {}, succeeded=False)
+        assert support.proved("https://a", "/1")
+        support.answered("https://a", "/1", "mine", {}, succeeded=True)
+        assert support.proved("https://a", "/1") is kept
 
 
 def test_an_address_that_is_none_is_not_in_the_table():

@@ -28,7 +28,7 @@ async def raise_for_failure(response: aiohttp.ClientResponse, call: Call) -> Non
     `raises="nothing"` it also contains the rest. aiohttp decompresses while it reads, so the limit applies to the
     decompressed body.
     """
-    call.answered(response.headers)
+    call.answered(response.status, response.headers)
     if response.status < 400:
         return
     body, broken = FailedBody(encoded=False), False

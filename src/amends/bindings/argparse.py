@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from amends.cli.awaitables import run_awaitable
@@ -28,6 +28,7 @@ def main(
     piped: str = "text",
     profile: str = "s2",
     success: str = "envelope",
+    errors: Mapping[type[BaseException], str] | None = None,
 ) -> NoReturn:
     """
     Parse the arguments, run `function` with the namespace, write its result or failure, and exit.
@@ -40,6 +41,7 @@ def main(
         piped: the output if none was chosen and stdout is not a terminal: text or json.
         profile: the exit table: s2 or v2.
         success: "own" if the function writes its results to stdout itself, with JSON output too.
+        errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 
     """
     from amends.cli.invocation import run_command
@@ -54,7 +56,7 @@ def main(
 
     if parser.epilog is None:
         parser.epilog = USAGE
-    sys.exit(run_command(work, options, profile=profile, success=success))
+    sys.exit(run_command(work, options, profile=profile, success=success, errors=errors))
 
 
 def _never(exc: BaseException) -> bool:

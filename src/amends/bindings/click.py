@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from amends.cli.awaitables import run_awaitable
@@ -37,6 +37,7 @@ def main(
     piped: str = "text",
     profile: str = "s2",
     success: str = "envelope",
+    errors: Mapping[type[BaseException], str] | None = None,
 ) -> NoReturn:
     """
     Parse the arguments, run the command, write its result or failure, and exit.
@@ -48,6 +49,7 @@ def main(
         piped: the output if none was chosen and stdout is not a terminal: text or json.
         profile: the exit table: s2 or v2.
         success: "own" if commands write their results to stdout themselves, with JSON output too.
+        errors: the codes of exception classes of yours, `{SeatTaken: "CONFLICT"}`. Their text is not written.
 
     """
     command = _command(app)
@@ -67,11 +69,15 @@ def main(
             return run_awaitable(command.invoke(context))
 
     def click_outcome(exc: BaseException, profile: str) -> Outcome | None:
-        from amends.bindings.click_exceptions import outcome_of
+        from amends.bindings.click_exceptions import is_registered, outcome_of
 
-        return outcome_of(exc, profile, options.rest)
+        return None if is_registered(exc, errors) else outcome_of(exc, profile, options.rest)
 
-    sys.exit(run_command(work, options, framework_outcome=click_outcome, profile=profile, success=success))
+    sys.exit(
+        run_command(
+            work, options, framework_outcome=click_outcome, profile=profile, success=success, errors=errors
+        )
+    )
 
 
 def _command(app: Any) -> Any:
@@ -140,9 +146,14 @@ def _prepare(command: Any, retry: CommandRetry, program: str) -> None:
         invoke: Callable[..., Any] = command.invoke
 
         def invoke_with_retry(context: Any) -> Any:
-            from amends.bindings.click_exceptions import is_exit
+            from amends.bindings.click_exceptions import is_exit, is_registered
 
-            return retry.run(lambda: invoke(context), command.callback, program, is_exit)
+            return retry.run(
+                lambda: invoke(context),
+                command.callback,
+                program,
+                lambda exc: is_exit(exc) and not is_registered(exc, retry.errors),
+            )
 
         command.invoke = invoke_with_retry
 

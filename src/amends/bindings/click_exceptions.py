@@ -7,6 +7,7 @@ that: it contains a frame of the framework's `Context.invoke` above every functi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -15,16 +16,28 @@ from amends.cli.arguments import Mistake, bad_value, missing
 from amends.cli.command_errors import Outcome
 from amends.core.exits import exit_code
 from amends.core.fault import Fault
+from amends.foreign.registry import registered_class
 
-__all__ = ["class_names", "is_exit", "mistake_of", "outcome_of"]
+__all__ = ["class_names", "is_exit", "is_registered", "mistake_of", "outcome_of"]
 
 _EXITS = frozenset({"Exit", "Abort", "UsageError"})
 
 
 def class_names(exc: BaseException) -> frozenset[str]:
     """Return the names of the classes of Click or Typer that an exception is an instance of."""
-    return frozenset(
-        cls.__name__ for cls in type(exc).__mro__ if cls.__module__.split(".")[0] in {"click", "typer"}
+    return frozenset(cls.__name__ for cls in type(exc).__mro__ if _of_framework(cls))
+
+
+def _of_framework(cls: type) -> bool:
+    return cls.__module__.split(".")[0] in {"click", "typer"}
+
+
+def is_registered(exc: BaseException, errors: Mapping[type[BaseException], Any] | None) -> bool:
+    """Return whether the application registered a class of this exception that is no base class of a framework's class."""
+    found = registered_class(type(exc), errors)
+    return found is not None and (
+        _of_framework(found)
+        or not any(_of_framework(cls) and issubclass(cls, found) for cls in type(exc).__mro__)
     )
 
 

@@ -41,6 +41,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import broken_body_error
 from amends.http.calls import Call, CallOptions, is_effect_unknown
+from amends.http.key_support import KeySupport, shared_proofs
 from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.raising import return_or_raise
 from amends.http.redirects import is_credential, same_party
@@ -96,6 +97,7 @@ class _Base:
             headers=headers,
             refresh=refresh,
             verify=verify,
+            support=shared_proofs() if transport is None else KeySupport(),
         )
 
     def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:

@@ -257,7 +257,7 @@ def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
     The body of a failed response is read within bounds. A larger body is not parsed; the error's response then has the
     complete body with `raises="nothing"`, else an empty one. A body that breaks off is not parsed either.
     """
-    call.answered(response.headers)
+    call.answered(response.status_code, response.headers)
     if response.status_code < 400:
         return response
     module = module_of(response)
@@ -277,7 +277,7 @@ def raise_for_failure(response: Any, call: Call, request: Any) -> Any:
 
 async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
     """Same as `raise_for_failure`, but for async streams."""
-    call.answered(response.headers)
+    call.answered(response.status_code, response.headers)
     if response.status_code < 400:
         return response
     module = module_of(response)

@@ -114,7 +114,7 @@ def raise_for_failure(response: Answer, call: Call) -> None:
     The body of a failed response is read within bounds, and the response then contains what was read. With
     `raises="nothing"` it also contains the rest.
     """
-    call.answered(response.headers)
+    call.answered(response.status_code, response.headers)
     if response.status_code < 400:
         return
     body = FailedBody(encoded="content-encoding" in response.headers)

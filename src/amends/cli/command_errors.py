@@ -3,6 +3,7 @@ Turns the exception that ended a command into a fault and an exit code.
 
 - A FaultError keeps the text its author wrote. An error that recovery raised about an upstream, and every other
   exception, gets our own text for its code: foreign text never leaves the process.
+- An exception class that the application registered (`amends.register`, `errors=`) has its code.
 - A bug (M7) and every other exception without a known meaning is INTERNAL_ERROR; the message names --debug.
 - A file that is missing or not accessible is named if its path is one of the arguments: then the caller wrote it.
 - An explicit exit keeps its exit code. Its code is INTERNAL_ERROR: a number alone does not say what went wrong.
@@ -12,8 +13,8 @@ Turns the exception that ended a command into a fault and an exit code.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +24,9 @@ from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for
 from amends.errors.base import FaultError
+
+if TYPE_CHECKING:
+    from amends.foreign.registry import Known
 
 __all__ = ["Outcome", "as_cli_fault", "from_exit_code", "interrupted", "outcome_of"]
 
@@ -48,15 +52,20 @@ class Outcome(NamedTuple):
     exit: int
 
 
-def outcome_of(exc: BaseException, profile: str, arguments: Sequence[str] = ()) -> Outcome:
-    """Return the outcome of a command that ended with `exc`; `arguments` are those it was called with."""
+def outcome_of(
+    exc: BaseException,
+    profile: str,
+    arguments: Sequence[str] = (),
+    errors: Mapping[type[BaseException], Known] | None = None,
+) -> Outcome:
+    """Return the outcome of a command that was called with `arguments` and ended with `exc`; `errors` are the binding's."""
     if isinstance(exc, SystemExit):
         if exc.code == WRONG_ARGUMENTS and _raised_by_argparse(exc):
             return Outcome(_cli_fault("VALIDATION_ERROR", ""), WRONG_ARGUMENTS)
         return from_exit_code(exc.code)
     if isinstance(exc, KeyboardInterrupt):
         return interrupted(INTERRUPTED)
-    fault = as_cli_fault(_fault(exc, arguments))
+    fault = as_cli_fault(_fault(exc, arguments, errors))
     return Outcome(fault, exit_code(fault, profile))
 
 
@@ -99,7 +108,9 @@ def _cli_fault(code: str, message: str, details: dict[str, Any] | None = None) -
     return as_cli_fault(Fault(code=code, message=text, vocabulary="cli", details=details))
 
 
-def _fault(exc: BaseException, arguments: Sequence[str]) -> Fault:
+def _fault(
+    exc: BaseException, arguments: Sequence[str], errors: Mapping[type[BaseException], Known] | None
+) -> Fault:
     if isinstance(exc, FaultError):
         # The fault of an error that recovery raised about a foreign failure holds the upstream's own text.
         of_recovery = exc.history and not isinstance(exc.__cause__, FaultError)
@@ -109,7 +120,11 @@ def _fault(exc: BaseException, arguments: Sequence[str]) -> Fault:
         return _with_evidence(fault, exc.__cause__, arguments)
     from amends.foreign import from_exception
     from amends.foreign.bugs import is_bug
+    from amends.foreign.registry import registered_fault
 
+    registered = registered_fault(type(exc), errors)
+    if registered is not None:
+        return registered
     fault = Fault(code="INTERNAL_ERROR") if is_bug(exc) else _without_foreign_text(from_exception(exc))
     if fault.code == "INTERNAL_ERROR":
         return replace(fault, message=UNEXPECTED)

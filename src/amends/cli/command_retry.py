@@ -15,7 +15,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amends.core.operation import Operation
+    from amends.foreign.registry import Known
 
 __all__ = ["CommandRetry", "operation", "operation_of"]
 
@@ -46,8 +49,9 @@ def operation_of(function: Any, name: str) -> Operation | None:
 class CommandRetry:
     """Runs the command of one invocation up to `max_attempts` times and counts the attempts."""
 
-    def __init__(self, retries: int) -> None:
+    def __init__(self, retries: int, errors: Mapping[type[BaseException], Known] | None = None) -> None:
         self.max_attempts = retries + 1
+        self.errors = errors
         self.attempts = 1
 
     def run(
@@ -72,15 +76,21 @@ class CommandRetry:
         if declared is None:
             raise _not_repeatable(name)
         from amends.core.policy import Policy
+        from amends.errors.base import FaultError
         from amends.foreign.bugs import is_bug
+        from amends.foreign.registry import registered_fault
         from amends.recovery import Attempt, recover
 
         def once() -> Any:
             try:
                 return True, call()
             except Exception as exc:
-                if is_exit(exc) or is_bug(exc):  # a bug would fail the same way again (M7)
+                # A bug would fail the same way again (M7).
+                if is_exit(exc) or is_bug(exc, errors=self.errors):
                     return False, exc
+                fault = None if isinstance(exc, FaultError) else registered_fault(type(exc), self.errors)
+                if fault is not None:
+                    raise FaultError.from_fault(fault) from exc
                 raise
 
         history: list[Attempt] = []

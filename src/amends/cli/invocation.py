@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from amends.cli.stdout import ReservedStdout, discard_stdout, flush_stdout, read
 if TYPE_CHECKING:
     from amends.cli.command_errors import Outcome
     from amends.core.fault import Fault
+    from amends.foreign.registry import Known
 
 __all__ = ["BROKEN_PIPE", "Terminated", "run_command", "write_document"]
 
@@ -51,6 +52,7 @@ def run_command(
     framework_outcome: FrameworkOutcome | None = None,
     profile: str = "s2",
     success: str = "envelope",
+    errors: Mapping[type[BaseException], str] | None = None,
 ) -> int:
     """
     Run `work`, write its result or failure, and return the exit code.
@@ -62,10 +64,15 @@ def run_command(
         profile: the exit table.
         success: "envelope", or "own" if the command writes its results to stdout itself. With "own", a number that
             it returns is the exit code, and an interrupt writes nothing more.
+        errors: the codes of exception classes of the application.
+
+    Raises:
+        TypeError, ValueError: a key of `errors` is no exception class, or a code does not exist.
 
     """
     started = time.monotonic()
-    retry = CommandRetry(options.retries)
+    known = _known_errors(errors) if errors else None
+    retry = CommandRetry(options.retries, known)
     stdout = None
     if options.machine_readable and success == "envelope":
         stdout = ReservedStdout(keep_printed=_prints_information(options.rest))
@@ -85,7 +92,7 @@ def run_command(
             discard_stdout()
             return BROKEN_PIPE
         fault, code = (
-            (None, 0) if ended is None else _outcome(ended, framework_outcome, profile, options.rest)
+            (None, 0) if ended is None else _outcome(ended, framework_outcome, profile, options.rest, known)
         )
         if ended is not None and options.debug and fault is not None:
             _print_traceback(ended)
@@ -104,14 +111,24 @@ def run_command(
         return _fail(stdout, fault, code, options, _meta(retry, started, fault))
 
 
+def _known_errors(errors: Mapping[type[BaseException], str]) -> dict[type[BaseException], Known]:
+    from amends.foreign.registry import known_errors
+
+    return known_errors(errors)
+
+
 def _outcome(
-    ended: BaseException, framework_outcome: FrameworkOutcome | None, profile: str, arguments: Sequence[str]
+    ended: BaseException,
+    framework_outcome: FrameworkOutcome | None,
+    profile: str,
+    arguments: Sequence[str],
+    errors: Mapping[type[BaseException], Known] | None,
 ) -> Outcome:
     from amends.cli import command_errors
 
     try:
         found = framework_outcome(ended, profile) if framework_outcome is not None else None
-        return found or command_errors.outcome_of(ended, profile, arguments)
+        return found or command_errors.outcome_of(ended, profile, arguments, errors)
     except Exception:  # noqa: BLE001 - an exception whose attributes raise is still reported as a failure
         return command_errors.outcome_of(RuntimeError(), profile)
 

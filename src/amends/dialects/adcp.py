@@ -5,6 +5,8 @@ AdCP's error object (S4).
 - `retry_after` is in seconds. A producer writes whole seconds from 1 to 3600; a reader keeps the received value.
 - `suggestion` is the first suggestion; the others are lost.
 - An unknown `recovery` is read as terminal, and written unchanged when the error is passed on (A12).
+- `recovery: transient` together with a `retry_after` is an explicit invitation to repeat: the call had no effect
+  (`amends.core.invitation`).
 - Unknown members (`issues`, `buyer_reason`, …) are kept.
 - Fields without a member in AdCP are in LOSSES.
 """
@@ -19,6 +21,7 @@ from msgspec.structs import replace
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
+from amends.core.invitation import excluded
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import compact, plain
 from amends.dialects import members
@@ -108,7 +111,7 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         vocabulary=NAME,
         retry_after=finite(error.get("retry_after")),
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=executed or row.executed,
+        executed=executed or (Executed.NO if _invites(error, code) else row.executed),
         origin=origin,
     )
     if _COMMON.issuperset(error) and not unknown_recovery:
@@ -124,6 +127,15 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         suggestions=() if suggestion is None else (suggestion,),
         details=members.mapping(error.get("details")),
         extensions=extensions,
+    )
+
+
+def _invites(error: dict[str, Any], code: str) -> bool:
+    """M3: whether the error explicitly invites to send the same request again. A recovery from our table does not."""
+    return (
+        error.get("recovery") == "transient"
+        and finite(error.get("retry_after")) is not None
+        and not excluded(code)
     )
 
 

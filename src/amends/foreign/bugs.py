@@ -2,13 +2,17 @@
 Which exceptions are bugs of the code that raised them (M7).
 
 A bug is INTERNAL_ERROR, and the process that raised it does not repeat the call: it would fail the same way. Classes that
-the tables of this package know, and exceptions that carry a response, are read by those first.
+the application registered or that the tables of this package know, and exceptions that carry a response, are read by those
+first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from amends.errors.base import FaultError
 from amends.foreign.classes import ROWS
+from amends.foreign.registry import Known, registered_fault
 from amends.foreign.responses import response_fault
 from amends.foreign.safe_attr import attribute
 
@@ -33,7 +37,12 @@ _DEPTH = 16
 _MAX_PARTS = 1000
 
 
-def is_bug(exc: BaseException, *, in_handler: bool = True) -> bool:
+def is_bug(
+    exc: BaseException,
+    *,
+    in_handler: bool = True,
+    errors: Mapping[type[BaseException], Known] | None = None,
+) -> bool:
     """
     Return whether an exception is a bug: a LookupError, TypeError, AttributeError and their like without a known cause.
 
@@ -43,6 +52,8 @@ def is_bug(exc: BaseException, *, in_handler: bool = True) -> bool:
         exc: the exception. Its text is not read, and the function does not raise whatever its attributes do.
         in_handler: a tool, command or handler raised it, so that a ValueError (also of JSON and of text encodings) is a
             bug too. False for a call inside `recover`, where a response that was cut off raises ValueError.
+        errors: the classes that a binding's option `errors` names, from `registry.known_errors`. They are no bugs, as
+            the classes of `amends.register` are none.
 
     >>> is_bug(KeyError("order")), is_bug(ConnectionResetError())
     (True, False)
@@ -51,22 +62,28 @@ def is_bug(exc: BaseException, *, in_handler: bool = True) -> bool:
 
     """
     try:
-        return _is_bug(exc, in_handler, _DEPTH, [_MAX_PARTS])
+        return _is_bug(exc, in_handler, errors, _DEPTH, [_MAX_PARTS])
     except Exception:  # noqa: BLE001 - an exception class may raise anything when it is inspected
         return False
 
 
-def _is_bug(exc: BaseException, in_handler: bool, depth: int, parts_left: list[int]) -> bool:
+def _is_bug(
+    exc: BaseException,
+    in_handler: bool,
+    errors: Mapping[type[BaseException], Known] | None,
+    depth: int,
+    parts_left: list[int],
+) -> bool:
     cls = type(exc)
     if issubclass(cls, FaultError) or depth == 0:
         return False
     if issubclass(cls, BaseExceptionGroup):
         for part in attribute(exc, "exceptions"):
             parts_left[0] -= 1
-            if parts_left[0] >= 0 and _is_bug(part, in_handler, depth - 1, parts_left):
+            if parts_left[0] >= 0 and _is_bug(part, in_handler, errors, depth - 1, parts_left):
                 return True
         return False
-    return _is_bug_class(cls, in_handler) and not _has_response(exc)
+    return _is_bug_class(cls, in_handler) and registered_fault(cls, errors) is None and not _has_response(exc)
 
 
 def _is_bug_class(cls: type, in_handler: bool) -> bool:

@@ -16,7 +16,7 @@ from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, row_for, vocabulary
 
-__all__ = ["Known", "known_errors", "register", "registered_fault"]
+__all__ = ["Known", "known_errors", "register", "registered_class", "registered_fault"]
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -103,11 +103,26 @@ def registered_fault(
     cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None = None
 ) -> Fault | None:
     """Return the fault of an exception class: a binding's `errors` first, then the process's. None for an unknown class."""
+    found = _nearest(cls, errors)
+    return None if found is None else found[1].fault()
+
+
+def registered_class(
+    cls: type[BaseException], errors: Mapping[type[BaseException], Any] | None = None
+) -> type[BaseException] | None:
+    """Return the registered class that `registered_fault` decides by: `cls` or one of its base classes."""
+    found = _nearest(cls, errors)
+    return None if found is None else found[0]
+
+
+def _nearest(
+    cls: type[BaseException], errors: Mapping[type[BaseException], Known] | None
+) -> tuple[type[BaseException], Known] | None:
     for table in (errors, _REGISTERED):
         if table:
             for each in cls.__mro__:
                 if each in table:
-                    return table[each].fault()
+                    return each, table[each]
     return None
 
 

@@ -5,7 +5,9 @@ Turn an exception raised inside an application into the fault that its caller re
 - A failure of an upstream service (an exception of an HTTP client, or a fault that recovery read from a response)
   becomes one of the three codes of `from_upstream`: the caller can neither see nor correct the request that failed.
 - An exception class that the application registered (`amends.register`, `errors=`) has its code.
-- Any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
+- A failure of the network, of a database or of another resource that the tables of `amends.foreign` know as transient is an
+  upstream's failure too.
+- A bug (M7) and any other exception is INTERNAL_ERROR with a fixed message. The text of a foreign exception is never sent.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
-from amends.foreign import from_upstream
+from amends.foreign import from_exception, from_upstream
+from amends.foreign.bugs import is_bug
 from amends.foreign.registry import registered_fault
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
@@ -110,7 +113,17 @@ def fault_for(exc: BaseException, method: str = "POST", settings: Settings | Non
         return CLIENT_DISCONNECTED
     if any(cls.__module__.partition(".")[0] in _CLIENTS for cls in classes):
         return _from_upstream(exc, method)
-    return INTERNAL
+    return _from_upstream(exc, method) if _is_known_transient(exc, settings) else INTERNAL
+
+
+def _is_known_transient(exc: BaseException, settings: Settings | None) -> bool:
+    """
+    Return whether the foreign tables know the exception as a failure that passes.
+
+    A missing file or a refused SQL statement is known too, but it is the application's own mistake, as a bug is.
+    """
+    known = from_exception(exc)
+    return known.retryable and known.code != INTERNAL.code and not is_bug(exc, errors=_errors(settings))
 
 
 def is_expected(exc: BaseException, settings: Settings | None = None) -> bool:

@@ -29,7 +29,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
 from amends.http.effect_unknown import EFFECT_UNKNOWN
-from amends.http.key_support import KEY, KeySupport, proves_keys, vendor_honours_keys
+from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
@@ -66,8 +66,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: Callable[..., Any] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
-    support: KeySupport = msgspec.field(default_factory=KeySupport)
-    """The addresses that have proved that they honour keys."""
+    support: KeySupport = msgspec.field(default_factory=shared_proofs)
+    """The addresses that have proved that they honour keys: the process's, or those of one transport."""
 
     def __post_init__(self) -> None:
         check_raises(self.raises)
@@ -213,10 +213,11 @@ class Call:
                 added.update(options.headers())
         return added
 
-    def answered(self, headers: Mapping[str, str]) -> None:
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """Note what an answer, failed or not, proves about the service. `headers` are looked up without case."""
-        if self.key is not None and proves_keys(headers, self.key):
-            self.options.support.prove(self.origin, self.path)
+        if self.key is not None:
+            succeeded = 200 <= status < 300
+            self.options.support.answered(self.origin, self.path, self.key, headers, succeeded=succeeded)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""

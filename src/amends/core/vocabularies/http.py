@@ -19,9 +19,7 @@ def _everyday(code: str, **changes: object) -> Row:
     return Row(**{**{name: getattr(EVERYDAY.rows[code], name) for name in Row.__struct_fields__}, **changes})
 
 
-def _correctable(
-    status: int, code: str, message: str, suggestion: str, executed: Executed = Executed.NO
-) -> Row:
+def _correctable(status: int, code: str, message: str, suggestion: str) -> Row:
     return Row(
         code=code,
         recovery=Recovery.CORRECTABLE,
@@ -29,7 +27,7 @@ def _correctable(
         message=message,
         suggestion=suggestion,
         user_message=EVERYDAY.rows["VALIDATION_ERROR"].user_message,
-        executed=executed,
+        executed=Executed.NO,
         status=status,
     )
 
@@ -45,13 +43,7 @@ ROWS = (
         405, "METHOD_NOT_ALLOWED", "This method is not possible here", "Use a method the resource allows"
     ),
     _correctable(406, "NOT_ACCEPTABLE", "No acceptable representation", "Accept another content type"),
-    _correctable(
-        410,
-        "GONE",
-        "The resource is gone for good",
-        "Stop asking for it, or find its successor",
-        Executed.MAYBE,
-    ),
+    _correctable(410, "GONE", "The resource is gone for good", "Stop asking for it, or find its successor"),
     _correctable(411, "LENGTH_REQUIRED", "A Content-Length is required", "Send the length of the body"),
     _correctable(
         412, "PRECONDITION_FAILED", "A precondition did not hold", "Read the current state, then decide again"
@@ -74,6 +66,7 @@ ROWS = (
         message="A payment is required",
         suggestion="Have the account's owner settle it",
         user_message="This needs a payment before it can go on.",
+        executed=Executed.NO,
         actor=Actor.USER,
         status=402,
     ),
@@ -84,6 +77,7 @@ ROWS = (
         message="Not available for legal reasons",
         suggestion="Do without it",
         user_message="That isn't available here for legal reasons.",
+        executed=Executed.NO,
         actor=Actor.USER,
         status=451,
     ),
@@ -121,15 +115,40 @@ ROWS = (
 
 _BY_CODE = table(ROWS)
 
+
+def _at_status(status: int, code: str, executed: Executed, recovery: Recovery = Recovery.TRANSIENT) -> Row:
+    """Return the row of a status that has no code of its own."""
+    row = _BY_CODE[code]
+    return replace(row, status=status, executed=executed, recovery=recovery, actor=row.actor_under(recovery))
+
+
+_NO, _MAYBE = Executed.NO, Executed.MAYBE
+# Statuses that proxies and content networks answer with, when the server behind them did not answer (M1, M3).
+_OF_PROXIES = {
+    row.status: row
+    for row in (
+        _at_status(499, "BAD_REQUEST", _MAYBE, Recovery.CORRECTABLE),  # the client closed the connection
+        _at_status(520, "BAD_GATEWAY", _MAYBE),  # an answer that could not be read
+        _at_status(521, "SERVICE_UNAVAILABLE", _NO),  # the connection was refused
+        _at_status(522, "TIMEOUT", _MAYBE),  # no connection in time, or no acknowledgement of the request
+        _at_status(523, "SERVICE_UNAVAILABLE", _NO),  # no route
+        _at_status(524, "TIMEOUT", _MAYBE),  # no answer in time
+        _at_status(525, "SERVICE_UNAVAILABLE", _NO),  # the TLS handshake failed
+        _at_status(526, "SERVICE_UNAVAILABLE", _NO, Recovery.TERMINAL),  # the certificate is not valid
+        _at_status(529, "SERVICE_UNAVAILABLE", _NO),  # overloaded
+    )
+    if row.status is not None
+}
+
 VOCABULARY = Vocabulary(
     name="http",
     title="HTTP problem details",
     rows=_BY_CODE,
     unknown=_BY_CODE["INTERNAL_ERROR"],
     by_status={
-        # Other 4xx count as 400, but only for listed ones it is known that the call had no effect (M1, M3).
-        **dict.fromkeys(range(400, 500), replace(_BY_CODE["BAD_REQUEST"], executed=Executed.MAYBE)),
+        # Other 4xx count as 400 (M1).
         **{row.status: row for row in ROWS if row.status is not None},
+        **_OF_PROXIES,
         # A 408 without an `intent` is a time-out, not a cancellation (M5).
         408: _BY_CODE["TIMEOUT"],
     },
