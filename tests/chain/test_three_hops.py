@@ -4,7 +4,6 @@ Tests with buyer, orchestrator and seller: real servers on the loopback, MCP and
 
 import asyncio
 import json
-import logging
 
 import mcp
 import pytest
@@ -31,15 +30,6 @@ BUDGET = {
     "details": {"minimum_budget": 500, "currency": "EUR"},
 }
 ONCE = PATHS[0]
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    for name in ("mcp", "a2a", "amends", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    yield
-    for name in ("mcp", "a2a", "amends", "asyncio"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def sell(kind):

@@ -1,8 +1,11 @@
 """`decide`: the decision about one failure."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from amends import Decision, Fault, Operation, Policy, State, decide
 from amends.core.backoff import Backoff
@@ -68,8 +71,31 @@ def test_attempts_of_all_layers_count():
     assert verdict(fault, state=State(attempt=5))[2] == "attempts"
     assert verdict(Fault(code="RATE_LIMITED", attempt=5))[2] == "attempts"
     assert verdict(fault, state=State(attempt=2, below=3))[2] == "attempts"
-    assert verdict(Fault(code="RATE_LIMITED", attempt=4))[0] == "retry"
+    assert verdict(Fault(code="RATE_LIMITED", attempt=3))[0] == "retry"
+    # Another call would make four tries again: eight in all.
+    assert verdict(Fault(code="RATE_LIMITED", attempt=4))[2] == "attempts"
     assert verdict(Fault(code="RATE_LIMITED", attempt=9), policy=UNBOUNDED)[0] == "retry"
+
+
+def test_calls_over_any_chain_are_bounded():
+    """M8: with any attempts at each hop, the last service gets at most the largest of them plus hops - 1 calls."""
+
+    def calls(hops):
+        """Return the calls that the last service gets if every call fails."""
+        policy, below = Policy(attempts=hops[0]), hops[1:]
+        state = State(attempt=0)
+        while True:
+            cost = calls(below) if below else 1
+            state = replace(state, attempt=state.attempt + 1)
+            fault = Fault(code="RATE_LIMITED", attempt=cost)
+            decision = decide(fault, policy=policy, state=state)
+            state = replace(state, below=state.below + cost - 1)
+            if decision.action is not Action.RETRY:
+                return state.attempt + state.below
+
+    for count in (1, 2, 3):
+        for hops in product(range(1, 8), repeat=count):
+            assert calls(hops) <= max(hops) + count - 1, hops
 
 
 def test_max_retries_lowers_the_limit():

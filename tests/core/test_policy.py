@@ -1,6 +1,9 @@
 """Policy: the limits for a fault."""
 
+import pickle
+
 import pytest
+from msgspec.structs import replace
 
 from amends import Fault, Policy, translate
 from amends.core.backoff import Backoff
@@ -73,6 +76,24 @@ def test_a_bare_code_matches_by_meaning():
         {"translated_from": {}},
     ):
         assert by_meaning.limits(Fault(code="TIMEOUT", details=details))[0] == 5
+
+
+def test_a_given_number_wins_over_the_default_of_a_vocabulary():
+    """`Policy(attempts=N)` applies to AdCP and task errors too; a rule that the user gives wins over it."""
+    adcp, task = Fault(code="RATE_LIMITED", vocabulary="adcp"), Fault(code="TIMEOUT", vocabulary="task")
+    wrong = Fault(code="INVALID_INPUT", vocabulary="task")
+    for given in (1, 2, 5, 8, None):
+        policy = Policy(attempts=given)
+        for same in (policy, pickle.loads(pickle.dumps(policy)), replace(policy, max_wait=9)):
+            assert [same.limits(fault)[0] for fault in (adcp, task)] == [given, given]
+            # The backoff of the category stays, and input errors are never repeated.
+            assert same.limits(task)[1].kind == "linear"
+            assert same.limits(wrong)[0] == 1
+    default = replace(DEFAULT, max_wait=9)
+    assert [default.limits(fault)[0] for fault in (adcp, task)] == [3, 2]
+    given = Policy(attempts=5, rules={"adcp:RATE_LIMITED": Rule(attempts=7), "adcp": Rule(attempts=6)})
+    assert given.limits(adcp)[0] == 7
+    assert given.limits(Fault(code="CONFLICT", vocabulary="adcp"))[0] == 6
 
 
 def test_the_unbounded_policy():

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, payload_error
+from amends.carriers.layers import KEY, beside, envelope_error, payload_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core import travel
 from amends.core.fault import Fault, Origin
 from amends.dialects import adcp
 from amends.dialects.members import mapping, text, truthy
@@ -54,22 +55,22 @@ def read(task: Any) -> Reading:
     state = text(status.get("state"))
     failed = state in FAILED_STATES
     in_artifacts = list(_artifact_data(task))
-    for data in in_artifacts:
+    for data, metadata in in_artifacts:
         if truthy(data.get(KEY)):
-            return envelope_error(data[KEY], _ARTIFACT)
+            return beside(envelope_error(data[KEY], _ARTIFACT), metadata)
     message = mapping(status.get("message")) or {}
     in_message = list(_data(message.get("parts")))
-    for data in in_message:
+    for data, metadata in in_message:
         if truthy(data.get(KEY)):
-            return envelope_error(data[KEY], _STATUS)
-    for data in (*in_artifacts, *in_message):
+            return beside(envelope_error(data[KEY], _STATUS), metadata)
+    for data, _ in (*in_artifacts, *in_message):
         reading = payload_error(data, failed=failed, finished=state in _FINISHED)
         if reading is not None:
             return reading
     return FAILED if failed else NOT_FAILED
 
 
-def _artifact_data(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _artifact_data(task: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     artifacts = task.get("artifacts")
     if not isinstance(artifacts, list):
         # An artifact event carries one.
@@ -79,13 +80,13 @@ def _artifact_data(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from _data(artifact.get("parts"))
 
 
-def _data(parts: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects of data parts: `kind` data in 0.3, a `data` member without a kind in 1.0."""
+def _data(parts: Any) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield object and metadata of data parts: `kind` data in 0.3, a `data` member without a kind in 1.0."""
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict):
             data = part.get("data")
             if isinstance(data, dict) and text(part.get("kind", part.get("type", "data"))) == "data":
-                yield data
+                yield data, part.get("metadata")
 
 
 def write(
@@ -117,9 +118,12 @@ def write(
     old = version == "0.3"
     error = {KEY: adcp.encode(fault)}
     text_part: dict[str, Any] = {"text": sentence or fault.message or fault.code}
-    data_part: dict[str, Any] = {"data": error}
-    if mime_type:
-        data_part |= {"metadata": {"mimeType": MIME_TYPE}} if old else {"mediaType": MIME_TYPE}
+    metadata: dict[str, Any] = travel.write(fault)
+    data_part: dict[str, Any] = {"data": error, "metadata": metadata}
+    if mime_type and old:
+        metadata["mimeType"] = MIME_TYPE
+    elif mime_type:
+        data_part["mediaType"] = MIME_TYPE
     if old:
         text_part, data_part = {"kind": "text", **text_part}, {"kind": "data", **data_part}
     task: dict[str, Any] = {

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from amends.carriers.layers import KEY, envelope_error
+from amends.carriers.layers import KEY, beside, envelope_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
 from amends.core.vocabulary import vocabulary
@@ -58,7 +59,7 @@ def read(response: Any) -> Reading:
     executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
     for item in _objects(error):
         if truthy(item.get(KEY)):
-            return envelope_error(item[KEY], _ORIGIN, executed)
+            return beside(envelope_error(item[KEY], _ORIGIN, executed), item)
     return FAILED
 
 
@@ -104,6 +105,6 @@ def write(
     error = {
         "code": number(fault.code, protocol=protocol, collapse=collapse),
         "message": vocabulary("adcp").row(fault.code).message,
-        "data": {KEY: adcp.encode(fault)},
+        "data": {KEY: adcp.encode(fault), **travel.write(fault)},
     }
     return {"jsonrpc": "2.0", "id": id, "error": error}

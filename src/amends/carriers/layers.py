@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Origin
+from amends.core.wire import as_dict
 from amends.dialects.adcp import fault_of, plain_error
 from amends.dialects.members import truthy
 
-__all__ = ["KEY", "envelope_error", "payload_error"]
+__all__ = ["KEY", "beside", "envelope_error", "payload_error"]
 
 KEY = "adcp_error"
 
@@ -34,6 +38,14 @@ def envelope_error(
     if found is None:
         return FAILED
     return Reading(True, fault_of(found, origin, executed), origin.path, found, True)
+
+
+def beside(reading: Reading, members: Any) -> Reading:
+    """Return the reading with what was sent beside its error: the tries made below, and `executed` (M8)."""
+    if reading.fault is None:
+        return reading
+    fault = travel.read(reading.fault, as_dict(members))
+    return reading if fault is reading.fault else replace(reading, fault=fault)
 
 
 def payload_error(payload: Any, *, failed: bool, finished: bool) -> Reading | None:

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, envelope_error, payload_error
+from amends.carriers.layers import KEY, beside, envelope_error, payload_error
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.core import travel
 from amends.core.fault import Fault, Origin
 from amends.core.wire import Unreadable, as_dict, plain, read_strict
 from amends.dialects import adcp
@@ -47,15 +48,17 @@ def read(result: Any, within: int | None = None) -> Reading:
         found = as_dict(found.get("result"))
         if found is None:
             return NOT_FAILED
+    reading: Reading | None
     failed = found.get("isError") is True
     structured = as_dict(found.get("structuredContent"))
     if failed:
         error = None if structured is None else structured.get(KEY)
         if truthy(error):
-            return envelope_error(error, _STRUCTURED, within=within)
-        reading = _from_text(plain(found.get("content")))
+            reading = envelope_error(error, _STRUCTURED, within=within)
+        else:
+            reading = _from_text(plain(found.get("content")))
         if reading is not None:
-            return reading
+            return beside(reading, found.get("_meta"))
     reading = payload_error(plain(structured), failed=failed, finished=not failed)
     return reading or (FAILED if failed else NOT_FAILED)
 
@@ -90,7 +93,7 @@ def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | Non
         sentence: one terse sentence for people and models, as a second text item.
 
     """
-    return result(adcp.encode(fault), protocol=protocol, sentence=sentence)
+    return result(adcp.encode(fault), protocol=protocol, sentence=sentence, meta=travel.write(fault))
 
 
 def result(
@@ -99,6 +102,8 @@ def result(
     parts: list[dict[str, Any]] | None = None,
     protocol: str = STRUCTURED_SINCE,
     sentence: str | None = None,
+    structured: bool = True,
+    meta: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """
     Return the same from an encoded error object.
@@ -108,6 +113,8 @@ def result(
         parts: the errors of several upstreams that it consists of, for the payload layer (A18).
         protocol: the negotiated version.
         sentence: for people and models.
+        structured: False for text alone.
+        meta: what travels beside the error (`amends.core.travel`).
 
     """
     document = {KEY: error} if parts is None else {KEY: error, "errors": parts}
@@ -115,7 +122,9 @@ def result(
     if sentence:
         content.append({"type": "text", "text": sentence})
     written: dict[str, Any] = {"content": content, "isError": True}
-    if protocol >= STRUCTURED_SINCE:
+    if meta:
+        written["_meta"] = meta
+    if structured and protocol >= STRUCTURED_SINCE:
         # A5: a fatal failure fills both layers.
         written["structuredContent"] = {KEY: error, "errors": [error] if parts is None else parts}
     return written

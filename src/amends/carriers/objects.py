@@ -85,7 +85,8 @@ def _tool_result(value: Any) -> Any:
         else {"type": getattr(item, "type", None), "text": getattr(item, "text", None)}
         for item in content
     ]
-    return {"isError": failed, "structuredContent": structured, "content": items}
+    meta = getattr(value, "meta", None)
+    return {"isError": failed, "structuredContent": structured, "content": items, "_meta": meta}
 
 
 def _rpc_error(value: Any) -> Any:

@@ -14,12 +14,11 @@ from typing import Any, Self
 
 import msgspec
 
+from amends.core.travel import HOPS, count
 from amends.errors.base import FaultError
 
 __all__ = ["HOPS", "MAX_HOPS", "Hop"]
 
-HOPS = "amends/hops"
-"""The metadata member that contains the count."""
 MAX_HOPS = 8
 """The most agents that a request may come through. A longer chain is taken for a loop."""
 
@@ -46,14 +45,9 @@ class Hop(msgspec.Struct, frozen=True):
         (2, 0, 0)
         """
         members = meta if isinstance(meta, Mapping) else {}
-        count, trace = members.get(HOPS), members.get("traceparent")
-        if isinstance(count, float) and count.is_integer():
-            # A2A's metadata has no integers.
-            count = int(count)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            count = 0
+        trace = members.get("traceparent")
         valid = isinstance(trace, str) and len(trace) <= 256 and _TRACEPARENT.fullmatch(trace)
-        return cls(count, trace if valid else None, limit)
+        return cls(count(members.get(HOPS)), trace if valid else None, limit)
 
     def onward(self, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """

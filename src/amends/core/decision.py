@@ -167,12 +167,17 @@ def _own_wait(fault: Fault, state: State, backoff: Backoff) -> tuple[float, str]
 
 
 def spent(fault: Fault, state: State, attempts: int | None, uncertain: int) -> str | None:
-    """Return why no further try is allowed, or None. Tries of lower layers count, so that layers do not multiply them."""
+    """
+    Return why no further try is allowed, or None.
+
+    Tries of lower layers count (M8), so that layers do not multiply them. A further call is expected to cost as many tries
+    as the last one; it is made only if that exceeds the limit by at most one.
+    """
     made = state.attempt + state.below
     if attempts is not None:
-        if fault.attempt is not None and fault.attempt > 1:
-            made += fault.attempt - 1
-        if made >= attempts:
+        cost = 1 if fault.attempt is None else max(1, fault.attempt)
+        made += cost - 1
+        if made >= attempts or made + cost > attempts + 1:
             return "attempts"
     allowed = fault.max_retries
     if allowed is not None and 0 <= allowed < made:

@@ -16,6 +16,10 @@ from amends.core.vocabulary import row_for
 __all__ = ["DEFAULT", "UNBOUNDED", "Policy", "Rule", "meaning"]
 
 
+class _Default(int):
+    """A number of attempts that the user did not give. A number that the user gives wins over it."""
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Limits that differ for some faults. Fields that are None keep the policy's value."""
 
@@ -46,14 +50,14 @@ _UNJITTERED = Backoff(spread=0.0)
 # T7: attempts count calls. Input errors are never repeated; agent errors are treated like system errors.
 _TASK_RULES = {
     "task/input": Rule(attempts=1),
-    "task/agent": Rule(attempts=3, backoff=_UNJITTERED),
-    "task/mcp": Rule(attempts=3, backoff=_UNJITTERED),
-    "task/coordination": Rule(attempts=2, backoff=Backoff(kind="linear", spread=0.0)),
-    "task/system": Rule(attempts=3, backoff=_UNJITTERED),
+    "task/agent": Rule(attempts=_Default(3), backoff=_UNJITTERED),
+    "task/mcp": Rule(attempts=_Default(3), backoff=_UNJITTERED),
+    "task/coordination": Rule(attempts=_Default(2), backoff=Backoff(kind="linear", spread=0.0)),
+    "task/system": Rule(attempts=_Default(3), backoff=_UNJITTERED),
 }
 
 
-_DEFAULT_RULES: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=3), **_TASK_RULES})
+_DEFAULT_RULES: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=_Default(3)), **_TASK_RULES})
 
 
 def meaning(fault: Fault) -> str:
@@ -83,8 +87,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     RATE_LIMITED also applies to HTTP 429 and to MCP_RATE_LIMITED of a task.
     """
 
-    attempts: int | None = 5
-    """Calls in all, including the first. None: no limit (the other limits still apply)."""
+    attempts: int | None = _Default(5)
+    """
+    Calls in all, including the first. None: no limit (the other limits still apply). A value that is given also replaces
+    the defaults of AdCP and task errors; a rule that is given replaces this value.
+    """
     max_wait: float | None = 300.0
     """Seconds of waiting in all. None: no limit."""
     deadline: float | None = None
@@ -119,7 +126,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Return the limits for a fault: calls in all, the backoff, and retries after uncertain failures."""
         if not self.rules or (rule := self._rule(fault)) is None:
             return self.attempts, self.backoff, self.uncertain
-        attempts = self.attempts if rule.attempts is None else rule.attempts
+        attempts = self.attempts
+        if rule.attempts is not None and (
+            isinstance(attempts, _Default) or not isinstance(rule.attempts, _Default)
+        ):
+            attempts = rule.attempts
         uncertain = self.uncertain if rule.uncertain is None else rule.uncertain
         return attempts, rule.backoff or self.backoff, uncertain
 

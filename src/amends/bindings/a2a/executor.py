@@ -19,6 +19,7 @@ from a2a.utils.errors import TaskNotCancelableError
 
 from amends.bindings.a2a.responses import (
     LOG,
+    Sent,
     error_for,
     failed_events,
     internal_error,
@@ -102,7 +103,7 @@ class GuardedExecutor(AgentExecutor):
             LOG.exception("the failure of task %s could not be published", context.task_id)
             raise internal_error(error) from None
 
-    def _events(self, context: RequestContext, queue: TrackedQueue, error: dict[str, Any]) -> Iterator[Any]:
+    def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Any]:
         task_id, context_id = context.task_id or "", context.context_id or ""
         if context.current_task is None and not queue.started:
             # The task has to be published before events of the task.

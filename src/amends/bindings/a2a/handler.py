@@ -22,7 +22,7 @@ __all__ = ["GuardedHandler"]
 
 def _answer(exc: Exception, context: Any, name: str) -> A2AError:
     """Return the protocol error to answer an exception with."""
-    if isinstance(exc, A2AError) and isinstance(exc.data, dict) and exc.data.keys() == {KEY}:
+    if isinstance(exc, A2AError) and isinstance(exc.data, dict) and KEY in exc.data:
         # A guarded executor raised it.
         return exc
     error = protocol_error(exc)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from amends.bindings.a2a.responses import LOG, error_of
+from amends.bindings.a2a.responses import LOG, Sent, error_of
 from amends.carriers.layers import KEY
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import Unreadable, read
@@ -59,15 +59,14 @@ def reject(
     return rejecting
 
 
-async def _answer(
-    scope: Scope, receive: Receive, send: Send, error: dict[str, Any], *, collapse: bool
-) -> None:
+async def _answer(scope: Scope, receive: Receive, send: Send, sent: Sent, *, collapse: bool) -> None:
+    error = sent.error
     request = await _request(receive) if scope["method"] == "POST" else None
     if isinstance(request, dict) and "jsonrpc" in request:
-        status, body = 200, _rpc_error(request.get("id"), error, collapse=collapse)
+        status, body = 200, _rpc_error(request.get("id"), sent, collapse=collapse)
     else:
         status = _http_status(error["code"])
-        body = _rest_error(status, error)
+        body = _rest_error(status, sent)
     headers = [(b"content-type", b"application/json")]
     if error.get("retry_after") is not None:
         # With a JSON-RPC error too, for gateways and HTTP clients that do not read the body.
@@ -92,14 +91,14 @@ async def _request(receive: Receive) -> Any:
     return None
 
 
-def _rpc_error(id: Any, error: dict[str, Any], *, collapse: bool) -> dict[str, Any]:
+def _rpc_error(id: Any, sent: Sent, *, collapse: bool) -> dict[str, Any]:
     return {
         "jsonrpc": "2.0",
         "id": id if isinstance(id, str | int) else None,
         "error": {
-            "code": number_for(error["code"], collapse=collapse),
-            "message": sentence(error),
-            "data": {KEY: error},
+            "code": number_for(sent.error["code"], collapse=collapse),
+            "message": sentence(sent.error),
+            "data": {KEY: sent.error, **sent.beside},
         },
     }
 
@@ -108,19 +107,19 @@ def _http_status(code: str) -> int:
     return vocabulary("http").row(vocabulary("adcp").row(code).everyday).status or 503
 
 
-def _rest_error(status: int, error: dict[str, Any]) -> dict[str, Any]:
+def _rest_error(status: int, sent: Sent) -> dict[str, Any]:
     """Return the protocol's REST error: google.rpc.Status as JSON."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": error["code"],
+        "reason": sent.error["code"],
         "domain": "adcontextprotocol.org",
-        "metadata": {KEY: error},
+        "metadata": {KEY: sent.error, **sent.beside},
     }
     return {
         "error": {
             "code": status,
             "status": _STATUS.get(status, "UNKNOWN"),
-            "message": sentence(error),
+            "message": sentence(sent.error),
             "details": [info],
         }
     }

@@ -8,7 +8,7 @@ message has the same parts, because a client of a stream reads the events one by
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from a2a.types.a2a_pb2 import (
@@ -31,6 +31,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 
 from amends.carriers.a2a import MIME_TYPE
 from amends.carriers.layers import KEY
+from amends.core import travel
 from amends.core.fault import Fault
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
@@ -38,6 +39,7 @@ from amends.serving.server_errors import classify_safely, modules_of
 
 __all__ = [
     "LOG",
+    "Sent",
     "error_for",
     "error_of",
     "failed_events",
@@ -54,9 +56,18 @@ ARTIFACT_ID = "error-result"
 _LEVELS = 24
 
 
-def error_for(exc: BaseException, what: str, traceparent: str | None) -> dict[str, Any]:
+class Sent(NamedTuple):
+    """What is sent for a failure."""
+
+    error: dict[str, Any]
+    """The error object."""
+    beside: dict[str, Any]
+    """What travels beside it: the tries made below, and whether the call may have had its effect (M8)."""
+
+
+def error_for(exc: BaseException, what: str, traceparent: str | None) -> Sent:
     """
-    Log an exception, and return the error object to answer it with.
+    Log an exception, and return the error to answer it with.
 
     Args:
         exc: the exception.
@@ -67,9 +78,9 @@ def error_for(exc: BaseException, what: str, traceparent: str | None) -> dict[st
     return error_of(report(classify_safely(exc, log=LOG), log=LOG, what=what, traceparent=traceparent))
 
 
-def error_of(fault: Fault) -> dict[str, Any]:
-    """Return the error object of a fault, nested no deeper than protobuf's JSON allows."""
-    return error_object(fault, levels=_LEVELS)
+def error_of(fault: Fault) -> Sent:
+    """Return what is sent for a fault; the error object is nested no deeper than protobuf's JSON allows."""
+    return Sent(error_object(fault, levels=_LEVELS), travel.write(fault))
 
 
 def traceparent_of(context: Any) -> str | None:
@@ -81,10 +92,10 @@ def traceparent_of(context: Any) -> str | None:
 
 
 def failed_events(
-    error: dict[str, Any], *, task_id: str, context_id: str, mime_type: bool
+    sent: Sent, *, task_id: str, context_id: str, mime_type: bool
 ) -> tuple[TaskArtifactUpdateEvent, TaskStatusUpdateEvent]:
     """Return the two events that end a task: the artifact, and the status with its message."""
-    parts = [Part(text=sentence(error)), _data(error, mime_type=mime_type)]
+    parts = [Part(text=sentence(sent.error)), _data(sent, mime_type=mime_type)]
     message = Message(
         role=Role.ROLE_AGENT, message_id=str(uuid4()), task_id=task_id, context_id=context_id, parts=parts
     )
@@ -101,17 +112,18 @@ def failed_events(
     )
 
 
-def _data(error: dict[str, Any], *, mime_type: bool) -> Part:
+def _data(sent: Sent, *, mime_type: bool) -> Part:
     part = Part()
-    ParseDict({KEY: error}, part.data.struct_value)
+    ParseDict({KEY: sent.error}, part.data.struct_value)
+    part.metadata.update(sent.beside)
     if mime_type:
         part.media_type = MIME_TYPE
     return part
 
 
-def internal_error(error: dict[str, Any]) -> InternalError:
+def internal_error(sent: Sent) -> InternalError:
     """Return the protocol error for a failure without a task; the error object is in its data."""
-    return InternalError(message=sentence(error), data={KEY: error})
+    return InternalError(message=sentence(sent.error), data={KEY: sent.error, **sent.beside})
 
 
 # Errors about the request. The other two are about the agent, and are answered with an AdCP error instead.

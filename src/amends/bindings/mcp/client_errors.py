@@ -50,7 +50,9 @@ def failed_result(result: Any) -> FaultError:
         {"type": "text", "text": item.text} for item in result.content if isinstance(item, TextContent)
     ]
     structured = result.structured_content
-    fault = read_result({"isError": True, "structuredContent": structured, "content": content}).fault
+    fault = read_result(
+        {"isError": True, "structuredContent": structured, "content": content, "_meta": result.meta}
+    ).fault
     if fault is None:
         text = content[0]["text"][:_LONGEST_TEXT] if content else ""
         fault = Fault(code="INTERNAL_ERROR", message=text, origin=_PLAIN)

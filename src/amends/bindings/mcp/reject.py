@@ -28,6 +28,7 @@ from amends.bindings.mcp.guard import TOOL
 from amends.bindings.mcp.responses import LOG, tool_result
 from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY
+from amends.core import travel
 from amends.core.crosswalk import transfer
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
@@ -174,7 +175,7 @@ class Rejection:
         return {
             "code": number_for(fault.code, protocol=protocol, collapse=self._collapse),
             "message": VOCABULARY.row(fault.code).message,
-            "data": {KEY: error_object(fault)},
+            "data": {KEY: error_object(fault), **travel.write(fault)},
         }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from amends.carriers.layers import KEY
 from amends.carriers.mcp import result
+from amends.core import travel
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
@@ -55,7 +56,9 @@ def tool_result(fault: Fault, protocol: str) -> dict[str, Any]:
     """Return the isError result of a fault in the adcp vocabulary, in both layers (A2, A5)."""
     error = error_object(fault)
     parts = [error_object(part) for part in fault.errors if part.vocabulary == VOCABULARY.name]
-    return result(error, parts=parts or None, protocol=protocol, sentence=sentence(error))
+    return result(
+        error, parts=parts or None, protocol=protocol, sentence=sentence(error), meta=travel.write(fault)
+    )
 
 
 def rpc_error(fault: Fault) -> tuple[int, str, dict[str, Any]]:
@@ -65,4 +68,4 @@ def rpc_error(fault: Fault) -> tuple[int, str, dict[str, Any]]:
     AdCP's three reserved numbers mean that nothing ran, so a handler's failure does not use them.
     """
     number = INVALID if fault.recovery is Recovery.CORRECTABLE else INTERNAL
-    return number, VOCABULARY.row(fault.code).message, {KEY: error_object(fault)}
+    return number, VOCABULARY.row(fault.code).message, {KEY: error_object(fault), **travel.write(fault)}

@@ -1,0 +1,27 @@
+"""What travels beside an error: tries and `executed` (M8)."""
+
+from amends import Fault
+from amends.core import travel
+from amends.core.enums import Executed
+from amends.core.fault import Origin
+
+
+def test_tries_and_executed_are_written_and_read():
+    """`executed` is always written, tries only if there were several."""
+    fault = Fault(code="RATE_LIMITED", vocabulary="adcp", executed="maybe", attempt=4)
+    assert travel.write(fault) == {"amends/executed": "maybe", "amends/tries": 4}
+    bare = Fault(code="RATE_LIMITED", vocabulary="adcp", origin=Origin("adcp"))
+    assert travel.write(bare) == {"amends/executed": "no"}
+    found = travel.read(bare, travel.write(fault))
+    assert (found.executed, found.attempt) == (Executed.MAYBE, 4)
+    assert travel.read(bare, {"amends/tries": 2.0}).attempt == 2
+
+
+def test_wrong_values_count_as_absent():
+    """The members come from outside."""
+    fault = Fault(code="TIMEOUT", attempt=2)
+    for wrong in (None, 7, [], "amends/tries", {}, {1: 2}):
+        assert travel.read(fault, wrong) is fault
+    for value in (None, True, "3", -1, 0, 2.5, float("nan"), float("inf"), [3], {}):
+        assert travel.read(fault, {"amends/tries": value, "amends/executed": value}) is fault
+    assert travel.read(fault, {"amends/tries": 10**400}).attempt == 1_000_000
