@@ -170,7 +170,9 @@ def test_extensions_never_overwrite_a_known_member(name, data):
     """Design 3, house style mistake 1: an extension with the name of a known member does not replace it."""
     fault = data.draw(faults(name, depth=0))
     evil = data.draw(st.dictionaries(st.sampled_from(sorted(RESERVED)), json_values(), min_size=1))
-    evil.pop("recovery", None)  # AdCP's own member: see the next test
+    # AdCP keeps an unknown recovery and an unreadable list of errors there: see the next tests.
+    evil.pop("recovery", None)
+    evil.pop("errors", None)
     poisoned = replace(fault, extensions={**fault.extensions, **evil})
     clean, dirty = encode(fault, name), encode(poisoned, name)
     assert {key: dirty[key] for key in clean if key != "error"} == {
@@ -181,6 +183,14 @@ def test_extensions_never_overwrite_a_known_member(name, data):
     assert {key: value for key, value in outer.items() if key in known} == {
         key: value for key, value in inner.items() if key in known
     }
+
+
+def test_a_list_of_errors_that_cannot_be_read_is_passed_on():
+    """A18: a received list stays as it is; one of another dialect does not become AdCP's."""
+    error = {"code": "CONFLICT", "message": "", "recovery": "transient", "errors": [{"code": "X"}, "odd"]}
+    fault = decode(error, "adcp")
+    assert ([part.code for part in fault.errors], encode(fault, "adcp")) == (["X"], error)
+    assert "errors" not in encode(Fault(code="X", extensions={"errors": ["odd"]}), "adcp")
 
 
 @pytest.mark.parametrize("value", ["transient", "soon", ["x"]])

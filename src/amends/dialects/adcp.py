@@ -8,6 +8,9 @@ AdCP's error object (S4).
 - `recovery: transient` together with a `retry_after` is an explicit invitation to repeat: the call had no effect
   (`amends.core.invitation`).
 - Unknown members (`issues`, `buyer_reason`, …) are kept.
+- The parts of a failure are the member `errors`, one level deep. In a response they are beside the error instead
+  (`amends.carriers.layers`); `encode_alone` writes the error without them.
+- An error that would be too large for readers is cut (`amends.dialects.adcp_size`).
 - Fields without a member in AdCP are in LOSSES.
 """
 
@@ -25,23 +28,38 @@ from amends.core.invitation import excluded
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.core.wire import compact, plain
 from amends.dialects import members
+from amends.dialects.adcp_size import MAX_ERROR_BYTES, fit
 from amends.dialects.outgoing import check_adcp_details, outgoing
 
-__all__ = ["LOSSES", "MAX_ERROR_BYTES", "NAME", "SPEC", "decode", "encode", "plain_error", "valid"]
+__all__ = [
+    "KEY",
+    "LOSSES",
+    "MAX_ERROR_BYTES",
+    "NAME",
+    "SPEC",
+    "decode",
+    "encode",
+    "encode_alone",
+    "fault_of",
+    "plain_error",
+    "valid",
+]
 
 NAME = "adcp"
 SPEC = "AdCP 3.2 error object, as the transport error mapping carries it over MCP and A2A"
 LOSSES = frozenset(
     {
-        *("vocabulary", "executed", "origin", "actor", "suggestions", "strategy", "max_retries", "errors"),
+        *("vocabulary", "executed", "origin", "actor", "suggestions", "strategy", "max_retries"),
         *("trace_id", "doc_uri", "type", "title", "status", "instance", "intent", "user_message"),
         *("attempt", "max_attempts", "recovery"),
     }
 )
 """Fields that reading does not restore. Of `recovery` only uncertain is lost: it is written as transient."""
 
-MAX_ERROR_BYTES = 4096
-"""Size of the compact UTF-8 JSON. A larger object is not an error (A7)."""
+KEY = "adcp_error"
+"""The member of a response that holds the error of a failed call."""
+MAX_PARTS = 100
+"""Nested errors that are read. Others are left out."""
 
 # Compact JSON is at most five times as long as what it was parsed from (1e15 becomes 1000000000000000.0). Without this
 # bound and without `within`, extraction from bytes takes 4.8 instead of 3.9 times msgspec's decode (the target is 4).
@@ -50,7 +68,7 @@ _SURELY_SMALL = MAX_ERROR_BYTES // 5
 # Most errors have only these members. With the others read for every error, extraction takes 0.40 of adcp's time instead
 # of 0.32 (bench/extraction.py; the target is 0.35).
 _COMMON = frozenset({"code", "message", "recovery", "retry_after"})
-_MEMBERS = _COMMON | {"field", "suggestion", "details"}
+_MEMBERS = _COMMON | {"field", "suggestion", "details", "errors"}
 _RECOVERY = {
     "transient": Recovery.TRANSIENT,
     "correctable": Recovery.CORRECTABLE,
@@ -121,11 +139,18 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
     if unknown_recovery:
         # Kept to be passed on.
         extensions["recovery"] = received
+    parts: tuple[Fault, ...] = ()
+    if "errors" in error:
+        parts = parts_in(error["errors"], origin, executed)
+        if not isinstance(error["errors"], list) or len(parts) != len(error["errors"]):
+            # Not all of them can be written again from the parts.
+            extensions["errors"] = error["errors"]
     return replace(
         fault,
         field=members.text(error.get("field")),
         suggestions=() if suggestion is None else (suggestion,),
         details=members.mapping(error.get("details")),
+        errors=parts,
         extensions=extensions,
     )
 
@@ -139,24 +164,57 @@ def _invites(error: dict[str, Any], code: str) -> bool:
     )
 
 
+def parts_in(errors: Any, origin: Origin, executed: Executed | None = None) -> tuple[Fault, ...]:
+    """Return the valid errors of a list, without their own parts."""
+    if not isinstance(errors, list):
+        return ()
+    found = (plain_error(item) for item in errors[:MAX_PARTS])
+    return tuple(
+        fault_of({name: value for name, value in item.items() if name != "errors"}, origin, executed)
+        for item in found
+        if item is not None
+    )
+
+
 def encode(fault: Fault) -> dict[str, Any]:
     """
-    Return the error object.
+    Return the error object, with the fault's parts as its member `errors`; at most 4096 bytes.
 
     An error that was received as one is passed on unchanged. Any other fault is redacted, and its wait is made
     conformant.
     """
-    own = fault.origin is None or fault.origin.dialect != NAME
-    if own:
-        fault = outgoing(fault, NAME)
-        check_adcp_details(fault)
+    fault = _outgoing(fault)
+    error = _object(fault)
+    if fault.errors:
+        error.setdefault("errors", [_object(part) for part in fault.errors])
+    return fit(error)
+
+
+def encode_alone(fault: Fault) -> dict[str, Any]:
+    """Return the same without the parts, for a response that has them beside the error."""
+    return fit(_object(_outgoing(fault)))
+
+
+def _outgoing(fault: Fault) -> Fault:
+    if _is_received(fault):
+        return fault
+    fault = outgoing(fault, NAME)
+    check_adcp_details(fault)
+    return fault
+
+
+def _is_received(fault: Fault) -> bool:
+    return fault.origin is not None and fault.origin.dialect == NAME
+
+
+def _object(fault: Fault) -> dict[str, Any]:
     error: dict[str, Any] = {
         "code": fault.code,
         "message": fault.message,
         "recovery": _recovery_member(fault),
     }
     if fault.retry_after is not None:
-        error["retry_after"] = _seconds(fault.retry_after) if own else fault.retry_after
+        error["retry_after"] = fault.retry_after if _is_received(fault) else _seconds(fault.retry_after)
     if fault.field is not None:
         error["field"] = fault.field
     if fault.suggestions:
@@ -164,7 +222,8 @@ def encode(fault: Fault) -> dict[str, Any]:
     if fault.details is not None:
         error["details"] = fault.details
     for name, value in fault.extensions.items():
-        if name not in _MEMBERS:
+        # A received list of errors is kept as it was if not all of it could be read.
+        if name not in _MEMBERS or (name == "errors" and _is_received(fault)):
             error[name] = value
     return error
 
@@ -172,7 +231,7 @@ def encode(fault: Fault) -> dict[str, Any]:
 def _recovery_member(fault: Fault) -> Any:
     if fault.recovery is Recovery.UNCERTAIN:
         return "transient"
-    if fault.recovery is Recovery.TERMINAL and fault.origin is not None and fault.origin.dialect == NAME:
+    if fault.recovery is Recovery.TERMINAL and _is_received(fault):
         return fault.extensions.get("recovery", "terminal")
     return fault.recovery.value
 

@@ -1,21 +1,17 @@
 """
-AdCP error objects as servers send them: an object that every reader accepts (A7), and one sentence for people.
+AdCP error objects as servers send them: with a trace id, not nested too deep, and one sentence for people.
 
-Values that are not JSON, or that would make the object too large, are left out: first `details`, then all members that
-a caller does not need in order to act.
+`amends.dialects.adcp_size` makes the object one that every reader accepts (A7).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
-from amends.core.text import truncate
-from amends.core.wire import compact, plain
 from amends.dialects import adcp
 
 __all__ = ["TRACE", "error_object", "sentence"]
@@ -24,13 +20,11 @@ TRACE = "trace_id"
 """The extra member that holds the trace id; AdCP defines none, and its readers keep members they do not know."""
 
 _NEEDED = ("code", "message", "recovery", "retry_after", "field", "suggestion")
-_LONGEST = {"message": 1024, "field": 256, "suggestion": 512}
-"""Bytes to which these members are cut if the error would be too large otherwise."""
 
 
 def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
     """
-    Return the AdCP error object of a fault: plain JSON values, at most 4096 bytes.
+    Return the AdCP error object of a fault, without its parts: plain JSON values, at most 4096 bytes.
 
     The fault's trace id becomes the member `trace_id`, except in an error received from an upstream, which is passed
     on unchanged.
@@ -42,28 +36,12 @@ def error_object(fault: Fault, *, levels: int = 64) -> dict[str, Any]:
     """
     if fault.trace_id is not None and fault.origin is None:
         fault = replace(fault, extensions={TRACE: fault.trace_id, **fault.extensions})
-    error = adcp.encode(fault)
-    for names in (None, tuple(name for name in error if name != "details"), _NEEDED):
-        plain = _plain(error if names is None else {name: error[name] for name in names if name in error})
-        if plain is not None and adcp.valid(plain) and _within(plain, levels):
-            return plain
-    return {
-        name: truncate(value, _LONGEST[name]) if name in _LONGEST and isinstance(value, str) else value
-        for name in _NEEDED
-        if (value := error.get(name)) is not None
-    }
-
-
-def _plain(error: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the object after a round trip through JSON, or None if it is not JSON, too large, or contains itself."""
-    raw = compact(plain(error))
-    if raw is None or len(raw) > adcp.MAX_ERROR_BYTES:
-        return None
-    try:
-        # A lone surrogate cannot be encoded as UTF-8, and half of the carriers refuse it.
-        return msgspec.json.decode(raw.decode("utf-8", "replace"), type=dict[str, Any])
-    except msgspec.DecodeError:
-        return None
+    error = adcp.encode_alone(fault)
+    for names in (tuple(error), tuple(name for name in error if name != "details"), _NEEDED):
+        error = {name: error[name] for name in names if name in error}
+        if _within(error, levels):
+            break
+    return error
 
 
 def _within(value: Any, levels: int) -> bool:
