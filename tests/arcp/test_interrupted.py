@@ -11,10 +11,11 @@ import pytest
 from amends import stores
 from amends.arcp import Limits
 from amends.arcp.runtime import maintenance
-from amends.arcp.runtime.batch import Steps
-from amends.arcp.runtime.entries import ACTIVE, KEYS, JobSpec, KeyRow, encode, key_name
+from amends.arcp.runtime.entries import ACTIVE, KEYS, JobSpec, encode
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.wire import new_id
+from amends.durable.batch import Batch
+from amends.durable.keys import Owner, key_name
 from amends.errors.arcp import InternalError
 from amends.stores import ConflictError
 from tests.arcp.raw import connected
@@ -32,19 +33,19 @@ class Crash(Exception):
 @pytest.fixture
 def crash_after(monkeypatch):
     """Makes a commit fail after so many of its steps."""
-    whole = Steps._one_by_one
+    whole = Batch._perform_in_order
 
     def set(ledger, count, error=Crash):
         async def some(self, store):
             if store is not ledger.store:
                 # A commit of another node.
                 return await whole(self, store)
-            monkeypatch.setattr(Steps, "_one_by_one", whole)
-            self._steps = self._steps[:count]
+            monkeypatch.setattr(Batch, "_perform_in_order", whole)
+            self._changes = self._changes[:count]
             await whole(self, store)
             raise error
 
-        monkeypatch.setattr(Steps, "_one_by_one", some)
+        monkeypatch.setattr(Batch, "_perform_in_order", some)
 
     return set
 
@@ -83,9 +84,9 @@ async def test_accepting_is_interrupted(store_url, begin, dead_ledger, crash_aft
         await dead_ledger.accept(first, here=here)
     raw = await connected(living)
     fingerprint = await _same_fingerprint(living, raw)
-    row = await living._node.ledger.key(first.key)
+    row = await living._node.ledger.keys.get(first.key)
     if row is not None:
-        await living._node.store.table(KEYS).put(first.key, encode(KeyRow(row.job_id, fingerprint)))
+        await living._node.store.table(KEYS).put(first.key, encode(Owner(row.id, fingerprint)))
     end = await raw.run("echo", 1, idempotency_key="k")
     kinds = await _kinds(living, first.job_id)
     if kinds[:1] == ["accepted"]:
@@ -109,7 +110,7 @@ async def _kinds(runtime, job_id):
 async def _same_fingerprint(runtime, raw):
     """Return the fingerprint of the request that the test sends."""
     await raw.run("echo", 1, idempotency_key="probe")
-    return (await runtime._node.ledger.key(key_name(PRINCIPAL, "probe"))).fingerprint
+    return (await runtime._node.ledger.keys.get(key_name(PRINCIPAL, "probe"))).fingerprint
 
 
 async def test_a_crash_before_the_queue_under_a_clock_that_is_ahead(
@@ -132,17 +133,17 @@ async def test_a_slow_submission_whose_key_was_released(store_url, begin, crash_
     with pytest.raises(Crash):
         await node.ledger.accept(slow, here=True)
     assert await node.ledger.release_key(slow.key) == slow.job_id
-    assert await node.ledger.key(slow.key) is None
+    assert await node.ledger.keys.get(slow.key) is None
     again = job_spec()
     await node.ledger.accept(again, here=False)
     assert await node.ledger.release_key(slow.key) is None
     # The slow submission continues with its next step.
-    steps = Steps()
+    steps = Batch()
     node.ledger._put_active(steps, slow, node.ledger.accepted_entry(slow, here=True))
     await steps.commit(node.store)
     with pytest.raises(ConflictError):
         await node.store.log(f"arcp.job/{slow.job_id}").append(b"x", last=0)
-    assert (await node.ledger.key(slow.key)).job_id == again.job_id
+    assert (await node.ledger.keys.get(slow.key)).id == again.job_id
     with pytest.raises(InternalError):
         await node.ledger.accept(slow, here=True)
     assert await node.ledger.release_key("nothing") is None
@@ -152,7 +153,7 @@ async def test_a_job_with_an_annulled_log_is_not_started(store_url, begin):
     """A late `accept` of a job whose key was released fails."""
     node = (await begin(store_url))._node
     slow = job_spec()
-    await node.store.table(KEYS).put(slow.key, encode(KeyRow(slow.job_id, "f")))
+    await node.store.table(KEYS).put(slow.key, encode(Owner(slow.job_id, "f")))
     await node.ledger.release_key(slow.key)
     with pytest.raises(InternalError):
         await node.ledger.accept(slow, here=True)

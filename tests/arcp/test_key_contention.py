@@ -51,7 +51,7 @@ async def test_tries_are_bounded(store_url, begin, monkeypatch, step):
     async def beaten(*given, **more):
         nonlocal tries
         tries += 1
-        raise ConflictError("arcp.keys k", 0)
+        raise ConflictError("arcp.keys", 0, None, "k")
 
     with monkeypatch.context() as patch:
         patch.setattr(runtime.node.ledger, step, beaten)

@@ -20,7 +20,7 @@ from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
 from amends.http.idempotency import Idempotent, commit
-from amends.http.idempotency_store import LEASES, RECORDS
+from amends.http.idempotency_store import RECORDS
 from amends.stores.errors import StoreError
 from tests.http import paying
 from tests.http.serving import ROOT, process
@@ -164,7 +164,7 @@ async def test_a_long_request_keeps_its_lease(store):
     """The lease is renewed while the request runs."""
     shop = Shop()
     shop.gate = asyncio.Event()
-    leases = Failing(store, LEASES)
+    leases = Failing(store, f"{RECORDS}.leases")
     app = shop.app(leases, lease=1.5)
     first = asyncio.ensure_future(post(app))
     while leases.puts < 4:  # a renewal every third of the lease
@@ -518,7 +518,7 @@ async def test_a_lease_that_cannot_be_renewed(store):
     """The request continues and is answered, and its record is stored."""
     shop = Shop()
     shop.gate = asyncio.Event()
-    failing = Failing(store, LEASES)
+    failing = Failing(store, f"{RECORDS}.leases")
     app = shop.app(failing, lease=0.3)
     failing.broken = True
     first = asyncio.ensure_future(post(app))
@@ -603,7 +603,7 @@ async def test_a_transaction_after_a_takeover_fails(tmp_path):
         def pay(keys, claim):
             def work(tx):
                 tx.sql("INSERT INTO payments DEFAULT VALUES")
-                keys.write(tx, claim, 201, (), b"{}")
+                keys.write(tx, claim, status=201, body=b"{}")
 
             return work
 

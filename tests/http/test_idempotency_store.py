@@ -17,7 +17,7 @@ async def test_completing_after_the_lease_resolves_the_doubt():
         with pytest.raises(FaultError) as caught:
             await keys.claim("n", "f", transactional=False)
         assert caught.value.code == "EFFECT_UNKNOWN"
-        await keys.complete(expired, 201, (), b"{}")
+        await keys.complete(expired, status=201, body=b"{}")
         assert (await keys.claim("n", "f", transactional=False)).status == 201
         other = await keys.claim("m", "f", transactional=True)
         await asyncio.sleep(0.2)
@@ -35,6 +35,6 @@ async def test_completing_after_a_takeover_changes_nothing():
         expired = await first.claim("n", "f", transactional=True)
         await asyncio.sleep(0.3)
         taken = await second.claim("n", "f", transactional=True)
-        await second.complete(taken, 201, (), b"theirs")
-        await first.complete(expired, 200, (), b"ours")
+        await second.complete(taken, status=201, body=b"theirs")
+        await first.complete(expired, status=200, body=b"ours")
         assert (await second.claim("n", "f", transactional=True)).body == b"theirs"

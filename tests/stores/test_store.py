@@ -251,7 +251,7 @@ async def test_passwords_are_not_shown():
 @pytest.mark.parametrize(
     "error",
     [
-        ConflictError("key 'k'", 3, 4),
+        ConflictError("t", 3, 4, "k"),
         LeaseLostError("q", "7", 2),
         TrimmedError("l", 1, 5),
         StoreUnavailableError("no answer", "maybe"),

@@ -2,9 +2,10 @@
 
 import pytest
 
+from amends.durable.index import write_row
 from amends.tasks import entries
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import scan_rows, update_row
+from amends.tasks.task_index import row_of, scan_rows
 
 
 def state(updated):
@@ -14,6 +15,12 @@ def state(updated):
     return made
 
 
+async def update_row(store, state, seq, revision=0):
+    row = row_of("tasks", state, seq)
+    row.revision = revision
+    await write_row(store, row)
+
+
 async def rows(store):
     return [(row.seq, row.updated) async for row in scan_rows(store, "tasks")]
 
@@ -21,11 +28,11 @@ async def rows(store):
 @pytest.mark.parametrize("expected", [0, 7])
 async def test_update_row(store, expected):
     """Independent of the expected revision, a newer row is kept, and an older or missing one is written."""
-    await update_row(store, "tasks", state(2.0), 2, expected)
+    await update_row(store, state(2.0), 2, expected)
     assert await rows(store) == [(2, 2.0)]
-    await update_row(store, "tasks", state(1.0), 1, expected)
+    await update_row(store, state(1.0), 1, expected)
     assert await rows(store) == [(2, 2.0)]
-    await update_row(store, "tasks", state(3.0), 3, expected)
+    await update_row(store, state(3.0), 3, expected)
     assert await rows(store) == [(3, 3.0)]
 
 
@@ -33,5 +40,5 @@ async def test_unreadable_rows(store):
     """They are skipped, and replaced by the next update."""
     await store.table("tasks").put("t", b"\xff")
     assert await rows(store) == []
-    await update_row(store, "tasks", state(1.0), 1)
+    await update_row(store, state(1.0), 1)
     assert await rows(store) == [(1, 1.0)]

@@ -23,10 +23,10 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from amends.core.fault import Fault
+from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.asgi import App, Message, Receive, Scope, Send, header, request_info, send_response
 from amends.http.idempotency import caller_id
-from amends.http.idempotency_store import storage_key
 from amends.http.intent import CURRENT, Intent
 from amends.http.responses import LOG, RawResponse, Settings, error_response, quote_path
 from amends.http.storage import Storage
@@ -134,7 +134,7 @@ class Cancellable:
 
     async def _status_response(self, scope: Scope) -> RawResponse | None:
         id = unquote(scope["path"][len(self._options.operations) + 1 :])
-        row = await (await self.table()).get(storage_key(self._options.caller(scope), id))
+        row = await (await self.table()).get(key_name(self._options.caller(scope), id))
         if row is None:
             return None
         headers = [("content-type", "application/json"), ("cache-control", "no-store")]
@@ -154,7 +154,7 @@ class Cancellable:
         )
         try:
             table = await self.table()
-            name = storage_key(self._options.caller(scope), outcome.id)
+            name = key_name(self._options.caller(scope), outcome.id)
             await table.put(name, msgspec.json.encode(outcome), expires_in=self._options.expires_in)
         except StoreError:
             LOG.exception("an outcome could not be recorded trace_id=%s", outcome.trace_id)

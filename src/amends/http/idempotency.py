@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from amends.core.fault import Fault
+from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.asgi import FAULT, App, Message, Receive, Scope, Send, header, request_info, send_response
 from amends.http.idempotency_request import (
@@ -40,7 +41,7 @@ from amends.http.idempotency_request import (
     verified_response,
     warn_unkeyed,
 )
-from amends.http.idempotency_store import Claim, Keys, Record, Verify, storage_key
+from amends.http.idempotency_store import Claim, Keys, Record, Verify
 from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.stores import Store, StoreError
@@ -189,7 +190,7 @@ class Idempotent:
 
         hook: Verify | None = None if self._verify is None else verify
         return await keys.claim(
-            storage_key(caller, key),
+            key_name(caller, key),
             fingerprint(scope["method"], scope["path"], query, body),
             transactional=transactional(scope) if callable(transactional) else transactional,
             verify=hook,
@@ -294,12 +295,12 @@ class _Run:
             if then == "release":
                 return await log_store_error(keys.release(claim))
             if then == "doubt":
-                return await log_store_error(keys.mark_in_doubt(claim, status))
+                return await log_store_error(keys.mark_in_doubt(claim, status=status))
         headers = kept_headers(
             (str(name, "latin-1"), str(value, "latin-1")) for name, value in start.get("headers", ())
         )
         body = bytes(self._copy) if self._size <= self._max_body else None
-        return await log_store_error(keys.complete(claim, status, headers, body))
+        return await log_store_error(keys.complete(claim, status=status, headers=headers, body=body))
 
     async def _settle_failure(self) -> None:
         """Store the outcome of a request that ended without a complete response."""
@@ -328,7 +329,8 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
     def work_and_store(tx: Transaction) -> bytes:
         body = msgspec.json.encode(work(tx))
         if claim is not None:
-            keys.write(tx, claim, status, (("content-type", "application/json"),), body)
+            headers = (("content-type", "application/json"),)
+            keys.write(tx, claim, status=status, headers=headers, body=body)
         return body
 
     body = await keys.store.transaction(work_and_store)

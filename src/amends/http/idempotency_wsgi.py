@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import Any, TypeVar
 
 from amends.core.fault import Fault
+from amends.durable.keys import key_name
 from amends.errors.base import FaultError
 from amends.http.asgi import FAULT
 from amends.http.idempotency import (
@@ -43,7 +44,7 @@ from amends.http.idempotency_request import (
     store_down_fault,
     warn_unkeyed,
 )
-from amends.http.idempotency_store import Claim, Keys, Record, storage_key
+from amends.http.idempotency_store import Claim, Keys, Record
 from amends.http.responses import LOG, RawResponse, Settings, error_response
 from amends.http.storage import Storage
 from amends.http.wsgi import request_info
@@ -202,7 +203,7 @@ class IdempotentWSGI:
             return await run_verify(self._verify, request, self._lease)
 
         return await keys.claim(
-            storage_key(caller, key),
+            key_name(caller, key),
             fingerprint(method, path, query.encode("latin-1", "replace"), body),
             transactional=transactional(environ) if callable(transactional) else transactional,
             verify=None if self._verify is None else verify,
@@ -311,9 +312,9 @@ class _Run:
         elif then == "release":
             self._write(keys.release(claim))
         elif then == "doubt":
-            self._write(keys.mark_in_doubt(claim, status))
+            self._write(keys.mark_in_doubt(claim, status=status))
         else:
-            self._write(keys.complete(claim, status, headers, body))
+            self._write(keys.complete(claim, status=status, headers=headers, body=body))
 
     def _fail(self) -> None:
         """Store that the request ended without a complete response, unless its outcome is stored."""

@@ -43,19 +43,21 @@ class ConflictError(StoreError):
     """
     A conditional write found another revision than expected; nothing was written.
 
-    `actual` is the revision (table) or last sequence number (log) that was found, 0 for an absent key,
+    `name` is that of the log or table, and `key` the table's key (None for a log). `actual` is the revision (table) or last sequence number (log) that was found, 0 for an absent key,
     and None where the backend does not report it.
     """
 
-    def __init__(self, what: str, expected: int, actual: int | None = None) -> None:
-        super().__init__(what, expected, actual)
-        self.what = what
+    def __init__(self, name: str, expected: int, actual: int | None = None, key: str | None = None) -> None:
+        super().__init__(name, expected, actual, key)
+        self.name = name
         self.expected = expected
         self.actual = actual
+        self.key = key
 
     def __str__(self) -> str:
         found = "another revision" if self.actual is None else str(self.actual)
-        return f"{self.what} is at {found}, not at {self.expected}: read it again and decide again"
+        what = f"log {self.name!r}" if self.key is None else f"key {self.key!r} of table {self.name!r}"
+        return f"{what} is at {found}, not at {self.expected}: read it again and decide again"
 
 
 class LeaseLostError(StoreError):

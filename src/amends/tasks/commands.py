@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from amends.durable.index import write_row
 from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
@@ -17,7 +18,7 @@ from amends.tasks.documents import Status
 from amends.tasks.entries import Answered, Cancelled, Record, Retried, Verified, encode
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepStatus
-from amends.tasks.task_index import update_row
+from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import log_name, read_existing
 from amends.tasks.task_request import to_json_value
 
@@ -55,7 +56,7 @@ async def send_command(
         except ConflictError:
             continue
         state.apply([record])
-        await update_row(store, space, state, seq)
+        await write_row(store, row_of(space, state, seq))
         if not await notify_worker(id):
             await store.queue(space).put(id.encode(), key=f"{id}!{seq}")
         return state

@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from amends.durable.index import write_row
 from amends.stores.contract import Lease, Store, Transaction
 from amends.stores.errors import ConflictError
 from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Ended, Record, Released
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import encode_row, update_row
+from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import log_name, read_entries
 
 __all__ = ["Fenced", "Journal"]
@@ -104,11 +105,11 @@ class Journal:
         entry, after, last, lease = entries.encode(records), self.last, records[-1], self.lease
         # The row describes the state after this entry, so the records are applied before the commit.
         self.state.apply(records)
-        id, row = self.state.head.id, encode_row(self.state, after + 1)
+        row = row_of(self._space, self.state, after + 1)
 
         def work(tx: Transaction) -> None:
             tx.log(self._log).append(entry, last=after)
-            tx.table(self._space).put(id, row)
+            tx.table(row.table).put(row.key, row.value)
             _release_message(last, partial(tx.done, lease), partial(tx.give_back, lease))
 
         try:
@@ -124,7 +125,10 @@ class Journal:
         self.last = await self._store.log(self._log).append(entries.encode(records), last=self.last)
         self.state.apply(records)
         self.released = isinstance(last, Ended | Released)
-        self._row = await update_row(self._store, self._space, self.state, self.last, self._row)
+        row = row_of(self._space, self.state, self.last)
+        row.revision = self._row
+        await write_row(self._store, row)
+        self._row = row.revision
         released = _release_message(last, self.lease.done, self.lease.give_back)
         if released is not None:
             await released
@@ -150,7 +154,7 @@ class Journal:
                 try:
                     value, made = await self._store.transaction(both)
                 except ConflictError as conflict:
-                    if not conflict.what.startswith(f"log {self._log!r}"):
+                    if conflict.key is not None or conflict.name != self._log:
                         raise
                     await self._catch_up()
                 else:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 
+from amends.durable.index import write_row
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
 from amends.tasks.registry import Registry
-from amends.tasks.task_index import TaskRow, scan_rows, update_row
+from amends.tasks.submit import keys_of
+from amends.tasks.task_index import TaskRow, row_of, scan_rows
 from amends.tasks.task_reader import log_name, read_task
 
 __all__ = ["MAINTENANCE", "forget", "maintain"]
@@ -49,7 +51,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
         return
     state, last = found
     if last != row.seq:
-        await update_row(store, space, state, last)
+        await write_row(store, row_of(space, state, last))
     if not state.over and state.status is not Status.INPUT_REQUIRED:
         # If the message is still on the queue, its key is taken and this does nothing.
         await store.queue(space).put(row.id.encode(), key=row.id)
@@ -59,6 +61,6 @@ async def forget(store: Store, space: str, id: str) -> None:
     """Delete the log, the row and the key of a task."""
     found = await read_task(store, space, id)
     if found is not None and found[0].head.key is not None:
-        await store.table(f"{space}.keys").delete(found[0].head.key)
+        await keys_of(store, space).release(found[0].head.key, id)
     await store.log(log_name(space, id)).drop()
     await store.table(space).delete(id)

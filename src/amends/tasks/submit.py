@@ -6,15 +6,23 @@ from typing import Any
 
 import msgspec
 
+from amends.durable.batch import Batch
+from amends.durable.index import write_row
+from amends.durable.keys import Owner, Owners
 from amends.errors.task import InvalidFieldValueError
-from amends.stores.contract import Store, Transaction
+from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.entries import Submitted, encode
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import encode_row, update_row
+from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import log_name, read_task
 
-__all__ = ["submit"]
+__all__ = ["keys_of", "submit"]
+
+
+def keys_of(store: Store, space: str) -> Owners:
+    """The idempotency keys of the tasks."""
+    return Owners(store, f"{space}.keys")
 
 
 async def submit(store: Store, space: str, record: Submitted) -> str:
@@ -24,49 +32,35 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
     Raises:
         FaultError: INVALID_FIELD_VALUE if the id or the key belongs to another request.
     """
-    if record.key is not None:
-        record = await _claim_key(store, space, record)
+    keys, key = keys_of(store, space), record.key
+    owner = None if key is None else await keys.get(key)
+    while True:
+        if owner is not None:
+            record = msgspec.structs.replace(record, id=owner.id)
+        try:
+            await _store_task(store, space, record, new_key=key if owner is None else None)
+        except ConflictError as conflict:
+            if conflict.key is None:
+                await _resubmit(store, space, record)
+            else:
+                assert key is not None
+                owner = await keys.get(key)
+                continue
+        return record.id
+
+
+async def _store_task(store: Store, space: str, record: Submitted, new_key: str | None) -> None:
+    """Raises ConflictError, for the key or for the log."""
     state = TaskState()
     state.apply([record])
-    entry, row = encode([record]), encode_row(state, 1)
-    message = record.id.encode()
-    try:
-        if store.supports_transactions:
-
-            def work(tx: Transaction) -> None:
-                tx.log(log_name(space, record.id)).append(entry, last=0)
-                tx.table(space).put(record.id, row)
-                tx.queue(space).put(message, key=record.id)
-
-            await store.transaction(work, short=True)
-        else:
-            # The row comes first: after a crash, the maintenance repairs tasks that are listed.
-            await _create_row(store, space, record.id, row)
-            await store.log(log_name(space, record.id)).append(entry, last=0)
-            await store.queue(space).put(message, key=record.id)
-    except ConflictError:
-        await _resubmit(store, space, record)
-    return record.id
-
-
-async def _claim_key(store: Store, space: str, record: Submitted) -> Submitted:
-    """Reserve the idempotency key. Return the request with the id of the first request that used the key."""
-    assert record.key is not None
-    keys = store.table(f"{space}.keys")
-    try:
-        await keys.create(record.key, record.id.encode())
-    except ConflictError:
-        row = await keys.get(record.key)
-        if row is not None:
-            return msgspec.structs.replace(record, id=row.value.decode())
-    return record
-
-
-async def _create_row(store: Store, space: str, id: str, row: bytes) -> None:
-    try:
-        await store.table(space).create(id, row)
-    except ConflictError:
-        pass  # the row exists, perhaps without its log: the append decides
+    batch = Batch()
+    if new_key is not None:
+        keys_of(store, space).create(batch, new_key, Owner(record.id))
+    # The row comes before the log: after a crash, the maintenance repairs tasks that are listed.
+    batch.index(row_of(space, state, 1))
+    batch.append(log_name(space, record.id), encode([record]), last=0)
+    batch.enqueue(space, record.id.encode(), record.id)
+    await batch.commit(store)
 
 
 async def _resubmit(store: Store, space: str, record: Submitted) -> None:
@@ -82,7 +76,7 @@ async def _resubmit(store: Store, space: str, record: Submitted) -> None:
                 details={"name": name, "pointer": f"/{name}"},
             )
         if not store.supports_transactions and not found[0].over:
-            await update_row(store, space, *found)
+            await write_row(store, row_of(space, *found))
             await store.queue(space).put(record.id.encode(), key=record.id)
 
 

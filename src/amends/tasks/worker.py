@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from amends.durable.index import write_row
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
@@ -22,7 +23,7 @@ from amends.tasks.offers import Offers
 from amends.tasks.registry import Registry
 from amends.tasks.run import Run
 from amends.tasks.state import TaskState
-from amends.tasks.task_index import update_row
+from amends.tasks.task_index import row_of
 from amends.tasks.task_reader import read_task
 
 __all__ = ["Worker"]
@@ -237,7 +238,7 @@ class Worker:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
         if found is not None:
             if not self._store.supports_transactions:
-                await update_row(self._store, self._registry.space, *found)
+                await write_row(self._store, row_of(self._registry.space, *found))
             self._notify(found[0])
         await lease.done()
 

@@ -68,7 +68,7 @@ async def submit(session: Session, message: Envelope) -> None:
         except ConflictError as conflict:
             if claimed:
                 session.release_claim()
-                if session_log("") in conflict.what:
+                if conflict.name == session_log(session.id):
                     # Another connection has resumed the session, so the client sends the request there.
                     await node.drop(session)
                     return
@@ -162,47 +162,47 @@ async def _join_existing(session: Session, message: Envelope, spec: JobSpec) -> 
     node = session.node
     ledger = node.ledger
     for _ in range(_TRIES):
-        row = await ledger.key(str(spec.key))
-        if row is None:
+        owner = await ledger.keys.get(str(spec.key))
+        if owner is None:
             check_lease_not_expired(spec)
             return False
-        existing, tail = await ledger.spec_and_tail(row.job_id)
+        existing, tail = await ledger.spec_and_tail(owner.id)
         if existing is None or tail is None:
             # The job was deleted before its key, or the node that stored the key never wrote the job.
             released = await ledger.release_key(str(spec.key))
             if released is not None:
                 schedule_eviction(node, EndedJob(released, spec.principal, None, time.time()))
             continue
-        if row.fingerprint != spec.fingerprint:
-            raise key_conflict(row)
+        if owner.fingerprint != spec.fingerprint:
+            raise key_conflict(owner)
         last, entry = tail
         if not entry.ended:
             if not node.store.supports_transactions:
                 # The node may have crashed after writing the log. Write the row that `maintain` looks for.
                 if not entry.node:
                     await ledger.put_in_queue(existing)
-                elif row.job_id not in node.jobs:
+                elif owner.id not in node.jobs:
                     await ledger.write_owner(existing, entry)
-            feed = Feed(session, row.job_id, existing.trace, last + 1, SUBMITTED)
+            feed = Feed(session, owner.id, existing.trace, last + 1, SUBMITTED)
             issued = None
             if node.credentials is not None and "provisioned_credentials" in session.features:
-                issued = await node.credentials.outstanding(row.job_id)
+                issued = await node.credentials.outstanding(owner.id)
             _send_accepted(session, message, existing, feed, waiting=not entry.node, issued=issued)
             return True
         if not may_rerun(entry):
-            start = await _outcome_start(session, row.job_id, last, entry)
+            start = await _outcome_start(session, owner.id, last, entry)
             _send_accepted(
                 session,
                 message,
                 existing,
-                Feed(session, row.job_id, existing.trace, start, SUBMITTED | OUTCOME),
+                Feed(session, owner.id, existing.trace, start, SUBMITTED | OUTCOME),
             )
             return True
         agent = _local_agent(node, existing.agent)
         here = agent is not None and node.has_room(existing.agent)
         if here:
             node.reserve()
-        node.being_written.add(row.job_id)
+        node.being_written.add(owner.id)
         try:
             entry = await ledger.rerun(existing, tail, here=here)
         except BaseException as error:
@@ -212,8 +212,8 @@ async def _join_existing(session: Session, message: Envelope, spec: JobSpec) -> 
                 continue
             raise
         finally:
-            node.being_written.discard(row.job_id)
-        feed = Feed(session, row.job_id, existing.trace, last + 2, SUBMITTED)
+            node.being_written.discard(owner.id)
+        feed = Feed(session, owner.id, existing.trace, last + 2, SUBMITTED)
         if here and agent is not None:
             node.quota.job_started(existing.principal)
             await _rerun(session, message, create_job(node, existing, agent, entry, last + 1), feed)

@@ -15,12 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from amends.arcp.runtime.batch import Steps, run_without_waiting
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, session_log
 from amends.arcp.runtime.result_assembly import with_whole_result
 from amends.arcp.runtime.session_log import SNAPSHOT_EVERY, SessionLog, session_entries
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
+from amends.durable.batch import Batch, run_without_waiting
 from amends.stores import ConflictError, StoreError
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class Delivery(ABC):
         self._claim_index = len(self._queue)
         return True
 
-    def add_to(self, steps: Steps, session_entry: SessionEntry) -> None:
+    def add_to(self, steps: Batch, session_entry: SessionEntry) -> None:
         """Add an entry of the session's log to a job's transaction."""
         self._session_log.add_to(steps, session_entry)
 

@@ -28,7 +28,6 @@ __all__ = [
     "Control",
     "JobEntry",
     "JobSpec",
-    "KeyRow",
     "Kind",
     "NodeRow",
     "SessionEntry",
@@ -37,7 +36,6 @@ __all__ = [
     "digest",
     "encode",
     "job_log",
-    "key_name",
     "queue_of",
     "session_log",
 ]
@@ -75,11 +73,6 @@ def queue_of(agent: str) -> str:
 def digest(principal: str) -> str:
     """Return a digest of a principal for use in table keys: of fixed length and a safe alphabet."""
     return sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def key_name(principal: str, key: str) -> str:
-    """Return the table key of an idempotency key: a digest that is distinct per principal."""
-    return sha256(f"{principal}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class JobSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -143,13 +136,6 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     run: int = 1
     ended: float = 0.0
     last: int = 0
-
-
-class KeyRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The job that an idempotency key belongs to, and the fingerprint of its request."""
-
-    job_id: str
-    fingerprint: str
 
 
 class SessionRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.leases import Budget, Lease
-from amends.arcp.runtime.batch import Steps
-from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, encode, session_log
+from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, encode, job_log
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Event
+from amends.durable.batch import Batch
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
@@ -191,7 +191,7 @@ class Job:
         self.outbox = []
         claims = self._claim_feeds(entries)
 
-        def add_claims(steps: Steps) -> None:
+        def add_claims(steps: Batch) -> None:
             for feed, (_, session_entry) in claims.items():
                 feed.session.add_to(steps, session_entry)
 
@@ -254,7 +254,11 @@ class Job:
                 await write()
                 return True
             except ConflictError as conflict:
-                if session_log("") in conflict.what and release_claims is not None and release_claims():
+                if (
+                    conflict.name != job_log(self.spec.job_id)
+                    and release_claims is not None
+                    and release_claims()
+                ):
                     continue
                 if await self._is_own_write(count):
                     return True

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 
-from amends.arcp.runtime.batch import Steps
 from amends.arcp.runtime.entries import (
     ACTIVE,
     CANCELS,
@@ -27,7 +25,6 @@ from amends.arcp.runtime.entries import (
     KEYS,
     JobEntry,
     JobSpec,
-    KeyRow,
     Summary,
     digest,
     encode,
@@ -35,6 +32,8 @@ from amends.arcp.runtime.entries import (
     queue_of,
 )
 from amends.arcp.runtime.limits import Limits
+from amends.durable.batch import Batch
+from amends.durable.keys import Owner, Owners
 from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
@@ -43,10 +42,9 @@ __all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
 _read_entry = msgspec.json.Decoder(JobEntry).decode
 _read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
-_read_key = msgspec.json.Decoder(KeyRow).decode
 _PAGE = 512
 
-ExtraSteps = Callable[[Steps], None] | None
+ExtraSteps = Callable[[Batch], None] | None
 """Adds steps of another component to the same transaction."""
 
 
@@ -82,6 +80,7 @@ class Ledger:
         self.store = store
         self.node = node
         self._limits = limits
+        self.keys = Owners(store, KEYS)
 
     # -- reading
 
@@ -127,11 +126,6 @@ class Ledger:
                 yield stored.seq, _read_entry(stored.value)
             start = page[-1].seq + 1
 
-    async def key(self, name: str) -> KeyRow | None:
-        """Return the row of an idempotency key, or None."""
-        row = await self.store.table(KEYS).get(name)
-        return None if row is None else _read_key(row.value)
-
     async def active(self, node: str | None = None) -> AsyncIterator[tuple[str, Summary]]:
         """Yield the jobs that have not ended with their node, of one node ("" for queued jobs) or of all nodes."""
         async for row in self.store.table(ACTIVE).scan("" if node is None else f"{node or '-'}/"):
@@ -166,9 +160,9 @@ class Ledger:
 
         """
         entry = self.accepted_entry(spec, here=here)
-        steps = Steps()
+        steps = Batch()
         if spec.key is not None:
-            steps.create(KEYS, spec.key, encode(KeyRow(spec.job_id, spec.fingerprint)))
+            self.keys.create(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
         self._put_active(steps, spec, entry)
         steps.append(job_log(spec.job_id), encode(entry), last=0)
         if not here:
@@ -191,10 +185,10 @@ class Ledger:
 
         The "annulled" entry stops a slow submission: it can no longer write the first entry of the job's log.
         """
-        row = await self.store.table(KEYS).get(key)
-        if row is None:
+        owner = await self.keys.get(key)
+        if owner is None:
             return None
-        job_id = _read_key(row.value).job_id
+        job_id = owner.id
         try:
             await self.store.log(job_log(job_id)).append(
                 encode(JobEntry("annulled", 0, 0, "", time.time())), last=0
@@ -202,8 +196,7 @@ class Ledger:
         except ConflictError:
             if await self.spec(job_id) is not None:
                 return None
-        with suppress(ConflictError):
-            await self.store.table(KEYS).delete(key, revision=row.revision)
+        await self.keys.release(key, job_id)
         return job_id
 
     def accepted_entry(self, spec: JobSpec, *, here: bool) -> JobEntry:
@@ -224,12 +217,12 @@ class Ledger:
         entry = JobEntry(
             "started" if here else "queued", before.run + 1, epoch, self.node if here else "", time.time()
         )
-        steps = Steps()
+        steps = Batch()
         steps.append(job_log(spec.job_id), encode(entry), last=last)
         self._put_active(steps, spec, entry)
         if spec.key is not None:
             # The key must not expire while the job runs.
-            steps.put(KEYS, spec.key, encode(KeyRow(spec.job_id, spec.fingerprint)))
+            self.keys.put(steps, spec.key, Owner(spec.job_id, spec.fingerprint))
         steps.delete(JOBS, self._ended_key(spec))
         if not here:
             steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
@@ -246,7 +239,7 @@ class Ledger:
         """
         last, before = tail
         entry = JobEntry("started", before.run, before.epoch + 1, self.node, time.time())
-        steps = Steps()
+        steps = Batch()
         steps.append(job_log(spec.job_id), encode(entry), last=last)
         self._put_active(steps, spec, entry)
         steps.retire(ACTIVE, self._active_key(spec.job_id, ""))
@@ -263,7 +256,7 @@ class Ledger:
         """
         last, before = tail
         entry = JobEntry("requeued", before.run, before.epoch + 1, "", time.time())
-        steps = Steps()
+        steps = Batch()
         steps.append(job_log(spec.job_id), encode(entry), last=last)
         self._put_active(steps, spec, entry)
         steps.enqueue(queue_of(spec.agent), spec.job_id.encode(), spec.job_id)
@@ -276,7 +269,7 @@ class Ledger:
 
     async def write_owner(self, spec: JobSpec, entry: JobEntry) -> None:
         """Write the active row of a job that has not ended, for the node in its newest entry or for the queue."""
-        steps = Steps()
+        steps = Batch()
         self._put_active(steps, spec, entry)
         await steps.commit(self.store)
 
@@ -288,7 +281,7 @@ class Ledger:
             ConflictError: another node has taken the job over.
 
         """
-        steps = Steps()
+        steps = Batch()
         for number, entry in enumerate(entries):
             steps.append(job_log(spec.job_id), encode(entry), last=last + number)
         if not last:
@@ -311,7 +304,7 @@ class Ledger:
             ConflictError: another node has taken the job over.
 
         """
-        steps = Steps()
+        steps = Batch()
         for number, entry in enumerate(entries):
             steps.append(job_log(spec.job_id), encode(entry), last=last + number)
         # If the log begins with this write, the job has no active row to remove.
@@ -322,7 +315,7 @@ class Ledger:
 
     async def repair(self, spec: JobSpec, tail: tuple[int, JobEntry], status: str, owner: str) -> None:
         """Update the tables of a job whose log has a terminal entry, after its node died between the two."""
-        steps = Steps()
+        steps = Batch()
         self._record_end(steps, spec, tail[1], tail[0], status, owner)
         await steps.commit(self.store)
 
@@ -330,32 +323,25 @@ class Ledger:
         """Delete an ended job: its row, its key and its log."""
         await self.store.table(JOBS).discard(f"{digest(principal)}/{job_id}")
         if key is not None:
-            row = await self.store.table(KEYS).get(key)
-            if row is not None and _read_key(row.value).job_id == job_id:
-                with suppress(ConflictError):
-                    await self.store.table(KEYS).delete(key, revision=row.revision)
+            await self.keys.release(key, job_id)
         await self.store.log(job_log(job_id)).drop()
 
     # -- rows
 
-    def _put_active(self, steps: Steps, spec: JobSpec, entry: JobEntry) -> None:
+    def _put_active(self, steps: Batch, spec: JobSpec, entry: JobEntry) -> None:
         status = "running" if entry.node else "pending"
         steps.put(
             ACTIVE, self._active_key(spec.job_id, entry.node), encode(summary_of(spec, status, entry.run))
         )
 
     def _record_end(
-        self, steps: Steps, spec: JobSpec, entry: JobEntry, last: int, status: str, owner: str | None
+        self, steps: Batch, spec: JobSpec, entry: JobEntry, last: int, status: str, owner: str | None
     ) -> None:
         row = summary_of(spec, status, entry.run, ended=entry.at, last=last)
         steps.put(JOBS, self._ended_key(spec), encode(row))
         if spec.key is not None:
-            steps.put(
-                KEYS,
-                spec.key,
-                encode(KeyRow(spec.job_id, spec.fingerprint)),
-                expires_in=self._limits.key_window,
-            )
+            held_by = Owner(spec.job_id, spec.fingerprint)
+            self.keys.put(steps, spec.key, held_by, expires_in=self._limits.key_window)
         if owner is not None:
             steps.retire(ACTIVE, self._active_key(spec.job_id, owner))
 
@@ -368,11 +354,9 @@ class Ledger:
         return f"{digest(spec.principal)}/{spec.job_id}"
 
 
-def key_conflict(row: KeyRow) -> DuplicateKeyError:
+def key_conflict(owner: Owner) -> DuplicateKeyError:
     """Return the error for a key that was used with a different request."""
-    return DuplicateKeyError(
-        "The idempotency key was used for another request", details={"job_id": row.job_id}
-    )
+    return DuplicateKeyError("The idempotency key was used for another request", details={"job_id": owner.id})
 
 
 def may_rerun(entry: JobEntry) -> bool:

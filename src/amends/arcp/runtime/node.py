@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.runtime.agents import Agents, Offer, merge_offers
-from amends.arcp.runtime.batch import run_without_waiting
 from amends.arcp.runtime.entries import NODES, NodeRow, encode
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
@@ -20,6 +19,7 @@ from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.quota import Quota
 from amends.arcp.runtime.sessions import Sessions
 from amends.arcp.wire import new_id
+from amends.durable.batch import run_without_waiting
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from amends.arcp.runtime.batch import Steps
 from amends.arcp.runtime.entries import SessionEntry, encode
 from amends.arcp.runtime.feeds import Feed
+from amends.durable.batch import Batch
 from amends.stores import Log
 
 __all__ = ["SNAPSHOT_EVERY", "Attached", "SessionLog", "session_entries"]
@@ -54,7 +54,7 @@ class SessionLog:
         self._end = await self._log.append(encode(session_entry), last=self._end)
         self.since_snapshot += 1
 
-    def add_to(self, steps: Steps, session_entry: SessionEntry) -> None:
+    def add_to(self, steps: Batch, session_entry: SessionEntry) -> None:
         """Add an entry to a transaction of another component; call `committed` after that has succeeded."""
         steps.append(self._log.name, encode(session_entry), last=self._end)
 

@@ -12,9 +12,10 @@ import msgspec
 from amends.arcp.leases import Lease
 from amends.arcp.leases import read as read_lease
 from amends.arcp.runtime.agents import resolve
-from amends.arcp.runtime.entries import JobSpec, key_name
+from amends.arcp.runtime.entries import JobSpec
 from amends.arcp.wire import Envelope, new_id, text_of
 from amends.arcp.wire.messages import Accepted, Submit
+from amends.durable.keys import key_name
 from amends.errors.arcp import InvalidRequestError
 
 if TYPE_CHECKING:

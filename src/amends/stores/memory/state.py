@@ -37,7 +37,7 @@ class LogState:
         if dedupe is not None and dedupe in self._ids:
             return self._ids[dedupe]
         if last is not None and last != self.last:
-            raise ConflictError(f"log {self.name!r}", last, self.last)
+            raise ConflictError(self.name, last, self.last)
         self.last += 1
         self._entries[self.last] = Entry(self.last, value, dedupe)
         if dedupe is not None:
@@ -136,7 +136,7 @@ class TableState:
             row = self.get(key)
             actual = 0 if row is None else row.revision
             if actual != revision:
-                raise ConflictError(f"key {key!r} of table {self.name!r}", revision, actual)
+                raise ConflictError(self.name, revision, actual, key)
 
     def _record_undo(self, key: str) -> None:
         before = self._cells.get(key)

@@ -87,7 +87,7 @@ class GroupedLog:
             if last is not None and expected != last:
                 if _DEDUPE in headers and await self._has_id(last + 1, headers):
                     return last + 1
-                raise ConflictError(f"log {self.name!r}", last, expected)
+                raise ConflictError(self.name, last, expected)
             try:
                 stored = await self._store(position, value, headers, tries)
             except ApiError as error:

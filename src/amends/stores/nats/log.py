@@ -61,7 +61,7 @@ class NatsLog:
                 after = await page(self._streams, "log", self.name, last + 1, 1)
                 if after and after[0].seq == last + 1 and after[0].headers.get(_ID) == id:
                     return last + 1
-            raise ConflictError(f"log {self.name!r}", last, error.actual_sequence) from None
+            raise ConflictError(self.name, last, error.actual_sequence) from None
 
     async def read(self, start: int | None = None, *, limit: int = 100) -> list[Entry]:
         check_limit(limit)

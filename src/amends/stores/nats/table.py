@@ -75,7 +75,7 @@ class NatsTable:
         while True:
             row = await self.get(key)
             if revision is not None and (row is None or row.revision != revision):
-                raise ConflictError(self._describe(key), revision, row.revision if row else 0)
+                raise ConflictError(self.name, revision, row.revision if row else 0, key)
             if row is None:
                 return False
             headers = {_KEY: as_header(key), _DELETED: "1", _TTL: _DELETION_KEPT}
@@ -127,9 +127,6 @@ class NatsTable:
                 await asyncio.sleep(_PAUSE)
                 continue
             if actual != revision or expected == headers[_LAST]:
-                raise ConflictError(self._describe(key), revision, actual)
+                raise ConflictError(self.name, revision, actual, key)
             # Absent to a reader, but the subject has a message: a deletion marker or an expired value.
             headers[_LAST] = expected
-
-    def _describe(self, key: str) -> str:
-        return f"key {key!r} of table {self.name!r}"

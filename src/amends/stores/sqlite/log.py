@@ -137,7 +137,7 @@ class LogRows:
             if row is not None:
                 return int(row[0])
         if last is not None and last != bounds.last:
-            raise ConflictError(f"log {self._name!r}", last, bounds.last)
+            raise ConflictError(self._name, last, bounds.last)
         return None
 
     def _head(self) -> tuple[int | None, Bounds]:

@@ -135,7 +135,7 @@ class TableRows:
         return expires is not None and expires <= self._clock.wall()
 
     def _conflict(self, key: str, expected: int, actual: int) -> ConflictError:
-        return ConflictError(f"key {key!r} of table {self._name!r}", expected, actual)
+        return ConflictError(self._name, expected, actual, key)
 
     def _sweep(self, now: float) -> None:
         expired = self._connection.execute(

@@ -1,0 +1,137 @@
+"""Keys: owners, records with a state, fingerprints, leases, and what becomes of a key whose process died."""
+
+import asyncio
+
+import pytest
+
+from amends.durable.batch import Batch
+from amends.durable.keys import (
+    Claim,
+    KeyInDoubt,
+    KeyRecord,
+    KeyReused,
+    KeyRunning,
+    Keys,
+    Owner,
+    Owners,
+    key_name,
+    same_request,
+)
+from amends.stores import ConflictError
+
+
+class Paid(KeyRecord, frozen=True, kw_only=True, omit_defaults=True):
+    receipt: str | None = None
+
+
+def keys_in(store, lease=60.0):
+    return Keys(store, "paid", Paid, expires_in=60, lease=lease)
+
+
+async def died(store, name, **options):
+    """Leave a key as a process leaves it that dies during the work."""
+    claim = await keys_in(store).claim(name, "f", **options)
+    await store.table("paid.leases").delete(name)
+    return claim
+
+
+async def test_owners(store):
+    """A key has one owner, which alone can release it."""
+    owners = Owners(store, "keys")
+    batch = Batch()
+    owners.create(batch, "k", Owner("job-1", "f"))
+    await batch.commit(store)
+    assert await owners.get("k") == Owner("job-1", "f")
+    other = Batch()
+    owners.create(other, "k", Owner("job-2", "f"))
+    with pytest.raises(ConflictError):
+        await other.commit(store)
+    await owners.release("k", "job-2")
+    assert (await owners.get("k")).id == "job-1"
+    await owners.release("k", "job-1")
+    assert await owners.get("k") is None
+    await owners.release("k", "job-1")
+
+
+def test_names_and_fingerprints():
+    """Two scopes never share a key, any text can be a key, and an unknown part of a fingerprint matches every other."""
+    assert len({key_name(scope, "k\ud800") for scope in ("a", "b", "\udfff")}) == 3
+    for first, second, same in (
+        ("a", "a", True),
+        ("a", "b", False),
+        ("a:b", "a:", True),
+        ("a:b", "a:c", False),
+        ("a:b", "a", False),
+    ):
+        assert same_request(first, second) is same_request(second, first) is same
+
+
+async def test_work_under_a_key(store):
+    """The first claim runs; a repeat waits for it, then gets the outcome; another request is refused."""
+    keys = keys_in(store)
+    claim = await keys.claim("k", "f")
+    assert isinstance(claim, Claim)
+    with pytest.raises(KeyRunning):
+        await keys.claim("k", "f")
+    with pytest.raises(KeyReused):
+        await keys.claim("k", "other")
+    await keys.renew(claim)
+    await keys.complete(claim, receipt="r")
+    assert (await keys.claim("k", "f")).receipt == "r"
+    with pytest.raises(KeyReused):
+        await keys.claim("k", "other")
+    again = await keys.claim("l", "f")
+    await keys.release(again)
+    assert isinstance(await keys.claim("l", "f"), Claim)
+
+
+async def test_a_process_that_died_leaves_the_key_in_doubt(store):
+    """`verify` decides: it happened, it did not, or it stays unknown. Without it the key stays in doubt."""
+    keys = keys_in(store)
+    await died(store, "k")
+    for _ in range(2):
+        with pytest.raises(KeyInDoubt):
+            await keys.claim("k", "f")
+
+    async def unknown(record):
+        assert record.state == "doubt"
+
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("k", "f", verify=unknown)
+
+    async def happened(record):
+        return Paid(state="doubt", fingerprint=record.fingerprint, receipt="found")
+
+    assert (await keys.claim("k", "f", verify=happened)).receipt == "found"
+    assert (await keys.claim("k", "f")).receipt == "found"
+    await died(store, "l")
+
+    async def did_not(record):
+        return False
+
+    assert isinstance(await keys.claim("l", "f", verify=did_not), Claim)
+    failed = await keys.claim("m", "f")
+    await keys.mark_in_doubt(failed)
+    with pytest.raises(KeyInDoubt):
+        await keys.claim("m", "f")
+
+
+async def test_work_in_a_transaction_runs_again_and_the_dead_process_is_fenced(store):
+    """Its effect shares the transaction of the record, so it did not happen; the old claim can no longer commit."""
+    keys = keys_in(store)
+    dead = await died(store, "k", transactional=True)
+    claim = await keys.claim("k", "f", transactional=True)
+    if store.supports_transactions:
+        with pytest.raises(KeyRunning):
+            await store.transaction(lambda tx: keys.write(tx, dead, receipt="dead"))
+        await store.transaction(lambda tx: keys.write(tx, claim, receipt="new"))
+        await keys.release_lease(claim)
+        assert (await keys.claim("k", "f")).receipt == "new"
+
+
+async def test_one_of_many_gets_the_claim(store):
+    """Of twenty concurrent claims one runs, and the others are refused."""
+    keys = keys_in(store)
+    found = await asyncio.gather(*(keys.claim("k", "f") for _ in range(20)), return_exceptions=True)
+    assert sum(isinstance(each, Claim) for each in found) == 1
+    assert sum(isinstance(each, KeyRunning) for each in found) == 19
