@@ -60,12 +60,13 @@ def fill(fault: Fault) -> None:
         raise ValueError(f"code is a non-empty string, not {given.code!r}")
     for name, expected in _TYPES.items():
         value = getattr(given, name)
-        if value is None and name not in _REQUIRED:
+        # A value of exactly this type needs no conversion; a bool or an enum member is not of it.
+        if type(value) is expected or (value is None and name not in _REQUIRED):
             continue
         if not isinstance(value, expected) or isinstance(value, bool):
             raise TypeError(f"{name} is {expected.__name__}, not {type(value).__name__}")
         if expected is not dict:
-            _set(fault, name, plain(value))
+            force_setattr(fault, name, plain(value))
     if given.retry_after is not None:
         check_seconds("retry_after", given.retry_after)
         if finite(given.retry_after) is None:
@@ -101,6 +102,8 @@ def _member(name: str, value: Any, members: type[_Member], default: _Member) -> 
     """Return the member for a member or its value; the default for None."""
     if value is None:
         return default
+    if isinstance(value, members):
+        return value
     try:
         return members(value)
     except ValueError:

@@ -52,6 +52,9 @@ _FIELDS = {
     "intent": _NOTHING,
 }
 
+_NO_TEXT = (int, float, Enum)
+"""The types of fields that have nothing to remove."""
+
 
 def outgoing(fault: Fault, format: str) -> Fault:
     """
@@ -66,7 +69,7 @@ def outgoing(fault: Fault, format: str) -> Fault:
     changes: dict[str, Any] = {}
     for name in fault.__struct_fields__:
         before = getattr(fault, name)
-        if before is None or before == () or isinstance(before, int | float | Enum) or name == "origin":
+        if before is None or before == () or isinstance(before, _NO_TEXT) or name == "origin":
             continue
         after = _clean(before, min(allowed, _FIELDS.get(name, _EVERYTHING)), format)
         if after is not before:
