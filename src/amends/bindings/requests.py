@@ -23,7 +23,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
-from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole
+from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole, run_hooks
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
@@ -99,7 +99,12 @@ class Adapter(HTTPAdapter):
             give_up=give_up_later,
         )
 
+        def show(failed: Any) -> None:
+            if failed is not None:
+                run_hooks(failed, {"stream": stream, "timeout": timeout, **arguments})
+
         def attempt() -> Any:
+            show(call.take_failed())
             call.release()
             try:
                 sent = request.copy()
@@ -118,16 +123,19 @@ class Adapter(HTTPAdapter):
                 read_whole(response)
             return response
 
-        try:
-            with mistakes_pass():
+        def resend(again: CallOptions, new: str) -> Any:
+            show(call.take_failed())
+            return self._send(request, stream, timeout, arguments, again, new)
+
+        with mistakes_pass():
+            try:
                 response = recover(attempt, **call.recover_options())
-        except FaultError as error:
-            result = call.resolve(
-                error, lambda again, new: self._send(request, stream, timeout, arguments, again, new)
-            )
-            if result is not getattr(error, "response", None):
-                call.release()
-            return result
+            except FaultError as error:
+                result = call.resolve(error, resend)
+                if result is not getattr(error, "response", None):
+                    show(call.take_failed())
+                    call.release()
+                return result
         call.release()
         if response.is_redirect and not same_party(request.url or "", _target(response)):
             request.headers = _OneHopHeaders(request.headers)

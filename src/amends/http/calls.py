@@ -12,6 +12,7 @@ What all HTTP client bindings decide the same way: keys, headers, failed respons
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from inspect import isawaitable
 from os import urandom
 from typing import Any
@@ -125,6 +126,7 @@ class Call:
         """When the deadline of the operation is over, on the recovery clock; None without one."""
         self._trace = None if headers.get(TRACE) else urandom(16).hex()
         self._open: list[Callable[[], Any]] = []
+        self._failed: Any = None
         self.replayable = replayable
         around = current_operation()
         given = headers.get(KEY) or None  # an empty header counts as none
@@ -221,10 +223,21 @@ class Call:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
+        self._failed = response
         error = error_from_response(status, headers, body, response)
         if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
             self.options.support.prove(self.origin, self.path)
         return error
+
+    def take_failed(self) -> Any:
+        """Return the failed response of the last attempt, once; None if there is none. A further attempt supersedes it."""
+        response, self._failed = self._failed, None
+        return response
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The time since the last attempt was sent."""
+        return timedelta(seconds=CLOCK.now() - self.sent)
 
     @property
     def left(self) -> float | None:
