@@ -44,7 +44,8 @@ from rest_framework import authentication, exceptions, permissions, serializers,
 from rest_framework.response import Response
 
 from amends.bindings.django import check_form
-from amends.errors import RateLimitedError, ServiceUnavailableError
+from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.http.batch import run, run_sync
 
 
 @sync_and_async_middleware
@@ -115,6 +116,34 @@ def only_post(request):
     return HttpResponseNotAllowed(["POST"])
 
 
+def make(item):
+    if item == "bad":
+        raise ValidationError("'amount' is required", field="/amount")
+    if item == "busy":
+        raise ServiceUnavailableError(retry_after=2)
+    if item == "seat":
+        raise SeatTaken("s3cr3t seat")
+    return {"made": item}
+
+
+def answer(done):
+    return JsonResponse(done.body(), status=done.status, headers=done.headers, content_type=done.media_type)
+
+
+def batch(request):
+    return answer(run_sync(request.GET.getlist("item"), make))
+
+
+async def abatch(request):
+    return answer(await run(request.GET.getlist("item"), make))
+
+
+class Batches(views.APIView):
+    def post(self, request):
+        done = run_sync(request.query_params.getlist("item"), make)
+        return Response(done.body(), done.status, headers=done.headers, content_type=done.media_type)
+
+
 class Line(serializers.Serializer):
     sku = serializers.CharField(min_length=2)
 
@@ -181,6 +210,9 @@ urlpatterns = [
     path("only-post", only_post),
     path("orders", Orders.as_view()),
     path("account", Account.as_view()),
+    path("batch", batch),
+    path("abatch", abatch),
+    path("batches", Batches.as_view()),
 ]
 
 wsgi = get_wsgi_application()
