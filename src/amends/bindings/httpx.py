@@ -139,8 +139,8 @@ class Transport(_Base, library.BaseTransport):
         def attempt() -> Any:
             self._show(call.take_failed())
             call.release()
-            sent = _attempt_request(request, call)
             try:
+                sent = _attempt_request(request, call)
                 response = self._inner.handle_request(sent)
             except Exception as error:
                 raise_if_mistake(error, _mistakes(request))
