@@ -98,6 +98,42 @@ def test_the_envelope_of_a_batch(client, path, caplog):
     }
 
 
+def test_the_messages_of_the_authors_validators(client):
+    """P6: own messages, own codes and own texts for a code come before ours; formsets name the fields as they were sent."""
+    rules = {
+        "name": {
+            "Bob": "Send a string that matches ^[a-z]+$",
+            "bob": "Bob has a table already",
+            "robot": "People only",
+        },
+        "seat": {"": "Choose a seat first"},
+        "row": {"Z": "Send a string that matches ^[A-F]$"},
+    }
+    for name, rule in rules["name"].items():
+        sent = {
+            "guest-TOTAL_FORMS": "1",
+            "guest-INITIAL_FORMS": "0",
+            "guest-0-name": name,
+            "guest-0-row": "Z",
+        }
+        by_form = client.post("/guests", sent)
+        by_serializer = client.post(
+            "/api/guests", [{"name": name, "row": "Z"}], content_type="application/json"
+        )
+        expected = [rule, "Choose a seat first", rules["row"]["Z"]]
+        for response, status, names in [
+            (by_form, 422, [f"/guest-0-{field}" for field in rules]),
+            (by_serializer, 400, [f"/0/{field}" for field in rules]),
+        ]:
+            parts = response.json()["errors"]
+            assert response.status_code == status
+            found = {part["field"]: part["suggestions"][0] for part in parts}
+            assert found == dict(zip(names, expected, strict=True))
+    missing = client.post("/guests", {})
+    assert missing.status_code == 422
+    assert "ManagementForm" in missing.json()["errors"][0]["detail"]
+
+
 def test_validation_errors_field_by_field(client):
     """P6, P7: JSON Pointers and suggestions, derived from REST framework's codes."""
     wrong = {

@@ -36,6 +36,7 @@ if not settings.configured:
 from django import forms
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import PermissionDenied
+from django.core.validators import RegexValidator
 from django.core.wsgi import get_wsgi_application
 from django.http import Http404, HttpResponseNotAllowed, JsonResponse
 from django.urls import path
@@ -98,6 +99,40 @@ class OrderForm(forms.Form):
             self.add_error("name", "A name is not one letter")
         if "account" not in self.data:
             raise forms.ValidationError("Start with an account")
+
+
+class GuestForm(forms.Form):
+    name = forms.RegexField("^[a-z]+$")
+    seat = forms.CharField(error_messages={"required": "Choose a seat first"})
+    row = forms.CharField(validators=[RegexValidator("^[A-F]$")])
+
+    def clean_name(self):
+        if self.cleaned_data["name"] == "bob":
+            raise forms.ValidationError("Bob has a table already")
+        if self.cleaned_data["name"] == "robot":
+            raise forms.ValidationError("People only", code="required")
+
+
+def guests(request):
+    check_form(forms.formset_factory(GuestForm)(request.POST, prefix="guest"))
+
+
+class Guest(serializers.Serializer):
+    name = serializers.RegexField("^[a-z]+$")
+    seat = serializers.CharField(error_messages={"required": "Choose a seat first"})
+    row = serializers.CharField(validators=[RegexValidator("^[A-F]$")])
+
+    def validate_name(self, value):
+        if value == "bob":
+            raise serializers.ValidationError("Bob has a table already")
+        if value == "robot":
+            raise serializers.ValidationError("People only", code="required")
+        return value
+
+
+class Guests(views.APIView):
+    def post(self, request):
+        Guest(data=request.data, many=True).is_valid(raise_exception=True)
 
 
 def form(request):
@@ -206,6 +241,8 @@ urlpatterns = [
     path("lost", lost),
     path("seat", seat),
     path("form", form),
+    path("guests", guests),
+    path("api/guests", Guests.as_view()),
     path("forbidden", forbidden),
     path("only-post", only_post),
     path("orders", Orders.as_view()),
