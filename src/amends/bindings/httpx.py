@@ -111,13 +111,14 @@ class _Base:
         """Return what all attempts of a request have in common."""
         url = request.url
         origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
-        first = request.extensions.setdefault(ORIGIN, origin)
+        redirected = not same_party(request.extensions.setdefault(ORIGIN, origin), origin)
         return Call(
             options,
             method=request.method,
             origin=origin,
             path=url.path,
-            headers=request.headers if same_party(first, origin) else _without_credentials(request),
+            headers=_without_credentials(request) if redirected else request.headers,
+            redirected=redirected,
             replayable=isinstance(request.stream, module_of(request).ByteStream),
             key=key,
             give_up=give_up_later,

@@ -95,6 +95,7 @@ class Adapter(HTTPAdapter):
             path=parts.path,
             headers=CaseInsensitiveDict((name, _text(value)) for name, value in request.headers.items()),
             replayable=request.body is None or isinstance(request.body, bytes | str),
+            redirected=isinstance(request.headers, _RedirectedHeaders),
             key=key,
             give_up=give_up_later,
         )
@@ -147,9 +148,17 @@ class _OneHopHeaders(CaseInsensitiveDict[Any]):
 
     def copy(self) -> CaseInsensitiveDict[Any]:
         """Return the headers without credentials and keys."""
-        return CaseInsensitiveDict(
+        return _RedirectedHeaders(
             (name, value) for name, value in self.items() if not is_credential(_text(name))
         )
+
+
+class _RedirectedHeaders(CaseInsensitiveDict[Any]):
+    """Headers of a request that another origin redirected here, so that the adapter recognises it."""
+
+    def copy(self) -> CaseInsensitiveDict[Any]:
+        """Return the headers of a further redirect of the request."""
+        return _RedirectedHeaders(self.items())
 
 
 def _target(response: requests.Response) -> str:
