@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import pickle
+from contextlib import suppress
 
 import aiohttp
 import httpx
@@ -142,6 +143,66 @@ def test_event_hooks_of_httpx_see_every_answer(module, kind):
 
 
 @BOTH
+def test_on_response_sees_the_answers_that_hooks_do_not(module, kind, clock):
+    """Answers that were followed by a further attempt, once each and in order, with body, request and elapsed time."""
+    seen = []
+
+    def look(response):
+        response.read()
+        seen.append((response.status_code, response.content, str(response.request.url)))
+
+    async def alook(response):
+        await response.aread()
+        seen.append((response.status_code, response.content, str(response.request.url)))
+
+    def first(response):
+        assert response.elapsed.total_seconds() >= 0
+        seen.append((response.status_code, response.content, str(response.request.url)))
+
+    async def afirst(response):
+        first(response)
+
+    sync = kind == "sync"
+    hooks = {"response": [look if sync else alook]}
+    cut = answer(200, b"half", length=1000, close=True)
+    for script, expected in [
+        ([answer(503, b"a"), answer(429, b"b"), answer(200, b"c")], [(503, b"a"), (429, b"b"), (200, b"c")]),
+        ([answer(503, b"a"), answer(404, b"b")], [(503, b"a"), (404, b"b")]),
+    ]:
+        for on_response in (first, first if sync else afirst):
+            seen.clear()
+            with raw_server(*script) as server:
+                with suppress(NotFoundError):
+                    send(
+                        module,
+                        kind,
+                        f"{server.url}/a",
+                        client={"event_hooks": hooks},
+                        options={"on_response": on_response},
+                    )
+                assert seen == [(*each, f"{server.url}/a") for each in expected]
+    seen.clear()
+    with raw_server(cut, answer(503, b"a"), answer(200, b"whole")) as server:
+        statuses = []
+        options = {"on_response": lambda found: statuses.append((found.status_code, found.content))}
+        assert send(module, kind, server.url, options=options).content == b"whole"
+        assert statuses == [(503, b"a"), (200, b"whole")]
+
+
+@BOTH
+def test_what_on_response_raises_is_raised_as_it_is(module, kind, clock):
+    """It is neither repeated nor classified."""
+
+    def fail(response):
+        raise RuntimeError("of the hook")
+
+    with raw_server(answer(503), answer(200)) as server:
+        with pytest.raises(RuntimeError, match="of the hook"):
+            send(module, kind, server.url, options={"on_response": fail})
+        assert len(server.requests) == 1
+
+
+@BOTH
 def test_cookies_of_a_failed_answer_are_kept(module, kind):
     """A failed answer reaches the client's cookie jar."""
     with raw_server(answer(404, headers={"Set-Cookie": "seen=1"}), answer(200)) as server:
@@ -240,8 +301,54 @@ def test_hooks_of_requests_see_every_answer():
         assert session.cookies["seen"] == "1"
 
 
+def test_hooks_of_requests_see_the_answers_that_were_repeated(clock):
+    """Once each and in order, with the arguments that a session gives; the hooks of an auth flow act on the last only."""
+    seen = []
+
+    def look(found, **arguments):
+        seen.append((found.status_code, found.content, found.elapsed.total_seconds() >= 0, sorted(arguments)))
+
+    names = ["cert", "proxies", "stream", "timeout", "verify"]
+    with raw_server(answer(503, b"a"), answer(429, b"b"), answer(200, b"c")) as server:
+        with requests.Session() as session:
+            session.mount("http://", Adapter())
+            session.auth = HTTPDigestAuth("ann", "secret")
+            session.hooks["response"].append(look)
+            assert session.get(server.url).content == b"c"
+        assert seen == [(503, b"a", True, names), (429, b"b", True, names), (200, b"c", True, names)]
+        assert len(server.requests) == 3
+        with pytest.raises(RuntimeError), requests.Session() as session:
+            session.mount("http://", Adapter())
+            server.requests.clear()
+            session.get(server.url, hooks={"response": lambda *_, **__: fail()})
+        assert len(server.requests) == 1
+
+
+def fail():
+    raise RuntimeError("of the hook")
+
+
+async def test_middlewares_of_aiohttp_behind_recovering_see_every_answer(clock):
+    """A middleware in front sees the last answer."""
+    behind, front = [], []
+
+    def looking(seen):
+        async def middleware(request, handler):
+            response = await handler(request)
+            seen.append(response.status)
+            return response
+
+        return middleware
+
+    with raw_server(answer(503), answer(429), answer(200)) as server:
+        middlewares = (looking(front), recovering(), looking(behind))
+        async with aiohttp.ClientSession(middlewares=middlewares) as session:
+            assert (await session.get(server.url)).status == 200
+    assert (behind, front) == ([503, 429, 200], [200])
+
+
 async def test_digest_auth_of_aiohttp():
-    """aiohttp's digest middleware works behind ours, and a wrong password is a typed error."""
+    """aiohttp's digest middleware works behind ours, and a wrong password is a typed error. In front it does not work."""
     with raw_server(digest()) as server:
         for password, expected in (("secret", 200), ("wrong", None)):
             auth = aiohttp.DigestAuthMiddleware("ann", password)
@@ -252,3 +359,7 @@ async def test_digest_auth_of_aiohttp():
                         await session.get(f"{server.url}/a")
                 else:
                     assert (await session.get(f"{server.url}/a")).status == expected
+        in_front = (aiohttp.DigestAuthMiddleware("ann", "secret"), recovering(policy=Policy(attempts=2)))
+        async with aiohttp.ClientSession(middlewares=in_front) as session:
+            with pytest.raises(UnauthenticatedError):
+                await session.get(f"{server.url}/a")

@@ -258,6 +258,71 @@ def test_a_deadline_ends_a_slow_body(client):  # noqa: F811
         assert len(server.requests) == 1
 
 
+def stall(status=200, parts=0, close=False):
+    """Send the headers and some parts of a body, then nothing more."""
+
+    def send(server, connection):
+        connection.sendall(
+            answer(status, b"", {"Connection": "close"} if close else None, length=1024 * 1024)
+        )
+        for _ in range(parts):
+            server.stop.wait(0.05)
+            connection.sendall(b"x")
+        server.stop.wait()
+
+    return send
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_a_deadline_ends_a_body_that_stalls(client, parts):  # noqa: F811
+    """The client's own time-out is far longer, or there is none."""
+    for timeout in (60, None):
+        with raw_server(stall(parts=parts)) as server:
+            started = time.monotonic()
+            with pytest.raises(FaultError) as caught:
+                client.call("GET", server.url, timeout=timeout, options={"policy": Policy(deadline=0.6)})
+            assert caught.value.code == "TIMEOUT"
+            assert time.monotonic() - started < 5
+            assert len(server.requests) == 1
+
+
+def test_a_failure_that_stalls_is_not_read_for_long(client, monkeypatch):  # noqa: F811
+    """An error body that stops arriving is not waited for, without a deadline and with a long time-out of the client's."""
+    monkeypatch.setattr("amends.http.call_bodies.SECONDS", 0.3)
+    # urllib3 hides the socket of a connection that the server will close.
+    for close in (False,) if client.name == "requests" else (False, True):
+        with raw_server(stall(404, close=close)) as server:
+            started = time.monotonic()
+            with pytest.raises(FaultError) as caught:
+                client.call("GET", server.url, timeout=20)
+            assert caught.value.fault.status == 404
+            assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("streamed", ["httpx2", "httpx", "requests"])
+def test_a_deadline_ends_a_streamed_body_that_stalls(streamed):
+    """The same while the caller reads a stream."""
+    policy = Policy(deadline=0.6)
+    with raw_server(stall(parts=3)) as server:
+        started = time.monotonic()
+        with pytest.raises(FaultError) as caught:
+            if streamed == "requests":
+                with requests.Session() as session:
+                    session.mount("http://", Adapter(policy=policy))
+                    for _ in session.get(server.url, stream=True).iter_content(1):
+                        pass
+            else:
+                module = {"httpx2": httpx2, "httpx": httpx}[streamed]
+                with (
+                    module.Client(transport=Transport(policy=policy), timeout=None) as session,
+                    session.stream("GET", server.url) as response,
+                ):
+                    for _ in response.iter_raw():
+                        pass
+        assert caught.value.code == "TIMEOUT"
+        assert time.monotonic() - started < 5
+
+
 def test_a_deadline_does_not_hinder_a_body_that_arrives(client):  # noqa: F811
     """A body that arrives within the deadline is returned."""
     with raw_server(answer(200, LARGE)) as server:

@@ -4,6 +4,7 @@ import httpx2
 import pytest
 import requests
 
+from amends import FaultError, Operation, Policy, Upstream, recover
 from amends.bindings.httpx import Transport
 from amends.bindings.requests import Adapter
 from tests.bindings.clients import client  # noqa: F401 - a fixture
@@ -46,6 +47,29 @@ def test_a_new_key_is_not_carried_to_another_origin(client, two):  # noqa: F811
     one.script = [answer(307, headers={"Location": f"{other.url}/there"})]
     client.call("POST", f"{one.url}/here", json={}, redirects=True)
     assert one.requests[0][2]["idempotency-key"] != other.requests[0][2]["idempotency-key"]
+
+
+def test_what_is_said_about_keys_holds_for_the_first_origin(client, two, clock):  # noqa: F811
+    """`keyed=True` and the key of the operation are about the called service, and not about one that it redirects to."""
+    one, other = two
+    one.script = [answer(307, headers={"Location": f"{other.url}/there"})]
+    other.script = [answer(500), answer(201)]
+    operation = Operation(key="order-17")
+    once = Policy(attempts=1)
+    for options in ({"keyed": True}, {"upstream": Upstream(keyed=True)}, {}):
+        other.requests.clear()
+        with pytest.raises(FaultError) as caught:
+            recover(
+                lambda options=options: client.call(
+                    "POST", f"{one.url}/here", json={}, redirects=True, options=options
+                ),
+                operation=operation,
+                policy=once,
+            )
+        assert caught.value.fault.status == 500
+        assert len(other.requests) == 1
+        assert one.requests[-1][2]["idempotency-key"] == "order-17"
+        assert other.requests[0][2].get("idempotency-key") != "order-17"
 
 
 def test_credentials_follow_within_the_origin(client, two):  # noqa: F811

@@ -1,5 +1,7 @@
 """Django and REST framework: in process, behind gunicorn (WSGI) and behind uvicorn (ASGI)."""
 
+import json
+
 import httpx2
 import pytest
 
@@ -63,6 +65,73 @@ def test_waits_headers_and_failing_middleware(client):
     assert client.get("/ok", headers={"x-refuse": "typed", "accept": "text/html"}).status_code == 429
     assert client.get("/seat").json()["code"] == "CONFLICT"
     assert client.get("/errors/rate-limited.md").content.startswith(b"# RATE_LIMITED")
+
+
+@pytest.mark.parametrize("path", ["/batch", "/abatch", "/batches"])
+def test_the_envelope_of_a_batch(client, path, caplog):
+    """P10: 207, 422 and 503 have type, title, page and trace id, and a log line with that id; the middleware keeps them."""
+    caplog.set_level("INFO", "amends.http")
+    for items, status, code, page in [
+        ("?item=a&item=bad&item=seat", 207, "PARTIAL_FAILURE", "partial-failure"),
+        ("?item=bad&item=bad", 422, "VALIDATION_ERROR", "validation-error"),
+        ("?item=busy&item=busy", 503, "SERVICE_UNAVAILABLE", "service-unavailable"),
+    ]:
+        caplog.clear()
+        response = client.post(f"{path}{items}")
+        body = json.loads(response.content)
+        assert (response.status_code, body["status"], body["code"]) == (status, status, code)
+        assert response["content-type"] == "application/problem+json"
+        assert response["cache-control"] == "no-store"
+        assert response["x-content-type-options"] == "nosniff"
+        assert body["type"] == body["doc_uri"] == f"http://testserver/errors/{page}"
+        assert body["title"]
+        assert body["instance"] == path
+        (record,) = [each for each in caplog.records if each.name == "amends.http"]
+        assert record.trace_id == body["trace_id"]
+        assert f"POST {path} answered {status}" in record.getMessage()
+        assert b"s3cr3t" not in response.content
+        parts = [part["code"] for part in body["errors"]]
+        assert parts == {207: ["VALIDATION_ERROR", "CONFLICT"], 422: [code] * 2, 503: [code] * 2}[status]
+    assert response["retry-after"] == "2"
+    assert json.loads(client.post(f"{path}?item=a").content) == {
+        "results": [{"index": 0, "value": {"made": "a"}}]
+    }
+
+
+def test_the_messages_of_the_authors_validators(client):
+    """P6: own messages, own codes and own texts for a code come before ours; formsets name the fields as they were sent."""
+    rules = {
+        "name": {
+            "Bob": "Send a string that matches ^[a-z]+$",
+            "bob": "Bob has a table already",
+            "robot": "People only",
+        },
+        "seat": {"": "Choose a seat first"},
+        "row": {"Z": "Send a string that matches ^[A-F]$"},
+    }
+    for name, rule in rules["name"].items():
+        sent = {
+            "guest-TOTAL_FORMS": "1",
+            "guest-INITIAL_FORMS": "0",
+            "guest-0-name": name,
+            "guest-0-row": "Z",
+        }
+        by_form = client.post("/guests", sent)
+        by_serializer = client.post(
+            "/api/guests", [{"name": name, "row": "Z"}], content_type="application/json"
+        )
+        expected = [rule, "Choose a seat first", rules["row"]["Z"]]
+        for response, status, names in [
+            (by_form, 422, [f"/guest-0-{field}" for field in rules]),
+            (by_serializer, 400, [f"/0/{field}" for field in rules]),
+        ]:
+            parts = response.json()["errors"]
+            assert response.status_code == status
+            found = {part["field"]: part["suggestions"][0] for part in parts}
+            assert found == dict(zip(names, expected, strict=True))
+    missing = client.post("/guests", {})
+    assert missing.status_code == 422
+    assert "ManagementForm" in missing.json()["errors"][0]["detail"]
 
 
 def test_validation_errors_field_by_field(client):

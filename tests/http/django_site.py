@@ -36,6 +36,7 @@ if not settings.configured:
 from django import forms
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import PermissionDenied
+from django.core.validators import RegexValidator
 from django.core.wsgi import get_wsgi_application
 from django.http import Http404, HttpResponseNotAllowed, JsonResponse
 from django.urls import path
@@ -44,7 +45,8 @@ from rest_framework import authentication, exceptions, permissions, serializers,
 from rest_framework.response import Response
 
 from amends.bindings.django import check_form
-from amends.errors import RateLimitedError, ServiceUnavailableError
+from amends.errors import RateLimitedError, ServiceUnavailableError, ValidationError
+from amends.http.batch import run, run_sync
 
 
 @sync_and_async_middleware
@@ -99,6 +101,40 @@ class OrderForm(forms.Form):
             raise forms.ValidationError("Start with an account")
 
 
+class GuestForm(forms.Form):
+    name = forms.RegexField("^[a-z]+$")
+    seat = forms.CharField(error_messages={"required": "Choose a seat first"})
+    row = forms.CharField(validators=[RegexValidator("^[A-F]$")])
+
+    def clean_name(self):
+        if self.cleaned_data["name"] == "bob":
+            raise forms.ValidationError("Bob has a table already")
+        if self.cleaned_data["name"] == "robot":
+            raise forms.ValidationError("People only", code="required")
+
+
+def guests(request):
+    check_form(forms.formset_factory(GuestForm)(request.POST, prefix="guest"))
+
+
+class Guest(serializers.Serializer):
+    name = serializers.RegexField("^[a-z]+$")
+    seat = serializers.CharField(error_messages={"required": "Choose a seat first"})
+    row = serializers.CharField(validators=[RegexValidator("^[A-F]$")])
+
+    def validate_name(self, value):
+        if value == "bob":
+            raise serializers.ValidationError("Bob has a table already")
+        if value == "robot":
+            raise serializers.ValidationError("People only", code="required")
+        return value
+
+
+class Guests(views.APIView):
+    def post(self, request):
+        Guest(data=request.data, many=True).is_valid(raise_exception=True)
+
+
 def form(request):
     return JsonResponse({"amount": check_form(OrderForm(request.POST))["amount"]})
 
@@ -113,6 +149,34 @@ def forbidden(request):
 
 def only_post(request):
     return HttpResponseNotAllowed(["POST"])
+
+
+def make(item):
+    if item == "bad":
+        raise ValidationError("'amount' is required", field="/amount")
+    if item == "busy":
+        raise ServiceUnavailableError(retry_after=2)
+    if item == "seat":
+        raise SeatTaken("s3cr3t seat")
+    return {"made": item}
+
+
+def answer(done):
+    return JsonResponse(done.body(), status=done.status, headers=done.headers, content_type=done.media_type)
+
+
+def batch(request):
+    return answer(run_sync(request.GET.getlist("item"), make))
+
+
+async def abatch(request):
+    return answer(await run(request.GET.getlist("item"), make))
+
+
+class Batches(views.APIView):
+    def post(self, request):
+        done = run_sync(request.query_params.getlist("item"), make)
+        return Response(done.body(), done.status, headers=done.headers, content_type=done.media_type)
 
 
 class Line(serializers.Serializer):
@@ -177,10 +241,15 @@ urlpatterns = [
     path("lost", lost),
     path("seat", seat),
     path("form", form),
+    path("guests", guests),
+    path("api/guests", Guests.as_view()),
     path("forbidden", forbidden),
     path("only-post", only_post),
     path("orders", Orders.as_view()),
     path("account", Account.as_view()),
+    path("batch", batch),
+    path("abatch", abatch),
+    path("batches", Batches.as_view()),
 ]
 
 wsgi = get_wsgi_application()

@@ -50,6 +50,18 @@ def test_failures_from_inside_a_handler(raised, method, executed):
     assert fault_for(raised, method).executed == executed
 
 
+def test_a_wait_in_the_headers_of_a_raised_error():
+    """P3: body and header agree; a `retry_after` of the error comes first."""
+    for error, wait in [
+        (ServiceUnavailableError(headers={"Retry-After": "7"}), 7),
+        (ServiceUnavailableError(retry_after=3, headers={"Retry-After": "7"}), 3),
+        (ServiceUnavailableError(headers={"Retry-After": "nan"}), 5),
+    ]:
+        _, response = exception_response(error, RequestInfo(), Settings())
+        headers = [value for name, value in response.headers if name.lower() == "retry-after"]
+        assert (headers, json.loads(response.body)["retry_after_ms"]) == ([str(wait)], wait * 1000)
+
+
 class SeatTaken(Exception):
     pass
 

@@ -76,6 +76,20 @@ def test_an_error_shown_to_a_person():
     assert dict(response.headers)["cache-control"] == "no-store"
 
 
+def test_what_a_person_reads_of_an_error():
+    """The wait in seconds; a message that only repeats the title is left out; markup in a code span is escaped."""
+    request = RequestInfo(accept="text/html", host="localhost")
+    busy = error_response(Fault(code="SERVICE_UNAVAILABLE", retry_after=30), request, Settings())
+    text = "".join(parsed(busy.body).text)
+    assert "It may work again in 30 s." in text
+    refused = Fault(code="VALIDATION_ERROR", message="The request is not valid", vocabulary="http")
+    text = "".join(parsed(error_response(refused, request, Settings()).body).text)
+    assert text.count("The request is not valid") == 2  # the title of the page and its heading
+    assert "work again" not in text
+    found = parsed(html_document("t", "A `<b>` and **transient**, **other**"))
+    assert ("b" in found.seen, found.seen.count("code"), found.seen.count("strong")) == (False, 1, 2)
+
+
 def test_an_empty_table_and_alternatives():
     """A table of one row is its head; alternatives are links at the end."""
     found = parsed(html_document("t", "| a | b |\n|---|---|", alternatives={"More": "x?a=1&b=2"}))

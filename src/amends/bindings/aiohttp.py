@@ -65,11 +65,12 @@ def recovering(
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
         first = _first_origin(request)
-        if not same_party(first, str(request.url)):
+        redirected = not same_party(first, str(request.url))
+        if redirected:
             for name in [name for name in request.headers if is_credential(name)]:
                 request.headers.popall(name)
         headers = request.headers.copy()
-        response: aiohttp.ClientResponse = await _send(request, headers, handler, options)
+        response: aiohttp.ClientResponse = await _send(request, headers, handler, options, redirected)
         if response.status in _REDIRECTS and "Location" in response.headers:
             _FOLLOWING.set((first, request.url.join(URL(response.headers["Location"]))))
         return response
@@ -105,6 +106,7 @@ async def _send(
     headers: Mapping[str, str],
     handler: Handler,
     options: CallOptions,
+    redirected: bool,
     key: str | None = None,
 ) -> Any:
     call = Call(
@@ -114,6 +116,7 @@ async def _send(
         path=request.url.raw_path,
         headers=headers,
         replayable=not request.body or isinstance(request.body, BytesPayload),
+        redirected=redirected,
         key=key,
     )
 
@@ -141,7 +144,9 @@ async def _send(
         with mistakes_pass():
             response = await arecover(attempt, **call.recover_options())
     except FaultError as error:
-        result = await call.aresolve(error, lambda again, new: _send(request, headers, handler, again, new))
+        result = await call.aresolve(
+            error, lambda again, new: _send(request, headers, handler, again, redirected, new)
+        )
         if result is not getattr(error, "response", None):
             call.release()
         return result

@@ -192,9 +192,9 @@ def _response(found: RawResponse) -> HttpResponse:
     return response
 
 
-def check_form(form: Any) -> dict[str, Any]:
+def check_form(form: Any) -> Any:
     """
-    Return the cleaned data of a bound form, or raise an error that names every refused field and its rule.
+    Return the cleaned data of a bound form or formset, or raise an error that names every refused field and its rule.
 
         def order(request):
             data = check_form(OrderForm(request.POST))
@@ -204,8 +204,7 @@ def check_form(form: Any) -> dict[str, Any]:
 
     """
     if form.is_valid():
-        data: dict[str, Any] = form.cleaned_data
-        return data
+        return form.cleaned_data
     raise FaultError.from_fault(fault_from_validation(form_mistakes(form)))
 
 

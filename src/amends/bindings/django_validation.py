@@ -28,15 +28,24 @@ _LIMITS = frozenset({"min_value", "max_value", "min_length", "max_length"})
 
 
 def form_mistakes(form: Any) -> Iterator[Mistake]:
-    """Yield the mistakes of a bound Django form."""
+    """Yield the mistakes of a bound Django form, or of all forms of a formset; fields are named as they were sent."""
+    if hasattr(form, "non_form_errors"):
+        yield from _form_mistakes(form.non_form_errors().as_data(), (), None, None)
+        for each in form.forms:
+            yield from form_mistakes(each)
+        return
     for name, errors in form.errors.as_data().items():
         field = form.fields.get(name)
-        path = () if name == "__all__" else (name,)
+        path = () if name == "__all__" else (form.add_prefix(name),)
         value = form.data.get(form.add_prefix(name)) if field is not None else None
-        for error in errors:
-            params = error.params if isinstance(error.params, Mapping) else {}
-            text = " ".join(error.messages)
-            yield _mistake(path, error.code or "invalid", text, field, params, value)
+        yield from _form_mistakes(errors, path, field, value)
+
+
+def _form_mistakes(errors: Any, path: tuple[Any, ...], field: Any, value: Any) -> Iterator[Mistake]:
+    for error in errors:
+        params = error.params if isinstance(error.params, Mapping) else {}
+        text = " ".join(error.messages)
+        yield _mistake(path, error.code or "invalid", text, field, params, value)
 
 
 def serializer_mistakes(exc: Any) -> Iterator[Mistake]:
@@ -88,12 +97,13 @@ def _mistake(
     elif code in _LIMITS:
         limit = params.get("limit_value", getattr(field, code, None))
         rule = None if limit is None else rule_for(code, {"limit_value": limit})
-    elif code == "invalid" and type(field).__name__ == "RegexField":
-        pattern = _pattern(field)
+    elif code == "invalid":
+        pattern = _pattern(field, text)
         rule = rule_for("string_pattern_mismatch", {"pattern": pattern}) if pattern else None
     else:
         rule = rule_for(code, params)
-    if rule is None and code not in _KINDS and is_author_text(text, path, value):
+    own = code not in _KINDS or _is_own_text(field, code, text)
+    if rule is None and own and is_author_text(text, path, value):
         rule = text
     given = {} if code in {"required", "null", "empty"} else {"value": value}
     return Mistake(path, kind, rule, **given)
@@ -112,9 +122,26 @@ def _choices(field: Any) -> list[Any]:
     return found
 
 
-def _pattern(field: Any) -> str | None:
+def _is_own_text(field: Any, code: str, text: str) -> bool:
+    """Return whether a text for one of the frameworks' codes is the author's. A text of theirs may repeat the value."""
+    default = _default_message(field, code)
+    return default is None or ("{" not in default and "%(" not in default and text != default)
+
+
+def _default_message(field: Any, code: str) -> str | None:
+    """Return the text that the class of a field has for a code."""
+    for cls in type(field).__mro__:
+        messages = vars(cls).get("default_error_messages", {})
+        if code in messages:
+            return str(messages[code])
+    return None
+
+
+def _pattern(field: Any, text: str) -> str | None:
+    """Return the pattern that was not matched; None if the text is not a framework's own for that."""
     for validator in getattr(field, "validators", ()):
         pattern = getattr(getattr(validator, "regex", None), "pattern", None)
-        if isinstance(pattern, str):
+        defaults = (str(getattr(type(validator), "message", "")), _default_message(field, "invalid"))
+        if isinstance(pattern, str) and text in defaults:
             return pattern
     return None

@@ -15,6 +15,7 @@ With `raises="nothing"` the last response is returned instead, with `raises="ori
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,6 +40,7 @@ from amends.bindings.httpx_responses import (
 )
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
+from amends.http import call_bodies
 from amends.http.call_bodies import broken_body_error
 from amends.http.calls import Call, CallOptions, is_effect_unknown
 from amends.http.key_support import KeySupport, shared_proofs
@@ -70,6 +72,7 @@ class _Base:
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
+        on_response: Callable[[Any], Any] | None = None,
     ) -> None:
         """
         Args:
@@ -85,6 +88,9 @@ class _Base:
                 first origin that is called, and to no other that it redirects to.
             refresh: renews credentials after they were refused, as in `recover`.
             verify: finds out whether a call that may have had its effect did, as in `recover`; returns a response if so.
+            on_response: called with every answer that the client's own event hooks do not see: those that were followed by
+                a further attempt. A client runs its hooks on the one answer that its transport returns. What it raises is
+                raised as it is. May be async in an `AsyncTransport`.
 
         """
         self._inner = transport
@@ -99,18 +105,20 @@ class _Base:
             verify=verify,
             support=shared_proofs() if transport is None else KeySupport(),
         )
+        self._on_response = on_response
 
     def _call(self, options: CallOptions, request: Any, key: str | None) -> Call:
         """Return what all attempts of a request have in common."""
         url = request.url
         origin = f"{url.scheme}://{url.netloc.decode('latin-1')}"
-        first = request.extensions.setdefault(ORIGIN, origin)
+        redirected = not same_party(request.extensions.setdefault(ORIGIN, origin), origin)
         return Call(
             options,
             method=request.method,
             origin=origin,
             path=url.path,
-            headers=request.headers if same_party(first, origin) else _without_credentials(request),
+            headers=_without_credentials(request) if redirected else request.headers,
+            redirected=redirected,
             replayable=isinstance(request.stream, module_of(request).ByteStream),
             key=key,
             give_up=give_up_later,
@@ -130,25 +138,46 @@ class Transport(_Base, library.BaseTransport):
         call = self._call(options, request, key)
 
         def attempt() -> Any:
+            self._show(call.take_failed())
             call.release()
             try:
-                response = self._inner.handle_request(_attempt_request(request, call))
+                sent = _attempt_request(request, call)
+                response = self._inner.handle_request(sent)
             except Exception as error:
                 raise_if_mistake(error, _mistakes(request))
                 raise
+            _limit_reads(sent, response)
             raise_for_failure(response, call, request)
-            return answer(response, call, lambda broken: _again(attempt, call, broken))
+            return answer(response, call, again)
 
-        try:
+        def again(broken: Exception) -> Any:
             with mistakes_pass():
+                response = _again(attempt, call, broken)
+                self._show(response)
+            return response
+
+        def resend(options: CallOptions, key: str) -> Any:
+            self._show(call.take_failed())
+            return self._send(request, options, key)
+
+        with mistakes_pass():
+            try:
                 response = recover(attempt, **call.recover_options())
-        except FaultError as error:
-            result = call.resolve(error, lambda again, new: self._send(request, again, new))
-            if result is not getattr(error, "response", None):
-                call.release()
-            return result
+            except FaultError as error:
+                response = call.resolve(error, resend)
+                if response is getattr(error, "response", None):
+                    return response
+                self._show(call.take_failed())
         call.release()
         return response
+
+    def _show(self, response: Any) -> None:
+        """Call `on_response` with an answer that the client does not get."""
+        if response is not None and self._on_response is not None:
+            try:
+                self._on_response(response)
+            except Exception as error:  # noqa: BLE001 - raised as it is by `mistakes_pass`
+                raise_if_mistake(error, (Exception,))
 
     def close(self) -> None:
         """Close the transport that sends."""
@@ -183,6 +212,7 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
         call = self._call(options, request, key)
 
         async def attempt() -> Any:
+            await self._show(call.take_failed())
             await call.arelease()
             try:
                 response = await self._inner.handle_async_request(_attempt_request(request, call))
@@ -190,18 +220,38 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
                 raise_if_mistake(error, _mistakes(request))
                 raise
             await araise_for_failure(response, call, request)
-            return answer(response, call, lambda broken: _aagain(attempt, call, broken))
+            return answer(response, call, again)
 
-        try:
+        async def again(broken: Exception) -> Any:
             with mistakes_pass():
+                response = await _aagain(attempt, call, broken)
+                await self._show(response)
+            return response
+
+        async def resend(options: CallOptions, key: str) -> Any:
+            await self._show(call.take_failed())
+            return await self._send(request, options, key)
+
+        with mistakes_pass():
+            try:
                 response = await arecover(attempt, **call.recover_options())
-        except FaultError as error:
-            result = await call.aresolve(error, lambda again, new: self._send(request, again, new))
-            if result is not getattr(error, "response", None):
-                await call.arelease()
-            return result
+            except FaultError as error:
+                response = await call.aresolve(error, resend)
+                if response is getattr(error, "response", None):
+                    return response
+                await self._show(call.take_failed())
         await call.arelease()
         return response
+
+    async def _show(self, response: Any) -> None:
+        """Call `on_response` with an answer that the client does not get."""
+        if response is not None and self._on_response is not None:
+            try:
+                shown = self._on_response(response)
+                if isawaitable(shown):
+                    await shown
+            except Exception as error:  # noqa: BLE001 - raised as it is by `mistakes_pass`
+                raise_if_mistake(error, (Exception,))
 
     async def aclose(self) -> None:
         """Close the transport that sends."""
@@ -272,13 +322,11 @@ def _attempt_request(request: Any, call: Call) -> Any:
     The caller's request stays as it is. The library copies its headers when it follows a redirect, so ours would follow.
     """
     extensions = dict(request.extensions)
+    extensions["timeout"] = given = dict(extensions.get("timeout") or {})
     left = time_left()
     if left is not None:
-        given = extensions.get("timeout", {})
-        extensions["timeout"] = {
-            name: left if (seconds := given.get(name)) is None else min(left, seconds)
-            for name in ("connect", "read", "write", "pool")
-        }
+        for name in ("connect", "read", "write", "pool"):
+            given[name] = _shorter(given.get(name), left)
     sent = module_of(request).Request(
         request.method, request.url, headers=call.headers, stream=request.stream, extensions=extensions
     )
@@ -286,6 +334,25 @@ def _attempt_request(request: Any, call: Call) -> Any:
     if call.replayable:
         sent.read()  # transports for tests look at `request.content`
     return sent
+
+
+def _limit_reads(sent: Any, response: Any) -> None:
+    """
+    Limit the time-out for reading the body to the time left for it.
+
+    The library looks at the time-out once, when it begins to read a body. The time-out applies to each read, so a body
+    that stalls after it began to arrive may end after the deadline, but not later than twice the deadline.
+    """
+    left = time_left()
+    if response.status_code >= 400:
+        left = _shorter(left, call_bodies.SECONDS)
+    if left is not None:
+        given = sent.extensions["timeout"]
+        given["read"] = _shorter(given.get("read"), left)
+
+
+def _shorter(seconds: float | None, limit: float) -> float:
+    return limit if seconds is None else min(seconds, limit)
 
 
 def _without_credentials(request: Any) -> Any:

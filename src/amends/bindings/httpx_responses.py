@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from amends.errors.base import FaultError
-from amends.http.call_bodies import BodyReading, FailedBody, late_body_error
+from amends.http.call_bodies import BodyReading, FailedBody, in_time, late_body_error
 from amends.http.calls import Call
 from amends.http.raising import original_of, return_or_raise
 
@@ -124,7 +124,7 @@ def _classes(module: Any) -> Any:
                     self.reading.check_time()
                     yield part
             except (module.TransportError, FaultError) as error:
-                raised = self.reading.broke(error)
+                raised = self.reading.broke(in_time(error, self.reading))
                 raise raised from raised.__cause__
 
         def close(self) -> None:
@@ -335,4 +335,5 @@ def _failure(call: Call, response: Any, request: Any, body: FailedBody, stream: 
     if stream is None:
         found.read()
         found.is_closed = False  # the client's close records the elapsed time
+    found.elapsed = call.elapsed  # of this attempt, for an answer that the client does not get
     return call.error(response.status_code, response.headers, decoded, found)

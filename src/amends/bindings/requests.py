@@ -23,7 +23,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
-from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole
+from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole, run_hooks
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
@@ -95,11 +95,17 @@ class Adapter(HTTPAdapter):
             path=parts.path,
             headers=CaseInsensitiveDict((name, _text(value)) for name, value in request.headers.items()),
             replayable=request.body is None or isinstance(request.body, bytes | str),
+            redirected=isinstance(request.headers, _RedirectedHeaders),
             key=key,
             give_up=give_up_later,
         )
 
+        def show(failed: Any) -> None:
+            if failed is not None:
+                run_hooks(failed, {"stream": stream, "timeout": timeout, **arguments})
+
         def attempt() -> Any:
+            show(call.take_failed())
             call.release()
             try:
                 sent = request.copy()
@@ -118,16 +124,19 @@ class Adapter(HTTPAdapter):
                 read_whole(response)
             return response
 
-        try:
-            with mistakes_pass():
+        def resend(again: CallOptions, new: str) -> Any:
+            show(call.take_failed())
+            return self._send(request, stream, timeout, arguments, again, new)
+
+        with mistakes_pass():
+            try:
                 response = recover(attempt, **call.recover_options())
-        except FaultError as error:
-            result = call.resolve(
-                error, lambda again, new: self._send(request, stream, timeout, arguments, again, new)
-            )
-            if result is not getattr(error, "response", None):
-                call.release()
-            return result
+            except FaultError as error:
+                result = call.resolve(error, resend)
+                if result is not getattr(error, "response", None):
+                    show(call.take_failed())
+                    call.release()
+                return result
         call.release()
         if response.is_redirect and not same_party(request.url or "", _target(response)):
             request.headers = _OneHopHeaders(request.headers)
@@ -139,9 +148,17 @@ class _OneHopHeaders(CaseInsensitiveDict[Any]):
 
     def copy(self) -> CaseInsensitiveDict[Any]:
         """Return the headers without credentials and keys."""
-        return CaseInsensitiveDict(
+        return _RedirectedHeaders(
             (name, value) for name, value in self.items() if not is_credential(_text(name))
         )
+
+
+class _RedirectedHeaders(CaseInsensitiveDict[Any]):
+    """Headers of a request that another origin redirected here, so that the adapter recognises it."""
+
+    def copy(self) -> CaseInsensitiveDict[Any]:
+        """Return the headers of a further redirect of the request."""
+        return _RedirectedHeaders(self.items())
 
 
 def _target(response: requests.Response) -> str:

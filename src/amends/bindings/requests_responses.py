@@ -8,19 +8,21 @@ to the session, and its error is raised when the session has run them and asks w
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import requests
 from requests import exceptions
+from requests.auth import AuthBase
 from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
 
 from amends.errors.base import FaultError
-from amends.http.call_bodies import BodyReading, FailedBody
+from amends.http.call_bodies import BodyReading, FailedBody, in_time
 from amends.http.calls import Call
+from amends.http.mistakes import raise_if_mistake
 from amends.http.raising import original_of, return_or_raise
 
-__all__ = ["Answer", "give_up_later", "raise_for_failure", "read_whole"]
+__all__ = ["Answer", "give_up_later", "raise_for_failure", "read_whole", "run_hooks"]
 
 
 class Answer(requests.Response):
@@ -59,21 +61,36 @@ class Answer(requests.Response):
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: Any = False) -> Iterator[Any]:
         """Return the parts of the body, within the bounds of the call."""
         parts: Iterator[Any] = super().iter_content(chunk_size, decode_unicode)
-        return parts if self.reading is None else _guarded(parts, self.reading)
+        return parts if self.reading is None else _guarded(parts, self.reading, self.raw)
 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def _guarded(parts: Iterator[Any], reading: BodyReading) -> Iterator[Any]:
+def _guarded(parts: Iterator[Any], reading: BodyReading, raw: Any) -> Iterator[Any]:
     """Yield the parts of a streamed body; a break is a typed error, and a failure for the Upstream."""
     try:
+        _limit_read(raw, reading.left)
         for part in parts:
             reading.check_time()
             yield part
+            _limit_read(raw, reading.left)
     except (requests.RequestException, FaultError) as error:
-        raised = reading.broke(error)
+        raised = reading.broke(in_time(error, reading))
         raise raised from raised.__cause__
+
+
+def _limit_read(raw: Any, left: float | None) -> None:
+    """
+    Limit the time-out of the next read to the time left.
+
+    urllib3 does not give access to the socket of a connection that the server will close. There, a body that stalls
+    ends after the time-out of the request, which was limited to the time left when it was sent.
+    """
+    socket = getattr(getattr(raw, "connection", None), "sock", None)
+    if left is not None and socket is not None:
+        given = socket.gettimeout()
+        socket.settimeout(max(0.001, left if given is None else min(given, left)))
 
 
 def read_whole(response: Answer) -> None:
@@ -88,14 +105,32 @@ def read_whole(response: Answer) -> None:
     reading, parts = response.reading, []
     assert reading is not None
     try:
-        for part in _parts(response.raw):
+        for part in _parts(response.raw, lambda: reading.left):
             parts.append(part)
             reading.check_time()
-    except BaseException:
+    except BaseException as error:
         response.close()
+        if isinstance(error, requests.RequestException):
+            raise in_time(error, reading) from error
         raise
     response.reading = None
     response.raw = _ReadBody(response.raw, parts)
+
+
+def run_hooks(response: Answer, arguments: dict[str, Any]) -> None:
+    """
+    Run the response hooks of a request on an answer that a further attempt supersedes, so that they see every answer.
+
+    A session runs them on the last one. Hooks of auth flows are left out: they would send the request again. What a hook
+    returns is ignored, and what it raises is raised as it is.
+    """
+    hooks: Any = response.request.hooks.get("response", ())
+    for hook in [hooks] if callable(hooks) else hooks:
+        if not isinstance(getattr(hook, "__self__", None), AuthBase):
+            try:
+                hook(response, **arguments)
+            except Exception as error:  # noqa: BLE001 - raised as it is by `mistakes_pass`
+                raise_if_mistake(error, (Exception,))
 
 
 def give_up_later(error: FaultError, raises: str) -> Any:
@@ -118,7 +153,7 @@ def raise_for_failure(response: Answer, call: Call) -> None:
     if response.status_code < 400:
         return
     body = FailedBody(encoded="content-encoding" in response.headers)
-    parts = _parts(response.raw)
+    parts = _parts(response.raw, lambda: body.left)
     try:
         body.complete = all(body.add(part) for part in parts)
         broken = False
@@ -133,20 +168,23 @@ def raise_for_failure(response: Answer, call: Call) -> None:
     else:
         response.close()
     response.raw = _ReadBody(response.raw, body.parts, rest)
+    response.elapsed = call.elapsed
     content = body.content if body.complete else None
     raise call.error(response.status_code, response.headers, content, response)
 
 
-def _parts(raw: Any) -> Iterator[bytes]:
+def _parts(raw: Any, left: Callable[[], float | None]) -> Iterator[bytes]:
     """Yield the decompressed parts of a body as they arrive, with the exceptions that requests raises."""
     try:
-        if getattr(raw, "chunked", True) or not hasattr(raw, "read1"):
-            yield from raw.stream(65536, decode_content=True)
-        else:
+        _limit_read(raw, left())
+        if not getattr(raw, "chunked", True) and hasattr(raw, "read1"):
             # `stream` waits until a whole part has arrived; a slow body would never be looked at.
             while part := raw.read1(65536, decode_content=True):
                 yield part
-            yield from raw.stream(65536, decode_content=True)
+                _limit_read(raw, left())
+        for part in raw.stream(65536, decode_content=True):
+            yield part
+            _limit_read(raw, left())
     except DecodeError as error:
         raise exceptions.ContentDecodingError(error) from error
     except ReadTimeoutError as error:

@@ -72,6 +72,7 @@ def exception_response(
     fault = fault_for(raised, request.method, settings)
     expected = fault is CLIENT_DISCONNECTED or is_expected(raised, settings)
     own = raised.headers if isinstance(raised, FaultError) else ()
+    fault = with_header_wait(fault, dict(own))
     response = error_response(
         fault, request, settings, headers=[*own, *headers], cause=None if expected else exc
     )

@@ -24,12 +24,23 @@ from amends.recovery.to_fault import fault_of
 if TYPE_CHECKING:
     from amends.http.calls import Call
 
-__all__ = ["ENCODED_LIMIT", "LIMIT", "SECONDS", "BodyReading", "FailedBody", "broken_body_error"]
+__all__ = [
+    "ENCODED_LIMIT",
+    "LIMIT",
+    "SECONDS",
+    "SLACK",
+    "BodyReading",
+    "FailedBody",
+    "broken_body_error",
+    "in_time",
+]
 
 LIMIT = 1024 * 1024
 """Bytes of a failed answer's body that are read; a larger body is not parsed."""
 ENCODED_LIMIT = 64 * 1024
 """The same for a compressed body, which may be a thousand times larger when decompressed."""
+SLACK = 0.02
+"""Seconds that a socket's time-out may be early."""
 SECONDS = 10.0
 """How long a failed answer's body is read; one that takes longer is not parsed."""
 
@@ -72,9 +83,9 @@ class BodyReading:
         left = time_left()
         self.until = None if left is None else CLOCK.now() + left
 
-    def check_time(self) -> None:
-        """Raise a time-out error if the deadline is over."""
-        if self.until is not None and CLOCK.now() >= self.until:
+    def check_time(self, slack: float = 0.0) -> None:
+        """Raise a time-out error if the deadline is over; `slack` is the inaccuracy of a library's own time-out."""
+        if self.until is not None and CLOCK.now() >= self.until - slack:
             raise late_body_error()
 
     @property
@@ -110,6 +121,16 @@ class BodyReading:
         if typed is not error:
             typed.__cause__ = error
         return typed
+
+
+def in_time(error: Exception, reading: BodyReading) -> Exception:
+    """Return the error that ended a body: a time-out error instead if the deadline is over, because it ended the read."""
+    try:
+        reading.check_time(SLACK)
+    except FaultError as late:
+        late.__cause__ = error
+        return late
+    return error
 
 
 def late_body_error() -> FaultError:

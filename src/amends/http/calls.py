@@ -12,6 +12,7 @@ What all HTTP client bindings decide the same way: keys, headers, failed respons
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from inspect import isawaitable
 from os import urandom
 from typing import Any
@@ -95,6 +96,7 @@ class Call:
         path: str,
         headers: Mapping[str, str],
         replayable: bool,
+        redirected: bool = False,
         key: str | None = None,
         give_up: Callable[[FaultError, str], Any] = return_or_raise,
     ) -> None:
@@ -106,6 +108,8 @@ class Call:
             path: the path of its address.
             headers: its headers, looked up without regard to case.
             replayable: whether its body can be sent more than once.
+            redirected: whether another origin redirected the request here. What the user said about keys is about that
+                other service, and the operation's key is not sent.
             key: the key to send instead of the request's own.
             give_up: returns or raises the outcome of a failed call, as the option `raises` says.
 
@@ -125,12 +129,14 @@ class Call:
         """When the deadline of the operation is over, on the recovery clock; None without one."""
         self._trace = None if headers.get(TRACE) else urandom(16).hex()
         self._open: list[Callable[[], Any]] = []
+        self._failed: Any = None
         self.replayable = replayable
         around = current_operation()
+        self._redirected = redirected
         given = headers.get(KEY) or None  # an empty header counts as none
         self._by_hand = given is not None
         if given is None and options.keys and self.method in _UNSAFE:
-            if around is not None and around.key is not None:
+            if around is not None and around.key is not None and not redirected:
                 given, self._by_hand = around.key, True
             elif replayable:
                 given = str(uuid4())
@@ -155,12 +161,13 @@ class Call:
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""
         options = self.options
-        if options.keyed is not None:
-            return options.keyed
-        if options.upstream is not None and options.upstream.keyed is not None:
-            return options.upstream.keyed
+        said = options.keyed
+        if said is None and options.upstream is not None:
+            said = options.upstream.keyed
+        if said is not None and not (said and self._redirected):
+            return said
         return (
-            self._by_hand
+            (self._by_hand and not self._redirected)
             or vendor_honours_keys(self.origin, self.method)
             or options.support.proved(self.origin, self.path)
         )
@@ -221,10 +228,21 @@ class Call:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
+        self._failed = response
         error = error_from_response(status, headers, body, response)
         if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
             self.options.support.prove(self.origin, self.path)
         return error
+
+    def take_failed(self) -> Any:
+        """Return the failed response of the last attempt, once; None if there is none. A further attempt supersedes it."""
+        response, self._failed = self._failed, None
+        return response
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The time since the last attempt was sent."""
+        return timedelta(seconds=CLOCK.now() - self.sent)
 
     @property
     def left(self) -> float | None:

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from amends.core.enums import Recovery
 from amends.core.explanation import facts, markdown
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, vocabulary
@@ -143,10 +144,12 @@ def _write(found: _Page, form: str) -> bytes:
 
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1c2127;--soft:#5b6672;--line:#dde2e8;--paper:#fff;--sheet:#f6f7f9;--link:#0b5cad}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#9aa5b1;--line:#343b43;--paper:#15181c;--sheet:#1d2126;--link:#7ab7f5}}
+:root{color-scheme:light dark;--ink:#1c2127;--soft:#5b6672;--line:#dde2e8;--paper:#fff;--sheet:#f6f7f9;--link:#0b5cad;
+--transient:#0a6b4a;--correctable:#8a5a00;--terminal:#b3261e;--uncertain:#6b4fa0}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#9aa5b1;--line:#343b43;--paper:#15181c;--sheet:#1d2126;--link:#7ab7f5;
+--transient:#5fd0a5;--correctable:#e5b567;--terminal:#f2938c;--uncertain:#c3a9f5}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.6 system-ui,sans-serif}
+body{margin:0;border-top:.25rem solid var(--link);background:var(--paper);color:var(--ink);font:16px/1.6 system-ui,sans-serif}
 main{max-width:48rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
 nav,footer{font-size:.875rem;color:var(--soft)}
 footer{margin-top:2.5rem;padding-top:1rem;border-top:1px solid var(--line)}
@@ -157,8 +160,15 @@ ul{padding-left:1.25rem}
 pre{overflow:auto;padding:1rem;background:var(--sheet);border:1px solid var(--line);border-radius:.5rem;font-size:.875rem}
 div{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.9375rem}
-th,td{text-align:left;vertical-align:top;padding:.5rem .75rem .5rem 0;border-bottom:1px solid var(--line)}
+th,td{text-align:left;vertical-align:top;padding:.5rem 1.25rem .5rem 0;border-bottom:1px solid var(--line)}
 th{color:var(--soft);font-weight:600}
+code,td:first-child{font:.92em/1.65 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
+p code{padding:.1em .3em;background:var(--sheet);border-radius:.25rem}
+.tag{font-weight:600}
+.transient{color:var(--transient)}
+.correctable{color:var(--correctable)}
+.terminal{color:var(--terminal)}
+.uncertain{color:var(--uncertain)}
 """
 
 
@@ -212,15 +222,29 @@ def html_document(
 def _table(rows: list[list[str]]) -> str:
     """Return a table whose first row is its head; wide ones scroll by themselves."""
     head, *body = (
-        "".join(f"<{tag}>{_inline(cell.strip())}</{tag}>" for cell in row)
+        "".join(f"<{tag}>{_tagged(cell.strip())}</{tag}>" for cell in row)
         for row, tag in zip(rows, ["th"] + ["td"] * (len(rows) - 1), strict=True)
     )
     lines = "".join(f"<tr>{row}</tr>" for row in body)
     return f"<div><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
+_RECOVERIES = frozenset(recovery.value for recovery in Recovery)
+
+
+def _tagged(text: str) -> str:
+    """Return a cell of a table; a recovery class has its colour."""
+    return f'<span class="tag {text}">{text}</span>' if text in _RECOVERIES else _inline(text)
+
+
 def _inline(text: str) -> str:
-    """Escape the text, then convert bold text and relative links."""
+    """Escape the text, then convert bold text, code and relative links."""
     safe = escape(text)
-    safe = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", safe)
+    safe = re.sub(r"\*\*([^*]+)\*\*", _strong, safe)
+    safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     return re.sub(r"\[([^\]]+)\]\(([\w./%-]+)\)", r'<a href="\2">\1</a>', safe)
+
+
+def _strong(found: re.Match[str]) -> str:
+    kind = f' class="{found[1]}"' if found[1] in _RECOVERIES else ""
+    return f"<strong{kind}>{found[1]}</strong>"

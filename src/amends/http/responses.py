@@ -302,9 +302,13 @@ def _plain(value: Any) -> Any:
 
 def _summary(document: dict[str, Any], form: str) -> bytes:
     """Write the problem in a few lines of HTML or Markdown."""
-    lines = [f"# {document['status']} {document['title']}", "", _line(document["detail"]), ""]
+    lines = [f"# {document['status']} {document['title']}", ""]
+    if document["detail"] != document["title"]:
+        lines += [_line(document["detail"]), ""]
+    if document["is_retriable"] and document.get("retry_after_ms"):
+        lines += [f"It may work again in {max(1, round(document['retry_after_ms'] / 1000))} s.", ""]
     lines += [f"- {_line(step)}" for step in document.get("suggestions", ())]
-    lines += ["", f"Code {document['code']}, trace {document['trace_id']}."]
+    lines += ["", f"Code `{document['code']}`, trace `{document['trace_id']}`."]
     if "doc_uri" in document and form != HTML:
         lines[-1] += f" See {document['doc_uri']}"
     text = "\n".join(lines) + "\n"

@@ -154,7 +154,7 @@ def fault_from_validation(mistakes: Iterable[Mistake], status: int = 422) -> Fau
     parts = tuple(
         Fault(
             code=row.code,
-            message=f"{rules[0]} at {where}" if where else rules[0],
+            message=f"{rules[0].removesuffix('.')} at {where}" if where else rules[0],
             vocabulary="http",
             status=status,
             field=where,
