@@ -22,7 +22,8 @@ from amends.errors import (
     ValidationError,
 )
 from amends.errors import TimeoutError as TimedOut
-from amends.recovery import current_operation, time_left
+from amends.recovery import current_operation, recovering, time_left
+from amends.recovery.call_errors import LOOP_CHECK
 from amends.recovery.clock import CLOCK
 from amends.testing import Script
 
@@ -645,3 +646,29 @@ def test_recover_does_not_import_asyncio():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_plain_call_inside_an_event_loop_warns_once(clock, monkeypatch):
+    """The warning names the alternatives and points to the caller; a thread and a program without a loop get none."""
+    monkeypatch.setattr(LOOP_CHECK, "warned", False)
+    monkeypatch.setattr(LOOP_CHECK, "left", 9)
+
+    async def main():
+        await asyncio.to_thread(recover, Script("x"))
+        assert await arecover(Script(DOWN, "x").acall, operation=READ) == "x"
+        assert await recovering(lambda: Script("x").acall())() == "x"
+        with pytest.warns(RuntimeWarning, match="arecover") as caught:
+            assert recover(Script("x")) == "x"
+        assert caught[0].filename == __file__
+        assert recover(Script("x")) == "x"
+
+    assert recover(Script(DOWN, "x"), operation=READ) == "x"
+    asyncio.run(main())
+    monkeypatch.setattr(LOOP_CHECK, "warned", False)
+    monkeypatch.setattr(LOOP_CHECK, "left", 9)
+
+    async def failing():
+        with pytest.warns(RuntimeWarning, match="event loop"):
+            assert recover(Script(DOWN, "x"), operation=READ) == "x"
+
+    asyncio.run(failing())
