@@ -208,7 +208,7 @@ def test_an_awaitable_that_is_cancelled(clock):
     async def main():
         for options in ({}, {"policy": Policy(deadline=60)}):
             called = asyncio.Event()
-            decorated = recovering(upstream=upstream, **options)(lambda: hang(called))
+            decorated = recovering(upstream=upstream, **options)(lambda called=called: hang(called))
             task = asyncio.ensure_future(decorated())
             await called.wait()
             task.cancel()

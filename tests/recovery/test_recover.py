@@ -285,7 +285,8 @@ def test_a_failed_fallback_keeps_the_first_failure(run, clock):
 
     error = failure(run, Script(PermissionDeniedError()), fallback=broken)
     assert error.decision.action is Action.FALLBACK
-    assert error.__notes__ == ["fallback did not work: LookupError"]
+    assert error.__notes__[-1] == "fallback did not work: LookupError"
+    assert "secret" not in "".join(error.__notes__)
 
 
 def test_a_missing_connection_is_set_up_once(run, clock):
@@ -322,7 +323,7 @@ def test_a_failed_renewal_keeps_the_refusal(run, clock):
 
     error = failure(run, Script(UnauthenticatedError()), refresh=broken)
     assert isinstance(error, UnauthenticatedError)
-    assert error.__notes__ == ["refresh did not work: RuntimeError"]
+    assert error.__notes__[-1] == "refresh did not work: RuntimeError"
 
 
 def test_on_fix_returns_the_call_to_make_instead(run, clock):
@@ -358,7 +359,7 @@ def test_verify_decides_about_an_unknown_effect(run, clock, seen):
     def broken():
         raise OSError("secret")
 
-    assert failure(run, Script(lost), verify=broken).__notes__ == ["verify did not work: OSError"]
+    assert failure(run, Script(lost), verify=broken).__notes__[-1] == "verify did not work: OSError"
     assert clock.waits == [1.0]
     assert seen[0].kind == "verify"
 

@@ -361,16 +361,7 @@ class Flow:
             self.history.extend(self.stepper.history)
 
     def _publish(self, kind: str) -> AbstractContextManager[None]:
-        stepper = self.stepper
-        return publish(
-            kind,
-            stepper.operation.name,
-            self._failure,
-            stepper.decision,
-            stepper.state.attempt,
-            CLOCK.now() - (stepper.state.started or 0.0),
-            self.plan.on_event,
-        )
+        return publish(kind, self.stepper, CLOCK.now(), self.plan.on_event)
 
     @property
     def _failure(self) -> Fault:
