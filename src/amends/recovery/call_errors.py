@@ -57,7 +57,7 @@ class LoopCheck:
     Warns, once per process, if a plain call is recovered on a thread that runs an event loop: its waits block the loop.
 
     Calls that fail or wait are all checked. Of the calls that succeed at once, the first thousand are: the check costs as
-    much as the rest of such a call.
+    much as the rest of such a call. The clients of amends are checked only when they wait.
     """
 
     __slots__ = ("left", "warned")
@@ -66,14 +66,14 @@ class LoopCheck:
         self.left = 1000
         self.warned = False
 
-    def check(self) -> None:
-        """Warn if this thread runs an event loop."""
+    def check(self, *, succeeded: bool = False) -> None:
+        """Warn if this thread runs an event loop. `succeeded`: the call succeeded at once, so nothing waited."""
         self.left = max(0, self.left - 1)
         if self.warned:
             return
         from amends.recovery.async_library import in_event_loop
 
-        if not in_event_loop():
+        if not in_event_loop() or (succeeded and _called_by_client()):
             return
         self.warned, self.left = True, 0
         import warnings
@@ -90,9 +90,18 @@ LOOP_CHECK = LoopCheck()
 """The check of this process."""
 
 
+def _called_by_client() -> bool:
+    """Return whether another package of amends, such as a client, called recovery."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001 - documented
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("amends.recovery."):
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("amends.")
+
+
 def _caller_level() -> int:
     """Return the stack level of the first function outside this package, for a warning in the function that asks."""
-    frame, level = sys._getframe(1), 1  # noqa: SLF001 - documented; `warnings` has skip_file_prefixes from Python 3.12 on
+    # `warnings` has skip_file_prefixes for this from Python 3.12 on.
+    frame, level = sys._getframe(1), 1  # noqa: SLF001 - documented
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("amends."):
         frame, level = frame.f_back, level + 1
     return level

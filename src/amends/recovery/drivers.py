@@ -123,7 +123,7 @@ def recover(
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
             if LOOP_CHECK.left:
-                LOOP_CHECK.check()
+                LOOP_CHECK.check(succeeded=True)
             return result
     plan = plan_for(
         policy=policy,

@@ -73,7 +73,7 @@ def run(
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
             if LOOP_CHECK.left:
-                LOOP_CHECK.check()
+                LOOP_CHECK.check(succeeded=True)
             return result
     return run_flow(plan, call, args, kwargs, None, first, awaitables=awaitables)
 
