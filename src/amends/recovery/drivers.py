@@ -57,7 +57,7 @@ def recover(
         call: the function to call. If it takes keyword arguments with the names below, wrap it in `functools.partial`.
         args: its arguments.
         on: the exceptions that are repeated: a class, a tuple of classes, or a function that gets the exception and
-            returns True or False. Exactly these are repeated, also if the call may have had its effect. Bugs (KeyError,
+            returns True, False or the seconds to wait. Exactly these are repeated, also if the call may have had its effect. Bugs (KeyError,
             TypeError, AttributeError …) are repeated only if their class is named. None: the failure itself decides.
         timeout: seconds that one call may take, as a number or a timedelta. `arecover` cancels a call that takes longer,
             and the failure is a TIMEOUT. A thread cannot be stopped: here the limit reaches the call as
