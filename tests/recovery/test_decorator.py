@@ -159,14 +159,97 @@ def test_interrupts_pass_and_failures_are_fault_errors(clock, shared):
     asyncio.run(main())
 
 
-def test_a_plain_function_that_returns_a_coroutine_is_refused(clock):
-    """The error asks for the async function to be decorated."""
+def test_a_plain_function_that_returns_an_awaitable_is_recovered(options, clock):
+    """A lambda, a method that returns a coroutine, and a function that returns a Future, with any option."""
+    script = Script(LIMITED, "page", LIMITED, "again", "plain")
 
-    async def fetch():
+    async def fetch(url):
+        return script(url)
+
+    def later(url):
+        return asyncio.ensure_future(fetch(url))
+
+    async def main():
+        assert await recovering(**options)(lambda url: fetch(url))("u") == "page"
+        assert await recovering(**options)(later)("u") == "again"
+
+    asyncio.run(main())
+    assert script.count == 4
+    assert recovering(**options)(script)() == "plain"
+
+
+def test_a_plain_function_may_fail_before_it_returns_its_awaitable(clock):
+    """The repeat returns the awaitable, which is recovered as well."""
+    outcomes = [LIMITED, LIMITED, "page"]
+
+    async def body(outcome):
+        if isinstance(outcome, Fault):
+            raise FaultError.from_fault(outcome)
+        return outcome
+
+    def fetch():
+        outcome = outcomes.pop(0)
+        if len(outcomes) == 2:
+            raise FaultError.from_fault(outcome)
+        return body(outcome)
+
+    assert asyncio.run(recovering(upstream=None)(fetch)()) == "page"
+    assert clock.waits == [1.5, 1.5]
+
+
+def test_an_awaitable_that_is_cancelled(clock):
+    """Cancellation passes unchanged, and the upstream stays open."""
+    upstream = Upstream()
+
+    async def hang(called):
+        called.set()
+        await asyncio.Event().wait()
+
+    async def main():
+        for options in ({}, {"policy": Policy(deadline=60)}):
+            called = asyncio.Event()
+            decorated = recovering(upstream=upstream, **options)(lambda called=called: hang(called))
+            task = asyncio.ensure_future(decorated())
+            await called.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert upstream.open
+
+
+def test_each_function_has_an_upstream_of_its_own(clock):
+    """All calls of a function share it; `upstream=` replaces it, and None gives none."""
+    shared = Upstream("shared")
+
+    @recovering
+    def one():
         return 1
 
-    with pytest.raises(TypeError, match="async"):
-        recovering(lambda: fetch())()
+    @recovering(read_only=True)
+    async def two():
+        return 2
+
+    assert isinstance(one.upstream, Upstream)
+    assert one.upstream.name.endswith("one")
+    assert one.upstream is not two.upstream
+    assert one() == 1
+    assert asyncio.run(two()) == 2
+    assert (one.upstream.snapshot().calls, two.upstream.snapshot().calls) == (1, 1)
+    decorate = recovering(upstream=shared)
+    assert decorate(lambda: 1).upstream is decorate(lambda: 2).upstream is shared
+    assert recovering(upstream=None)(lambda: 1).upstream is None
+    reused = recovering(read_only=True)
+    assert reused(lambda: 1).upstream is not reused(lambda: 2).upstream
+
+
+def test_the_calls_of_a_function_obey_its_hints(clock):
+    """After one call was asked to wait, the next one waits as well."""
+    script = Script(Fault(code="RATE_LIMITED", retry_after=3), "late", "later")
+    fetch = recovering(script)
+    assert fetch() == "late"
+    assert clock.waited >= 3
 
 
 def test_a_decorated_call_waits_for_its_upstream(clock):

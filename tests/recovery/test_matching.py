@@ -1,6 +1,7 @@
 """Tests of `on=`, `read_only=` and of bugs: which exceptions are repeated."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -47,6 +48,14 @@ def test_named_exceptions_are_repeated(run, clock):
     error = failure(run, Script(BusyError("x"), repeat=True), on=BusyError)
     assert (len(error.history), error.decision.reason) == (5, "attempts")
     assert isinstance(error.__cause__, BusyError)
+
+
+def test_a_predicate_may_return_the_wait(run, clock):
+    """Seconds or a timedelta replace the wait; 0 repeats at once, and None is no."""
+    waits = iter([3, timedelta(seconds=4), 0.0, None])
+    script = Script(BusyError(), repeat=True)
+    error = failure(run, script, on=lambda error: next(waits))
+    assert (clock.waits, script.count, error.decision.reason) == ([3, 4], 4, "effect-unknown")
 
 
 def test_other_exceptions_are_not_repeated(run, clock):

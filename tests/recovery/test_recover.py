@@ -22,7 +22,8 @@ from amends.errors import (
     ValidationError,
 )
 from amends.errors import TimeoutError as TimedOut
-from amends.recovery import current_operation, time_left
+from amends.recovery import current_operation, recovering, time_left
+from amends.recovery.call_errors import LOOP_CHECK
 from amends.recovery.clock import CLOCK
 from amends.testing import Script
 
@@ -284,7 +285,8 @@ def test_a_failed_fallback_keeps_the_first_failure(run, clock):
 
     error = failure(run, Script(PermissionDeniedError()), fallback=broken)
     assert error.decision.action is Action.FALLBACK
-    assert error.__notes__ == ["fallback did not work: LookupError"]
+    assert error.__notes__[-1] == "fallback did not work: LookupError"
+    assert "secret" not in "".join(error.__notes__)
 
 
 def test_a_missing_connection_is_set_up_once(run, clock):
@@ -321,7 +323,7 @@ def test_a_failed_renewal_keeps_the_refusal(run, clock):
 
     error = failure(run, Script(UnauthenticatedError()), refresh=broken)
     assert isinstance(error, UnauthenticatedError)
-    assert error.__notes__ == ["refresh did not work: RuntimeError"]
+    assert error.__notes__[-1] == "refresh did not work: RuntimeError"
 
 
 def test_on_fix_returns_the_call_to_make_instead(run, clock):
@@ -357,7 +359,7 @@ def test_verify_decides_about_an_unknown_effect(run, clock, seen):
     def broken():
         raise OSError("secret")
 
-    assert failure(run, Script(lost), verify=broken).__notes__ == ["verify did not work: OSError"]
+    assert failure(run, Script(lost), verify=broken).__notes__[-1] == "verify did not work: OSError"
     assert clock.waits == [1.0]
     assert seen[0].kind == "verify"
 
@@ -645,3 +647,29 @@ def test_recover_does_not_import_asyncio():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_plain_call_inside_an_event_loop_warns_once(clock, monkeypatch):
+    """The warning names the alternatives and points to the caller; a thread and a program without a loop get none."""
+    monkeypatch.setattr(LOOP_CHECK, "warned", False)
+    monkeypatch.setattr(LOOP_CHECK, "left", 9)
+
+    async def main():
+        await asyncio.to_thread(recover, Script("x"))
+        assert await arecover(Script(DOWN, "x").acall, operation=READ) == "x"
+        assert await recovering(lambda: Script("x").acall())() == "x"
+        with pytest.warns(RuntimeWarning, match="arecover") as caught:
+            assert recover(Script("x")) == "x"
+        assert caught[0].filename == __file__
+        assert recover(Script("x")) == "x"
+
+    assert recover(Script(DOWN, "x"), operation=READ) == "x"
+    asyncio.run(main())
+    monkeypatch.setattr(LOOP_CHECK, "warned", False)
+    monkeypatch.setattr(LOOP_CHECK, "left", 9)
+
+    async def failing():
+        with pytest.warns(RuntimeWarning, match="event loop"):
+            assert recover(Script(DOWN, "x"), operation=READ) == "x"
+
+    asyncio.run(failing())

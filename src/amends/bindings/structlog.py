@@ -10,6 +10,7 @@ with `code` and the code's own `message` (T11).
 
 from __future__ import annotations
 
+from logging import WARNING
 from typing import Any
 
 try:
@@ -19,10 +20,9 @@ except ImportError as missing:
 
 from amends.core.vocabulary import row_for
 from amends.recovery.events import Event, add_hook, remove_hook
+from amends.recovery.logs import log_level
 
 __all__ = ["install", "log_event", "remove"]
-
-_WARNINGS = frozenset({"gave-up"})
 
 
 def install() -> None:
@@ -36,7 +36,7 @@ def remove() -> None:
 
 
 def log_event(event: Event) -> None:
-    """Write one event as one record: at level info, or warning if recovery gave up."""
+    """Write one event as one record, at the level that the standard log has for it (`amends.recovery.logs`)."""
     fields: dict[str, Any] = {
         "operation": event.operation,
         "attempt": event.attempt,
@@ -45,8 +45,14 @@ def log_event(event: Event) -> None:
         "elapsed": round(event.elapsed, 6),
         "error": {"code": event.code, "message": row_for(event.vocabulary, event.code).message},
     }
-    if event.delay is not None:
-        fields["delay"] = event.delay
+    more = {
+        "delay": event.delay,
+        "method": event.method or None,
+        "url": event.url or None,
+        "status": event.status,
+        "trace_id": event.trace_id,
+    }
+    fields |= {name: value for name, value in more.items() if value is not None}
     # Get the logger for each event: the application may configure structlog after `install`.
     log = structlog.get_logger("amends.recovery")
-    (log.warning if event.kind in _WARNINGS else log.info)(event.kind, **fields)
+    (log.warning if log_level(event) == WARNING else log.info)(event.kind, **fields)

@@ -29,6 +29,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The idempotency key that every attempt carries. Set it only for a service that honours keys."""
     keyed: bool = False
     """The service honours idempotency keys: recovery makes a new key for each operation that has none."""
+    method: str = ""
+    """The HTTP method, for logs."""
+    url: str = ""
+    """The address, for logs. They show it without its query."""
+    trace_id: str = ""
+    """The trace that the calls belong to, for logs, if the failure names none."""
 
     def __post_init__(self) -> None:
         # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.
@@ -42,7 +48,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return self.read_only or self.idempotent or self.key is not None
 
     @classmethod
-    def of_http(cls, method: str, *, name: str = "", key: str | None = None) -> Self:
+    def of_http(
+        cls, method: str, *, name: str = "", key: str | None = None, url: str = "", trace_id: str = ""
+    ) -> Self:
         """
         Return the operation of an HTTP method (RFC 9110, 9.2).
 
@@ -56,6 +64,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             idempotent=method in _IDEMPOTENT,
             destructive=method == "DELETE",
             key=key,
+            method=method,
+            url=url,
+            trace_id=trace_id,
         )
 
     @classmethod

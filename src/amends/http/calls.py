@@ -36,7 +36,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
 from amends.recovery.upstream import Upstream
-from amends.serving.tracing import traceparent
+from amends.serving.tracing import current_span, trace_id, traceparent
 
 __all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
 
@@ -150,6 +150,8 @@ class Call:
             self.method,
             name=f"{self.method} {self.origin.partition('://')[2]}",
             key=self.key if honoured else None,
+            url=f"{self.origin}{self.path}",
+            trace_id=self._logged_trace(),
         )
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
@@ -157,6 +159,13 @@ class Call:
         if self.key is None or declared.repeatable:
             return declared
         return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
+
+    def _logged_trace(self) -> str:
+        """Return the trace id that the attempts send, for logs."""
+        span = current_span()
+        if span is None and self._trace is not None:
+            return self._trace
+        return trace_id(self.headers.get(TRACE), span)
 
     def _honours_keys(self) -> bool:
         """Return whether the service is known to honour keys; what the user says about it comes first."""

@@ -59,7 +59,8 @@ def original_of(error: FaultError) -> BaseException | None:
         return None
     for name in ("fault", "decision", "history"):
         setattr(original, name, getattr(error, name))
-    original.add_note(_note(error))
+    for note in getattr(error, "__notes__", None) or [_note(error)]:
+        original.add_note(note)
     return original
 
 

@@ -15,7 +15,7 @@ from amends.recovery.decorator import recovering
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.events import Event, EventHook, add_hook, remove_hook, set_hooks
 from amends.recovery.health import Tuning
-from amends.recovery.history import Attempt
+from amends.recovery.history import Attempt, History
 from amends.recovery.iterators import Attempts, Try, attempts
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
@@ -33,6 +33,7 @@ __all__ = [
     "Attempts",
     "Event",
     "EventHook",
+    "History",
     "Snapshot",
     "Stepper",
     "Try",

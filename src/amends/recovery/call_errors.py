@@ -1,14 +1,24 @@
 """
 Errors of the program that calls `recover`: no function, wrong arguments, a coroutine where nothing awaits it.
 
-They are raised as they are. A repeat cannot help, and no fallback is taken because of them.
+They are raised as they are. A repeat cannot help, and no fallback is taken because of them. A plain call inside an event
+loop only gets a warning, because it may be meant.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
-__all__ = ["MisuseError", "refuse_coroutine", "refuse_misuse", "refuse_plain", "refuse_source"]
+__all__ = [
+    "LOOP_CHECK",
+    "LoopCheck",
+    "MisuseError",
+    "refuse_coroutine",
+    "refuse_misuse",
+    "refuse_plain",
+    "refuse_source",
+]
 
 
 class MisuseError(TypeError):
@@ -40,6 +50,61 @@ def refuse_source(items: Any, method: str, advice: str) -> None:
             if close is not None:
                 close()  # a coroutine: without this, Python warns that it was never awaited
         raise MisuseError(f"the source returned {type(items).__name__}: {advice}")
+
+
+class LoopCheck:
+    """
+    Warns, once per process, if a plain call is recovered on a thread that runs an event loop: its waits block the loop.
+
+    Calls that fail or wait are all checked. Of the calls that succeed at once, the first thousand are: the check costs as
+    much as the rest of such a call. The clients of amends are checked only when they wait.
+    """
+
+    __slots__ = ("left", "warned")
+
+    def __init__(self) -> None:
+        self.left = 1000
+        self.warned = False
+
+    def check(self, *, succeeded: bool = False) -> None:
+        """Warn if this thread runs an event loop. `succeeded`: the call succeeded at once, so nothing waited."""
+        self.left = max(0, self.left - 1)
+        if self.warned:
+            return
+        from amends.recovery.async_library import in_event_loop
+
+        if not in_event_loop() or (succeeded and _called_by_client()):
+            return
+        self.warned, self.left = True, 0
+        import warnings
+
+        warnings.warn(
+            "a plain call was recovered inside a running event loop, where its waits block all tasks: use `await "
+            "arecover(…)`, decorate an async function, or run it in a thread (`asyncio.to_thread`)",
+            RuntimeWarning,
+            stacklevel=_caller_level(),
+        )
+
+
+LOOP_CHECK = LoopCheck()
+"""The check of this process."""
+
+
+def _called_by_client() -> bool:
+    """Return whether another package of amends, such as a client, called recovery."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001 - documented
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("amends.recovery."):
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("amends.")
+
+
+def _caller_level() -> int:
+    """Return the stack level of the first function outside this package, for a warning in the function that asks."""
+    # `warnings` has skip_file_prefixes for this from Python 3.12 on.
+    frame, level = sys._getframe(1), 1  # noqa: SLF001 - documented
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("amends."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def refuse_misuse(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:

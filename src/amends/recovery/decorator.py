@@ -6,8 +6,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
+from msgspec.structs import replace
+
 from amends.recovery.perform import arun, run
 from amends.recovery.plan import Options, Plan, plan_for
+from amends.recovery.upstream import Upstream
 
 __all__ = ["recovering"]
 
@@ -23,27 +26,44 @@ def recovering(function: Callable[..., Any] | None = None, /, **options: Unpack[
     """
     Decorate a function, plain or async, so that every call of it is one operation with recovery.
 
-    Takes the options of `recover` (policy, upstream, operation, fallback, verify, on_fix, refresh, setup, examine) once
-    for all calls. `Operation(keyed=True)` makes a new key for each call.
+    Takes the options of `recover` (on, timeout, read_only, raises, policy, operation, fallback, …) once for all calls.
+    `Operation(keyed=True)` makes a new key for each call. A plain function that returns an awaitable is recovered when
+    the awaitable is awaited; the decorated function returns a coroutine then.
 
-        @recovering(upstream=search, operation=Operation(name="search", read_only=True))
+    Without `upstream`, the function gets an Upstream of its own, which all its calls share: they obey each other's
+    hints, and repeats are a bounded share of the calls. Give the same Upstream to functions that call the same service,
+    or `upstream=None` for none. `decorated.upstream` is the one in use.
+
+        @recovering(read_only=True)
         async def search(query: str) -> list[str]: ...
 
     Raises:
-        TypeError: for a generator function: its body runs after the call has returned. Decorate the function that
-            it calls, or use `attempts` inside it.
+        TypeError: for a generator function: its body runs after the call has returned. Read it with `recover_stream`,
+            decorate the function that it calls, or use `attempts` inside it.
 
     """
+    own_upstream = "upstream" not in options
     plan = plan_for(**options)
-    return _wrap(function, plan) if function is not None else lambda decorated: _wrap(decorated, plan)
+
+    def wrap(decorated: Callable[..., Any]) -> Callable[..., Any]:
+        return _wrap(decorated, plan, own_upstream=own_upstream)
+
+    return wrap if function is None else wrap(function)
 
 
-def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], plan: Plan, *, own_upstream: bool) -> Callable[..., Any]:
     import inspect
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError("a generator runs after its call is over; decorate what it calls, or use attempts()")
+        raise TypeError(
+            "a generator runs after its call is over; read it with recover_stream or arecover_stream, decorate what it "
+            "calls, or use attempts()"
+        )
     plan = _with_name(plan, function)
+    if own_upstream:
+        upstream = Upstream(plan.operation.name)
+        plan = replace(plan, upstream=upstream, refresh=plan.refresh or upstream.refresh)
+    wrapper: Any
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
     ):
@@ -52,19 +72,20 @@ def _wrap(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
         async def acall(*args: Any, **kwargs: Any) -> Any:
             return await arun(plan, function, args, kwargs)
 
-        return acall
+        wrapper = acall
+    else:
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run(plan, function, args, kwargs)
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return run(plan, function, args, kwargs, awaitables=True)
 
-    return call
+        wrapper = call
+    wrapper.upstream = plan.upstream
+    return wrapper  # type: ignore[no-any-return]
 
 
 def _with_name(plan: Plan, function: Callable[..., Any]) -> Plan:
     """Return the plan with the function's name as the operation's, if that has none. Events carry it."""
-    from msgspec.structs import replace
-
     if plan.operation.name:
         return plan
     name = getattr(function, "__qualname__", type(function).__name__)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
-from amends.recovery.call_errors import refuse_plain
+from amends.recovery.call_errors import LOOP_CHECK, refuse_coroutine, refuse_plain
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import EventHook
 from amends.recovery.history import Attempt
 from amends.recovery.matching import On
-from amends.recovery.perform import arun_flow, failed_call, run
-from amends.recovery.plan import UNKNOWN, Hook, Plan, Raises, first_call_is_plain, plan_for
+from amends.recovery.perform import arun_flow, failed_call, run_flow
+from amends.recovery.plan import Hook, Raises, plan_for
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def recover(
         call: the function to call. If it takes keyword arguments with the names below, wrap it in `functools.partial`.
         args: its arguments.
         on: the exceptions that are repeated: a class, a tuple of classes, or a function that gets the exception and
-            returns True or False. Exactly these are repeated, also if the call may have had its effect. Bugs (KeyError,
+            returns True, False or the seconds to wait. Exactly these are repeated, also if the call may have had its effect. Bugs (KeyError,
             TypeError, AttributeError …) are repeated only if their class is named. None: the failure itself decides.
         timeout: seconds that one call may take, as a number or a timedelta. `arecover` cancels a call that takes longer,
             and the failure is a TIMEOUT. A thread cannot be stopped: here the limit reaches the call as
@@ -93,25 +93,55 @@ def recover(
         TypeError: if `call` cannot be called like this, for example because it is async. Nothing is repeated then.
 
     """
-    policy = DEFAULT if policy is None else policy
-    operation = UNKNOWN if operation is None else operation
-    plan = Plan(
-        policy,
-        upstream,
-        operation,
-        fallback,
-        verify,
-        on_fix,
-        refresh,
-        setup,
-        examine,
-        on,
-        timeout,
-        read_only,
-        raises,
-        on_event,
+    first = None
+    if (
+        history is None
+        and examine is None
+        and timeout is None
+        and (
+            operation is None
+            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)
+        )
+        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))
+        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))
+    ):
+        # The same as in `perform.run` for a plan that is `direct`, written out; the options are not checked yet. Through `run`, with a Plan, a successful call costs 0.71 of google-api-core's retry instead of 0.36
+        # (target 0.6): bench/overhead.py, CPython 3.11.
+        generation = 0 if upstream is None else upstream.generation
+        sent = CLOCK.now()
+        try:
+            result = call(*args, **kwargs)
+        except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
+            first = failed_call(sent, exc, generation)
+        except BaseException:
+            if upstream is not None:
+                upstream.abandoned(CLOCK.now(), sent)
+            raise
+        else:
+            if upstream is not None:
+                upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
+            if isinstance(result, CoroutineType):
+                refuse_coroutine(result)
+            if LOOP_CHECK.left:
+                LOOP_CHECK.check(succeeded=True)
+            return result
+    plan = plan_for(
+        policy=policy,
+        upstream=upstream,
+        operation=operation,
+        fallback=fallback,
+        verify=verify,
+        on_fix=on_fix,
+        refresh=refresh,
+        setup=setup,
+        examine=examine,
+        on=on,
+        timeout=timeout,
+        read_only=read_only,
+        raises=raises,
+        on_event=on_event,
     )
-    return run(plan, call, args, kwargs, history)  # type: ignore[no-any-return]
+    return run_flow(plan, call, args, kwargs, history, first)  # type: ignore[no-any-return]
 
 
 async def arecover(
@@ -141,7 +171,17 @@ async def arecover(
     Cancelling the task ends the operation at once, whether it is calling or waiting.
     """
     first = None
-    if history is None and first_call_is_plain(policy, upstream, operation, examine, timeout):
+    if (
+        history is None
+        and examine is None
+        and timeout is None
+        and (
+            operation is None
+            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)
+        )
+        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))
+        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))
+    ):
         # The same as in `arun`, written out. Through `arun`, with a Plan and one more coroutine, a successful call costs
         # 0.75 of google-api-core's retry instead of 0.53 (target 0.6), with an Upstream 1.42 instead of 1.16 (target
         # 1.3): bench/overhead.py, CPython 3.11.

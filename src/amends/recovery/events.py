@@ -1,7 +1,7 @@
 """
 Events of recovery, and the hooks that receive them.
 
-An event contains names and numbers only, never arguments, messages or results.
+An event contains names, numbers and the address of the call; never arguments, messages or results.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from amends.core.decision import Decision
 from amends.core.enums import Recovery
-from amends.core.fault import Fault
 from amends.dialects.outgoing import outgoing
+from amends.recovery.request_facts import request_facts
+from amends.recovery.stepper import Stepper
 
 __all__ = ["Event", "EventHook", "add_hook", "publish", "remove_hook", "set_hooks"]
 
@@ -39,6 +39,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """A key of `amends.core.decision.REASONS`."""
     elapsed: float
     """Seconds since the first call was sent."""
+    method: str = ""
+    """The HTTP method of the call, if it is known."""
+    url: str = ""
+    """Its URL without query, if it is known."""
+    status: int | None = None
+    """The HTTP status of the failure, if it has one."""
+    trace_id: str | None = None
+    """The trace id of the failure, else that of the operation."""
 
 
 EventHook = Callable[[Event], AbstractContextManager[Any] | None]
@@ -80,35 +88,24 @@ def _current() -> tuple[EventHook, ...]:
 
 
 @contextmanager
-def publish(
-    kind: str,
-    operation: str,
-    fault: Fault,
-    decision: Decision,
-    attempt: int,
-    elapsed: float,
-    own: EventHook | None = None,
-) -> Iterator[None]:
+def publish(kind: str, stepper: Stepper, now: float, own: EventHook | None = None) -> Iterator[None]:
     """
     Send an event to every hook, and hold the context managers they return open while the block runs.
 
-    `own` is the hook of this operation, and is called first. An exception of a hook is logged and changes nothing else.
+    An exception of a hook is logged and changes nothing else.
+
+    Args:
+        kind: the kind of the event.
+        stepper: the operation.
+        now: the time.
+        own: the hook of this operation; it is called first.
+
     """
     hooks = _current() if own is None else (own, *_current())
     if not hooks:
         yield
         return
-    event = Event(
-        kind=kind,
-        operation=operation,
-        code=outgoing(fault, "telemetry").code,
-        vocabulary=fault.vocabulary,
-        recovery=fault.recovery,
-        attempt=attempt,
-        delay=decision.delay,
-        reason=decision.reason,
-        elapsed=elapsed,
-    )
+    event = _event(kind, stepper, now)
     with ExitStack() as stack:
         for hook in hooks:
             try:
@@ -120,3 +117,28 @@ def publish(
 
                 logging.getLogger("amends.recovery").exception("a recovery hook failed: %r", hook)
         yield
+
+
+def _event(kind: str, stepper: Stepper, now: float) -> Event:
+    """Return the event of an operation whose last call failed."""
+    assert stepper.fault is not None
+    fault, decision, operation = outgoing(stepper.fault, "telemetry"), stepper.decision, stepper.operation
+    last = stepper.history[-1] if stepper.history else None
+    method, url = request_facts(
+        operation, None if last is None else last.error, None if last is None else last.result
+    )
+    return Event(
+        kind=kind,
+        operation=operation.name,
+        code=fault.code,
+        vocabulary=fault.vocabulary,
+        recovery=fault.recovery,
+        attempt=stepper.state.attempt,
+        delay=decision.delay,
+        reason=decision.reason,
+        elapsed=now - (stepper.state.started or 0.0),
+        method=method,
+        url=url,
+        status=fault.status,
+        trace_id=fault.trace_id or operation.trace_id or None,
+    )

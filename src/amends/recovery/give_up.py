@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from amends.core.fault import Fault
 from amends.errors.base import FaultError
+from amends.recovery.history import History
+from amends.recovery.notes import notes_for
 from amends.recovery.stepper import Stepper
 
 __all__ = ["final_error", "with_fault"]
@@ -32,8 +34,8 @@ def final_error(stepper: Stepper, cause: BaseException | None, notes: list[str])
             error._set_fault(fault)  # noqa: SLF001 - an error of this package
         error.__dict__ = {**cause.__dict__, **error.__dict__}
         error.__dict__.pop("__notes__", None)
-    error.decision, error.history = stepper.decision, stepper.history
-    for note in notes:
+    error.decision, error.history = stepper.decision, History(stepper.history)
+    for note in (*notes_for(stepper), *notes):
         error.add_note(note)
     return error
 
@@ -42,14 +44,14 @@ def with_fault(original: BaseException, error: FaultError) -> BaseException:
     """
     Return the call's own exception with the attributes and the notes of the final error.
 
-    An exception that does not allow further attributes gets the notes only.
+    An exception that does not allow further attributes is returned as it is.
     """
     attributes: Any = original
     try:
         attributes.fault, attributes.decision = error.fault, error.decision
         attributes.history = error.history
+        for note in getattr(error, "__notes__", ()):
+            original.add_note(note)
     except (AttributeError, TypeError):
         pass
-    for note in getattr(error, "__notes__", ()):
-        original.add_note(note)
     return original

@@ -1,4 +1,4 @@
-"""`Attempt`: the record of one call, kept for successful and failed operations."""
+"""`Attempt`: the record of one call, kept for successful and failed operations. `History`: several of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from amends.core.decision import Decision
 from amends.core.fault import Fault
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "History"]
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,3 +48,34 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def _from_fields(fields: dict[str, Any]) -> Attempt:
     return Attempt(**fields)
+
+
+class History(tuple[Attempt, ...]):
+    """
+    The attempts of one operation. It is a tuple; `print(error.history)` shows it as a small table.
+
+    >>> print(History([Attempt(number=1, started=0.0, duration=0.21, fault=Fault(code="TIMEOUT"), wait=1.0)]))
+    #  took    failure  decision  waited
+    1  0.21 s  TIMEOUT            1 s
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        rows = [("#", "took", "failure", "decision", "waited"), *map(_row, self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _row(attempt: Attempt) -> tuple[str, str, str, str, str]:
+    """Return the cells of one attempt. They contain no text of the failing service."""
+    fault, decision = attempt.fault, attempt.decision
+    failure = "-" if fault is None else fault.code if fault.status is None else f"{fault.code} {fault.status}"
+    waited = attempt.wait + attempt.parked
+    return (
+        str(attempt.number),
+        f"{attempt.duration:.3g} s",
+        failure,
+        "" if decision is None else f"{decision.action.value} ({decision.reason})",
+        f"{waited:.3g} s" if waited else "",
+    )

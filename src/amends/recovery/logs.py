@@ -10,27 +10,59 @@ import msgspec
 
 from amends.recovery.events import Event
 
-__all__ = ["log_event", "log_late_call"]
+__all__ = ["LONG_WAIT", "describe_call", "log_event", "log_late_call", "log_level"]
 
 _log = logging.getLogger("amends.recovery")
 
 
+LONG_WAIT = 2.0
+"""Seconds. A longer wait is logged as a warning, because a person may be waiting for the call."""
+
+
+def describe_call(operation: str, method: str, url: str) -> str:
+    """
+    Return what was called, in a few words.
+
+    >>> describe_call("search", "GET", "https://api.example.com/v1"), describe_call("", "", "")
+    ('search GET https://api.example.com/v1', 'operation')
+    """
+    # The HTTP clients name an operation "GET api.example.com"; the URL says more.
+    name = "" if url and method and operation.startswith(f"{method} ") else operation
+    return " ".join(dict.fromkeys(each for each in (name, method, url) if each)) or "operation"
+
+
+def log_level(event: Event) -> int:
+    """Return the level of an event: WARNING for a long wait and when recovery gives up, otherwise INFO."""
+    if event.kind == "gave-up" or (event.kind == "retry" and (event.delay or 0.0) > LONG_WAIT):
+        return logging.WARNING
+    return logging.INFO
+
+
 def log_event(event: Event) -> None:
     """
-    Log one event at INFO, to the logger "amends.recovery". `record.amends` is a dict of the event's fields.
+    Log one event to the logger "amends.recovery". `record.amends` is a dict of the event's fields.
 
-    The level is INFO also when recovery gives up, because the caller gets an exception then.
+    The message has the kind, what was called (the operation's name, the method and the URL without query), the code, the
+    HTTP status, the number of calls so far, the reason, the wait and the trace id, as far as they are known.
     """
-    if not _log.isEnabledFor(logging.INFO):
+    level = log_level(event)
+    if not _log.isEnabledFor(level):
         return
-    _log.info(
-        "%s %s: %s after attempt %d (%s%s)",
+    called = describe_call(event.operation, event.method, event.url)
+    facts = [event.reason]
+    if event.delay is not None:
+        facts.append(f"{event.delay:.3g} s")
+    if event.trace_id:
+        facts.append(f"trace id {event.trace_id}")
+    _log.log(
+        level,
+        "%s %s: %s%s after attempt %d (%s)",
         event.kind,
-        event.operation or "operation",
+        called,
         event.code,
+        "" if event.status is None else f" {event.status}",
         event.attempt,
-        event.reason,
-        "" if event.delay is None else f", {event.delay:.3g} s",
+        ", ".join(facts),
         extra={"amends": msgspec.structs.asdict(event)},
     )
 

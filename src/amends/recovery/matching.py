@@ -8,12 +8,20 @@ repeated, within the same limits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from amends.core.validate import in_seconds
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["On", "check_on", "is_unregistered_bug", "matches"]
 
-On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[Any], bool]
-"""An exception class, a tuple of them, or a function that gets the exception and returns whether it is repeated."""
+On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[Any], "bool | float | timedelta"]
+"""
+An exception class, a tuple of them, or a function that gets the exception and returns whether it is repeated: True, False,
+or the seconds to wait before the repeat.
+"""
 
 
 def check_on(on: Any) -> None:
@@ -34,9 +42,9 @@ def check_on(on: Any) -> None:
         )
 
 
-def matches(on: On, error: BaseException) -> bool:
+def matches(on: On, error: BaseException) -> tuple[bool, float | None]:
     """
-    Return whether `on` names the exception.
+    Return whether `on` names the exception, and the seconds to wait if its function gave them.
 
     A bug (M7: KeyError, TypeError, AttributeError …) matches only if `on` names its class or a base class of it that is
     itself such a class: `on=Exception` does not match it, `on=KeyError` does.
@@ -46,10 +54,16 @@ def matches(on: On, error: BaseException) -> bool:
     bug = is_unregistered_bug(error)
     if isinstance(on, type | tuple):
         classes = on if isinstance(on, tuple) else (on,)
-        return any(
+        named = any(
             isinstance(error, each) and (not bug or is_bug_class(each, in_handler=False)) for each in classes
         )
-    return not bug and bool(on(error))
+        return named, None
+    if bug:
+        return False, None
+    answer = on(error)
+    if isinstance(answer, bool) or not (isinstance(answer, int | float) or hasattr(answer, "total_seconds")):
+        return bool(answer), None
+    return True, max(0.0, in_seconds("on", answer))
 
 
 def is_unregistered_bug(error: BaseException) -> bool:

@@ -238,15 +238,20 @@ class Flow:
         if on is None:
             return fault, "bug" if is_unregistered_bug(error) else None, False
         try:
-            named = matches(on, error)
+            named, wait = matches(on, error)
         except Exception as exc:  # noqa: BLE001 - the final error reports the operation's own failure
             self.notes.append(f"on did not work: {type(exc).__name__}")
-            named = False
+            named, wait = False, None
         if not named:
             return fault, "bug" if is_unregistered_bug(error) else "not-in-on", False
         if self._has_hook_for(fault):
             return fault, None, False
-        return replace(fault, recovery=Recovery.TRANSIENT), None, self.plan.verify is None
+        wait = fault.retry_after if wait is None else wait
+        return (
+            replace(fault, recovery=Recovery.TRANSIENT, retry_after=wait),
+            None,
+            self.plan.verify is None,
+        )
 
     def _has_hook_for(self, fault: Fault) -> bool:
         """Return whether the caller gave a hook that can remove the cause of this failure, and it has not run."""
@@ -361,16 +366,7 @@ class Flow:
             self.history.extend(self.stepper.history)
 
     def _publish(self, kind: str) -> AbstractContextManager[None]:
-        stepper = self.stepper
-        return publish(
-            kind,
-            stepper.operation.name,
-            self._failure,
-            stepper.decision,
-            stepper.state.attempt,
-            CLOCK.now() - (stepper.state.started or 0.0),
-            self.plan.on_event,
-        )
+        return publish(kind, self.stepper, CLOCK.now(), self.plan.on_event)
 
     @property
     def _failure(self) -> Fault:

@@ -8,17 +8,19 @@ the clock this is the only code that waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import CoroutineType
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.recovery.async_library import new_task_waiter, within
-from amends.recovery.call_errors import MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
+from amends.recovery.call_errors import LOOP_CHECK, MisuseError, refuse_coroutine, refuse_misuse, refuse_plain
 from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
 from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
-from amends.recovery.plan import Plan, first_call_is_plain
+from amends.recovery.plan import Plan
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.to_fault import fault_of
@@ -42,13 +44,17 @@ def run(
     call: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    history: list[Attempt] | None = None,
+    *,
+    awaitables: bool = False,
 ) -> Any:
-    """Make the call with recovery on this thread, and return its result."""
+    """
+    Make the call of a checked plan with recovery on this thread, and return its result.
+
+    With `awaitables`, a call that returns an awaitable is recovered too: the result is then a coroutine that awaits it.
+    Otherwise a coroutine is refused.
+    """
     upstream, first = plan.upstream, None
-    if history is None and first_call_is_plain(
-        plan.policy, upstream, plan.operation, plan.examine, plan.timeout
-    ):
+    if plan.direct and (upstream is None or upstream.open):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -60,18 +66,22 @@ def run(
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
+            if awaitables and hasattr(result, "__await__"):
+                return _await_first(plan, call, args, kwargs, result, sent, generation)
             if upstream is not None:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
+            if LOOP_CHECK.left:
+                LOOP_CHECK.check(succeeded=True)
             return result
-    return run_flow(plan.checked(), call, args, kwargs, history, first)
+    return run_flow(plan, call, args, kwargs, None, first, awaitables=awaitables)
 
 
 async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Make the call with recovery on the running event loop, and return its result."""
+    """Make the call of a checked plan with recovery on the running event loop, and return its result."""
     upstream, first = plan.upstream, None
-    if first_call_is_plain(plan.policy, upstream, plan.operation, plan.examine, plan.timeout):
+    if plan.direct and (upstream is None or upstream.open):
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -86,7 +96,7 @@ async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwar
             if upstream is not None:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             return result
-    return await arun_flow(plan.checked(), call, args, kwargs, None, first)
+    return await arun_flow(plan, call, args, kwargs, None, first)
 
 
 def run_flow(
@@ -96,16 +106,70 @@ def run_flow(
     kwargs: dict[str, Any],
     history: list[Attempt] | None = None,
     first: Outcome | None = None,
+    *,
+    awaitables: bool = False,
 ) -> Any:
-    """Run the flow of one operation on this thread. `first` is a first call that was made already and failed."""
+    """
+    Run the flow of one operation on this thread. `first` is a first call that was made already and failed.
+
+    With `awaitables`, the flow goes on in a coroutine as soon as a call has returned an awaitable.
+    """
     if first is not None:
         _refuse_misused(plan, call, args, kwargs, first)
-    steps = Flow(plan, call, args, kwargs, ThreadWaiter, history, first).steps()
+    flow = Flow(plan, call, args, kwargs, ThreadWaiter, history, first)
+    steps = flow.steps()
     step = next(steps)
     while not isinstance(step, Finish):
-        step = advance(steps, step)
+        if not awaitables or not isinstance(step, Send):
+            LOOP_CHECK.check()
+            step = advance(steps, step)
+            continue
+        try:
+            value = perform(step)
+        except BaseException as exc:  # noqa: BLE001 - as in `advance`
+            step = steps.throw(exc)
+            continue
+        if hasattr(value, "__await__"):
+            flow.new_waiter = new_task_waiter
+            return _await_rest(steps, step, value)
+        step = steps.send(value)
     if isinstance(step.result, CoroutineType):
         refuse_coroutine(step.result)
+    return step.result
+
+
+async def _await_first(
+    plan: Plan,
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    awaitable: Awaitable[Any],
+    sent: float,
+    generation: int,
+) -> Any:
+    """Await what the first call returned, and run the flow if it fails."""
+    upstream = plan.upstream
+    try:
+        result = await awaitable
+    except Exception as exc:  # noqa: BLE001 - recovery decides about every kind of failure
+        first = failed_call(sent, exc, generation)
+    except BaseException:
+        if upstream is not None:
+            upstream.abandoned(CLOCK.now(), sent)
+        raise
+    else:
+        if upstream is not None:
+            upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
+        return result
+    return await arun_flow(plan, call, args, kwargs, None, first)
+
+
+async def _await_rest(steps: Steps, step: Step, awaitable: Awaitable[Any]) -> Any:
+    """Go on with a flow whose call returned an awaitable."""
+    assert isinstance(step, Send)
+    step = await aadvance(steps, replace(step, call=lambda: awaitable, args=(), kwargs={}))
+    while not isinstance(step, Finish):
+        step = await aadvance(steps, step)
     return step.result
 
 

@@ -27,7 +27,6 @@ __all__ = [
     "Plan",
     "Raises",
     "fallback_arguments",
-    "first_call_is_plain",
     "hook_arguments",
     "plan_for",
 ]
@@ -84,6 +83,11 @@ class Plan(msgspec.Struct, frozen=True):
     read_only: bool = False
     raises: str = "fault"
     on_event: EventHook | None = None
+    direct: bool = False
+    """
+    Whether the first call can be made without a flow while the upstream is open. It can if the scope has nothing for it
+    (no deadline, no key), and if it has no time limit and its result is not examined. Known after `checked`.
+    """
 
     def checked(self) -> Plan:
         """
@@ -133,6 +137,7 @@ class Plan(msgspec.Struct, frozen=True):
             refresh=refresh,
             examine=examine or None,
             timeout=timeout,
+            direct=not (examine or timeout or policy.deadline or operation.key or operation.keyed),
         )
 
     def new_operation(self) -> Operation:
@@ -187,32 +192,6 @@ def plan_for(
         raises,
         on_event,
     ).checked()
-
-
-def first_call_is_plain(
-    policy: Policy | None,
-    upstream: Upstream | None,
-    operation: Operation | None,
-    examine: object,
-    timeout: object,
-) -> bool:
-    """
-    Return whether the first call can be made directly, without a flow.
-
-    It can if it waits for no other call (the upstream is open), if the scope has nothing for it (no deadline, no key),
-    and if it has no time limit and its result is not examined. The options may be unchecked: for one of a wrong type the answer is False, and
-    `Plan.checked` raises the TypeError.
-    """
-    try:
-        return (
-            examine is None
-            and timeout is None
-            and (policy is None or policy.deadline is None)
-            and (upstream is None or upstream.open)
-            and (operation is None or (operation.key is None and not operation.keyed))
-        )
-    except AttributeError:
-        return False
 
 
 def _check_functions(**hooks: Any) -> None:
