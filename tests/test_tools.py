@@ -16,8 +16,8 @@ from tests.foreign.test_leaks import POISONS, poisoned
 def test_the_text_has_facts_and_message():
     """The facts are outside the fence, the author's message is inside."""
     text = failure_text(RateLimitedError("Slow down", retry_after=5))
-    assert 'code "RATE_LIMITED"' in text
-    assert "wait 5 seconds" in text
+    assert "Failed: RATE_LIMITED." in text
+    assert "Wait 5 seconds" in text
     assert "message: Slow down" in text
     assert text == failure_text(RateLimitedError("Slow down", retry_after=5).fault)
 

@@ -37,7 +37,7 @@ def failure_text(failure: BaseException | Fault) -> str:
     Return what a model may read about a failure: what to do, whether the call may have had its effect, what was tried.
 
     >>> print(failure_text(ConnectionRefusedError("db.internal:5432")).splitlines()[0][:60])
-    The call failed with code "SERVICE_UNAVAILABLE". Recovery: t
+    Failed: SERVICE_UNAVAILABLE. Recovery: transient (retry late
     """
     if isinstance(failure, Fault):
         return for_llm(failure)

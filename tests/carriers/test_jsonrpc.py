@@ -19,9 +19,13 @@ def response(data, code=-32029):
     "code", [-32029, -31029, -32000, -32603, 0, 5.0, "x", None, True, float("nan"), 10**400]
 )
 def test_the_error_is_read_with_any_number(code):
-    """A3, design 8: data.adcp_error is read with any number and without a message."""
+    """A3, design 8: data.adcp_error is read with any number; without a message it gets the JSON-RPC error's."""
     reading = read(response({"adcp_error": ERROR}, code))
-    assert (reading.fault.code, reading.fault.message, reading.path) == ("RATE_LIMITED", "", "jsonrpc_error")
+    assert (reading.fault.code, reading.fault.message, reading.path) == (
+        "RATE_LIMITED",
+        "no",
+        "jsonrpc_error",
+    )
     assert (reading.failed, reading.fatal, reading.error) == (True, True, ERROR)
     assert reading.fault.origin.layer == "transport"
 
@@ -131,3 +135,29 @@ def test_a_written_error_is_read(protocol, collapse):
     assert written["error"]["message"]
     found = read(written).fault
     assert (found.code, found.retry_after, found.executed) == ("RATE_LIMITED", 5, Executed.NO)
+
+
+def test_the_message_of_the_json_rpc_error():
+    """The inner message counts if there is one; a long outer one is cut, and one that is not a string is ignored."""
+    own = read(
+        {
+            "jsonrpc": "2.0",
+            "error": {"code": 1, "message": "outer", "data": {"adcp_error": {**ERROR, "message": "in"}}},
+        }
+    )
+    assert own.fault.message == "in"
+    for message, found in (("m" * 5000, "m" * 1024), (5, ""), (None, ""), ("", "")):
+        document = {"jsonrpc": "2.0", "error": {"code": 1, "message": message, "data": {"adcp_error": ERROR}}}
+        assert read(document).fault.message == found
+
+
+def test_errors_beside_the_error_are_kept():
+    """A18: `data.errors` are the parts of the fault, and are written again."""
+    parts = [
+        {"code": "CONFLICT", "message": "a", "recovery": "transient"},
+        {"code": "X", "message": "", "recovery": "terminal"},
+    ]
+    fault = read(response({"adcp_error": ERROR, "errors": parts}, -32029)).fault
+    assert [part.code for part in fault.errors] == ["CONFLICT", "X"]
+    assert write(fault)["error"]["data"]["errors"] == parts
+    assert read(write(fault)).fault.errors == fault.errors

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from amends import Decision, Fault, Operation, Policy, State, decide
 from amends.core.backoff import Backoff
-from amends.core.decision import REASONS
+from amends.core.decision import NON_FATAL, REASONS
 from amends.core.enums import Action, Executed, Recovery
 from amends.core.policy import UNBOUNDED
 
@@ -197,3 +197,12 @@ def test_other_limits_hold_without_a_limit_on_attempts():
     unknown = Fault(code="INTERNAL_ERROR", executed="no")
     assert decide(unknown, policy=UNBOUNDED).reason == "uncertain"
     assert decide(unknown, policy=UNBOUNDED, state=State(attempt=2, uncertain=1)).reason == "uncertain-spent"
+
+
+def test_a_remark_needs_no_action():
+    """M1, M6: a fault that is not fatal gives `none`, whatever its recovery is."""
+    for recovery in Recovery:
+        remark = Fault(code="RATE_LIMITED", vocabulary="adcp", recovery=recovery, fatal=False)
+        assert decide(remark, policy=Policy(fallback=True)) == NON_FATAL
+    with pytest.raises(TypeError):
+        Fault(code="X", fatal="no")

@@ -32,8 +32,8 @@ from amends.dialects import NAMES, decode, dialect, encode
 from amends.dialects.translation import losses, translate
 
 FIELDS = frozenset(Fault.__struct_fields__)
-NOT_WRITTEN = {"origin", "vocabulary"}
-"""Fields that no dialect writes: the origin is set by the decoder, the vocabulary follows from the dialect."""
+NOT_WRITTEN = {"origin", "vocabulary", "fatal"}
+"""Fields that no dialect writes: the origin and `fatal` are set by the reader, the vocabulary follows from the dialect."""
 
 
 def without(fault, lost):
@@ -69,7 +69,7 @@ def expected(fault, name):
 def test_losses_are_fields(name):
     """House style 3: LOSSES contains names of fields; M2, M8: two fields are lost everywhere, `executed` in three formats."""
     assert dialect(name).LOSSES < FIELDS
-    assert {"origin", "vocabulary"} <= dialect(name).LOSSES
+    assert {"origin", "vocabulary", "fatal"} <= dialect(name).LOSSES
     assert ("executed" in dialect(name).LOSSES) == (name not in {"problem", "envelope"})
 
 

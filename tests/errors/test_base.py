@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import traceback
 
 import pytest
 
@@ -442,3 +443,22 @@ def test_a_user_code_does_not_replace_a_published_one():
     assert class_for("app", "NOT_FOUND") is Missing
     assert class_for("http", "NOT_FOUND") is NotFoundError
     assert class_for("task", "SOLD_OUT") is FaultError
+
+
+def test_the_text_of_a_received_error_is_stripped_and_bounded():
+    """A20: str, repr and args of a received error have no control characters and at most 256 bytes; `.fault` has all."""
+    message = "\x1b[31mpay\u202e now\n" + "x" * 100_000 + "\ud800"
+    received = FaultError.from_fault(
+        Fault(code="CONFLICT", vocabulary="adcp", message=message, origin=Origin("adcp"))
+    )
+    for text in (str(received), *received.args):
+        assert text.startswith("[31mpay nowxxx")
+        assert len(text.encode()) <= 256
+    assert len(repr(received)) < 400
+    assert "\x1b" not in "".join(traceback.format_exception(received))
+    assert received.fault.message == received.message == message
+    assert str(pickle.loads(pickle.dumps(received))) == str(received)
+    unnamed = FaultError.from_fault(Fault(code="\x07BEL", vocabulary="adcp", origin=Origin("adcp")))
+    assert str(unnamed) == "BEL"
+    own = FaultError("Line one\nline two " + "x" * 1000)
+    assert str(own) == own.fault.message

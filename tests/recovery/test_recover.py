@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
+from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, extract, recover
 from amends.core.enums import Action
 from amends.errors import (
     ConflictError,
@@ -25,7 +25,7 @@ from amends.errors import TimeoutError as TimedOut
 from amends.recovery import current_operation, recovering, time_left
 from amends.recovery.call_errors import LOOP_CHECK
 from amends.recovery.clock import CLOCK
-from amends.testing import Script
+from amends.testing import FakeClock, Script
 
 READ = Operation(name="read", read_only=True)
 DOWN = Fault(code="SERVICE_UNAVAILABLE")
@@ -673,3 +673,18 @@ def test_a_plain_call_inside_an_event_loop_warns_once(clock, monkeypatch):
             assert recover(Script(DOWN, "x"), operation=READ) == "x"
 
     asyncio.run(failing())
+
+
+def test_a_remark_on_a_success_is_no_failure():
+    """M6: `examine` that finds an error which is not fatal leaves the call successful."""
+    result = {"isError": False, "structuredContent": {"errors": [{"code": "RATE_LIMITED", "retry_after": 5}]}}
+    call = Script(result)
+    assert recover(call, examine=extract) == result
+    assert call.count == 1
+    with FakeClock() as clock, pytest.raises(FaultError) as caught:
+        recover(
+            Script(Fault(code="UNAUTHENTICATED", fatal=False)),
+            refresh=lambda: True,
+            operation=Operation(read_only=True),
+        )
+    assert (caught.value.decision.action, clock.waits) == ("none", [])

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from time import time
 from typing import Any
 
-from amends.carriers import a2a, arcp, http, jsonrpc, mcp, process, task
+from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
+from amends.carriers.layers import KEY, document_error
 from amends.carriers.objects import read_object
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
 from amends.core.wire import TOO_DEEP, Unreadable, plain, read
 from amends.dialects import adcp, members, problem
+from amends.dialects.adcp_document import has_error, listed
 
 __all__ = ["VIAS", "examine", "examine_read", "extract"]
 
@@ -74,15 +76,21 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
     if value is None or value is TOO_DEEP:
         return via, NOT_FAILED
     if via is None:
-        via, value = _shape(value)
+        via = _shape(value)
         if via is None:
             return None, NOT_FAILED
+        if via in _DETECTED:
+            # The document may have places of the others too.
+            reading = detection.read(value, within=within)
+            return _VIA_OF.get(reading.path, via), reading
     if via == "mcp":
         return via, mcp.read(value, within)
     return via, VIAS[via](value)
 
 
 def _adcp(error: Any) -> Reading:
+    if isinstance(error, dict) and _is_adcp(error):
+        return document_error(error)
     found = adcp.plain_error(error)
     if found is None:
         return FAILED
@@ -97,9 +105,7 @@ def _problem(document: Any) -> Reading:
     fault = problem.fault_of(document) if isinstance(document, dict) else None
     if fault is None:
         return FAILED
-    # A batch that failed in part did not fail (M1).
-    failed = fault.status != 207
-    return Reading(failed=failed, fatal=failed, path="body", error=document, fault=fault)
+    return Reading(failed=fault.fatal, fatal=fault.fatal, path="body", error=document, fault=fault)
 
 
 def _cli(value: Any) -> Reading:
@@ -163,6 +169,21 @@ def _is_process(value: dict[str, Any]) -> bool:
     return "exit" in value or "timed_out" in value or ("stdout" in value and "stderr" in value)
 
 
+def _is_adcp(value: dict[str, Any]) -> bool:
+    """Whether this is a document that contains an AdCP error, and not an error itself."""
+    return members.truthy(value.get(KEY)) or ("code" not in value and has_error(value))
+
+
+def _is_adcp_document(value: dict[str, Any]) -> bool:
+    """Exclude problems, envelopes and task responses, which may have a list of errors too."""
+    if members.truthy(value.get(KEY)):
+        return True
+    if not value.keys().isdisjoint(_OTHER_KEYS) or not isinstance(value.get("status", ""), str):
+        return False
+    first = (listed(value) or [None])[0]
+    return isinstance(first, dict) and isinstance(first.get("code"), str)
+
+
 def _is_task(value: dict[str, Any]) -> bool:
     return members.text(value["status"]) in task.STATUSES
 
@@ -184,6 +205,8 @@ def _has_code(value: dict[str, Any]) -> bool:
 
 _PROBLEM_KEYS = frozenset({"type", "title", "detail", "is_retriable", "retry_after_ms", "doc_uri"})
 
+_OTHER_KEYS = _PROBLEM_KEYS | {"code", "error", "ok"}
+
 # In the order of design section 9. An object has a shape if it has one of the keys and passes the test, which only has
 # to distinguish the shape from later ones.
 SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...] = (
@@ -193,6 +216,7 @@ SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...]
     ("a2a", frozenset({"status", "artifacts", "artifact", *a2a.WRAPPERS}), _is_a2a),
     ("http", frozenset({"headers", "body"}), _is_http),
     ("cli", frozenset({"exit", "timed_out", "stdout"}), _is_process),
+    ("adcp", frozenset({KEY, "errors", "payload"}), _is_adcp_document),
     ("task", frozenset({"status"}), _is_task),
     ("cli", frozenset({"ok"}), _is_envelope),
     ("problem", _PROBLEM_KEYS, _is_problem),
@@ -202,17 +226,27 @@ SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...]
 )
 
 
-def _shape(value: Any) -> tuple[str | None, Any]:
-    """Return the first shape of a value, and the value; for a JSON-RPC response with a result, of its result."""
+# The carriers that AdCP's detection order covers, and the one that each of its paths belongs to.
+_DETECTED = frozenset({"jsonrpc", "mcp", "a2a"})
+_VIA_OF = {
+    "structuredContent": "mcp",
+    "artifact": "a2a",
+    "status_message": "a2a",
+    "jsonrpc_error": "jsonrpc",
+    "text_fallback": "mcp",
+}
+
+
+def _shape(value: Any) -> str | None:
+    """Return the first shape of a value; for a JSON-RPC response with a result, that of its result."""
     if not isinstance(value, dict):
-        return None, None
+        return None
     for via, keys, has_shape in SHAPES:
         if value.keys().isdisjoint(keys) or not has_shape(value):
             continue
         if via == "jsonrpc" and value.get("error") is None and isinstance(value.get("result"), dict):
             # Looked into once: no protocol puts a response into a result.
             result = value["result"]
-            inner = "mcp" if _is_mcp(result) else "a2a" if _is_a2a(result) else None
-            return (inner, result) if inner is not None else (via, value)
-        return via, value
-    return None, None
+            return "mcp" if _is_mcp(result) else "a2a" if _is_a2a(result) else via
+        return via
+    return None

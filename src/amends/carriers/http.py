@@ -104,7 +104,7 @@ def _from_gateway(body: dict[str, Any]) -> Reading | None:
     found = jsonrpc.read(body) if "error" in body else None
     if (found is None or found.fault is None) and truthy(body.get(KEY)):
         # Some gateways send {"error": "Too many requests"} beside it.
-        return envelope_error(body[KEY], _ADCP_BODY)
+        return envelope_error(body[KEY], _ADCP_BODY, beside=(body,))
     return found
 
 

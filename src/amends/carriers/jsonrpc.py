@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from amends.carriers.layers import KEY, beside, envelope_error
+from msgspec.structs import replace
+
+from amends.carriers.layers import KEY, envelope_error, parts_beside, with_travel
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core import travel
 from amends.core.enums import Executed
 from amends.core.fault import Fault, Origin
+from amends.core.text import truncate
 from amends.core.vocabulary import vocabulary
 from amends.core.wire import as_dict
 from amends.dialects import adcp
-from amends.dialects.members import integer, truthy
+from amends.dialects.members import integer, text, truthy
 
-__all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "is_response", "number", "read", "write"]
+__all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "error_in", "is_response", "number", "read", "write"]
 
 RESERVED = {row.code: row.jsonrpc for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None}
 """The codes for rejections before dispatch, with their numbers up to MCP 2025-11-25."""
@@ -34,6 +37,7 @@ _MOVED = {code: value + _MOVED_BY for code, value in RESERVED.items()}
 # M3: rejected before anything ran.
 _NOT_RUN = frozenset({-32700, -32600, -32601, -32602, *RESERVED.values(), *_MOVED.values()})
 _ORIGIN = Origin("adcp", "jsonrpc_error", "transport")
+_LONGEST_MESSAGE = 1024
 
 
 def is_response(value: dict[str, Any]) -> bool:
@@ -53,14 +57,31 @@ def read(response: Any) -> Reading:
     error = response.get("error") if isinstance(response, dict) else None
     if not truthy(error):
         return NOT_FAILED
+    return error_in(error) or FAILED
+
+
+def error_in(error: Any) -> Reading | None:
+    """
+    Read the `adcp_error` of a response's `error`. Returns None if there is none.
+
+    If it has no message, the fault gets that of the JSON-RPC error.
+    """
     if not isinstance(error, dict):
-        return FAILED
+        return None
     # Protobuf writes the number as a float.
     executed = Executed.NO if integer(error.get("code")) in _NOT_RUN else None
     for item in _objects(error):
         if truthy(item.get(KEY)):
-            return beside(envelope_error(item[KEY], _ORIGIN, executed), item)
-    return FAILED
+            reading = envelope_error(item[KEY], _ORIGIN, executed, beside=(item,))
+            return _with_message(with_travel(reading, item), text(error.get("message")))
+    return None
+
+
+def _with_message(reading: Reading, message: str | None) -> Reading:
+    fault = reading.fault
+    if fault is None or fault.message or not message:
+        return reading
+    return replace(reading, fault=replace(fault, message=truncate(message, _LONGEST_MESSAGE)))
 
 
 def _objects(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -105,6 +126,12 @@ def write(
     error = {
         "code": number(fault.code, protocol=protocol, collapse=collapse),
         "message": vocabulary("adcp").row(fault.code).message,
-        "data": {KEY: adcp.encode(fault), **travel.write(fault)},
+        "data": _data(fault),
     }
     return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def _data(fault: Fault) -> dict[str, Any]:
+    data: dict[str, Any] = {KEY: adcp.encode_alone(fault), **travel.write(fault)}
+    parts = [adcp.encode_alone(part) for part in parts_beside(fault)]
+    return {**data, "errors": parts} if parts else data

@@ -10,22 +10,17 @@ from typing import Any
 
 import msgspec
 
-from amends.carriers import jsonrpc
-from amends.carriers.layers import KEY, beside, envelope_error, payload_error
-from amends.carriers.reading import FAILED, NOT_FAILED, Reading
+from amends.carriers import detection
+from amends.carriers.layers import KEY, parts_beside
+from amends.carriers.reading import Reading
 from amends.core import travel
-from amends.core.fault import Fault, Origin
-from amends.core.wire import Unreadable, as_dict, plain, read_strict
+from amends.core.fault import Fault
 from amends.dialects import adcp
-from amends.dialects.members import text, truthy
 
 __all__ = ["STRUCTURED_SINCE", "read", "result", "write"]
 
 STRUCTURED_SINCE = "2025-06-18"
 """The first protocol version whose results have `structuredContent` (design section 8)."""
-
-_STRUCTURED = Origin("adcp", "structuredContent")
-_TEXT = Origin("adcp", "text_fallback")
 
 
 def read(result: Any, within: int | None = None) -> Reading:
@@ -39,48 +34,7 @@ def read(result: Any, within: int | None = None) -> Reading:
         within: size in bytes of the document that it was parsed from, if it was.
 
     """
-    found = as_dict(result)
-    if found is None:
-        return NOT_FAILED
-    if jsonrpc.is_response(found):
-        if found.get("error") is not None:
-            return jsonrpc.read(plain(found))
-        found = as_dict(found.get("result"))
-        if found is None:
-            return NOT_FAILED
-    reading: Reading | None
-    failed = found.get("isError") is True
-    structured = as_dict(found.get("structuredContent"))
-    if failed:
-        error = None if structured is None else structured.get(KEY)
-        if truthy(error):
-            reading = envelope_error(error, _STRUCTURED, within=within)
-        else:
-            reading = _from_text(plain(found.get("content")))
-        if reading is not None:
-            return beside(reading, found.get("_meta"))
-    reading = payload_error(plain(structured), failed=failed, finished=not failed)
-    return reading or (FAILED if failed else NOT_FAILED)
-
-
-def _from_text(content: Any) -> Reading | None:
-    """Read the first text item that is JSON with a truthy `adcp_error`."""
-    if not isinstance(content, list):
-        return None
-    for item in content:
-        if not isinstance(item, dict) or text(item.get("type")) != "text":
-            continue
-        content_text = text(item.get("text"))
-        # A text without a brace is prose and need not be parsed.
-        if content_text is None or "{" not in content_text:
-            continue
-        try:
-            parsed = read_strict(content_text)
-        except Unreadable:
-            continue
-        if isinstance(parsed, dict) and truthy(parsed.get(KEY)):
-            return envelope_error(parsed[KEY], _TEXT)
-    return None
+    return detection.read(result, tasks=False, within=within)
 
 
 def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | None = None) -> dict[str, Any]:
@@ -93,7 +47,14 @@ def write(fault: Fault, *, protocol: str = STRUCTURED_SINCE, sentence: str | Non
         sentence: one terse sentence for people and models, as a second text item.
 
     """
-    return result(adcp.encode(fault), protocol=protocol, sentence=sentence, meta=travel.write(fault))
+    parts = [adcp.encode_alone(part) for part in parts_beside(fault)]
+    return result(
+        adcp.encode_alone(fault),
+        parts=parts or None,
+        protocol=protocol,
+        sentence=sentence,
+        meta=travel.write(fault),
+    )
 
 
 def result(

@@ -114,6 +114,8 @@ def decide(
 
     """
     check_fault("decide", fault)
+    if not fault.fatal:
+        return NON_FATAL
     recovery = fault.recovery
     if recovery is Recovery.CORRECTABLE:
         return _fix(fault, policy) if policy.fallback else _FIX

@@ -67,6 +67,8 @@ def fill(fault: Fault) -> None:
             raise TypeError(f"{name} is {expected.__name__}, not {type(value).__name__}")
         if expected is not dict:
             force_setattr(fault, name, plain(value))
+    if not isinstance(given.fatal, bool):
+        raise TypeError(f"fatal is bool, not {type(given.fatal).__name__}")
     if given.retry_after is not None:
         check_seconds("retry_after", given.retry_after)
         if finite(given.retry_after) is None:

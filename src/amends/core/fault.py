@@ -91,6 +91,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """Unknown members, kept so that passing the error on loses nothing."""
     origin: Origin | None = None
     """Where it was found; None if it was made in this process."""
+    fatal: bool = True
+    """False for a remark on a call that did not fail, such as `errors[]` in a successful result: nothing is to be done."""
 
     def __post_init__(self) -> None:
         # Decoders set every field with its right type. With their faults checked again, extraction takes 0.86 of adcp's

@@ -19,20 +19,16 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from msgspec.structs import replace
-
-from amends.core.enums import Executed, Recovery
-from amends.core.fault import Fault, Origin
-from amends.core.hints import finite
-from amends.core.invitation import excluded
-from amends.core.vocabularies.adcp import VOCABULARY
-from amends.core.wire import compact, plain
+from amends.core.enums import Recovery
+from amends.core.fault import Fault
 from amends.dialects import members
+from amends.dialects.adcp_document import fault_in
+from amends.dialects.adcp_object import BARE, MEMBERS, NAME, fault_of, plain_error, valid
 from amends.dialects.adcp_size import MAX_ERROR_BYTES, fit
 from amends.dialects.outgoing import check_adcp_details, outgoing
 
 __all__ = [
-    "KEY",
+    "BARE",
     "LOSSES",
     "MAX_ERROR_BYTES",
     "NAME",
@@ -45,135 +41,32 @@ __all__ = [
     "valid",
 ]
 
-NAME = "adcp"
 SPEC = "AdCP 3.2 error object, as the transport error mapping carries it over MCP and A2A"
 LOSSES = frozenset(
     {
         *("vocabulary", "executed", "origin", "actor", "suggestions", "strategy", "max_retries"),
         *("trace_id", "doc_uri", "type", "title", "status", "instance", "intent", "user_message"),
-        *("attempt", "max_attempts", "recovery"),
+        *("attempt", "max_attempts", "recovery", "fatal"),
     }
 )
 """Fields that reading does not restore. Of `recovery` only uncertain is lost: it is written as transient."""
 
-KEY = "adcp_error"
-"""The member of a response that holds the error of a failed call."""
-MAX_PARTS = 100
-"""Nested errors that are read. Others are left out."""
-
-# Compact JSON is at most five times as long as what it was parsed from (1e15 becomes 1000000000000000.0). Without this
-# bound and without `within`, extraction from bytes takes 4.8 instead of 3.9 times msgspec's decode (the target is 4).
-_SURELY_SMALL = MAX_ERROR_BYTES // 5
-
-# Most errors have only these members. With the others read for every error, extraction takes 0.40 of adcp's time instead
-# of 0.32 (bench/extraction.py; the target is 0.35).
-_COMMON = frozenset({"code", "message", "recovery", "retry_after"})
-_MEMBERS = _COMMON | {"field", "suggestion", "details", "errors"}
-_RECOVERY = {
-    "transient": Recovery.TRANSIENT,
-    "correctable": Recovery.CORRECTABLE,
-    "terminal": Recovery.TERMINAL,
-}
-BARE = Origin("adcp")
-
-
-def valid(error: Any) -> bool:
-    """Whether a value is a structured error (A7): an object with a code, at most 4096 bytes, not nested too deep."""
-    return plain_error(error) is not None
-
-
-def plain_error(error: Any, within: int | None = None) -> dict[str, Any] | None:
-    """
-    Return a structured error (A7) as plain values, or None if the value is not one.
-
-    Args:
-        error: the value.
-        within: size in bytes of the document that the error was parsed from, if it was. Parsed values are plain,
-            and an error in a small document is small.
-
-    """
-    if within is None:
-        error = plain(error)
-    if not isinstance(error, dict):
-        return None
-    code = error.get("code")
-    if not isinstance(code, str) or not 0 < len(code) <= members.CODE_BYTES:
-        return None
-    if within is not None and within <= _SURELY_SMALL:
-        return error
-    written = compact(error)
-    return error if written is not None and len(written) <= MAX_ERROR_BYTES else None
+_MEMBERS = MEMBERS
 
 
 def decode(data: Any) -> Fault | None:
-    """Return the Fault in an error object, or None if it is not a valid one."""
+    """
+    Return the Fault in an error object, or None if it is not a valid one.
+
+    Also reads a document that contains one: a protocol envelope or a task's payload, with `adcp_error` or `errors`.
+    """
     error = plain_error(data)
-    return None if error is None else fault_of(error, BARE)
-
-
-def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = None) -> Fault:
-    """Return the Fault in what `plain_error` returned. `executed` is used instead of the code's own, if given."""
-    code: str = error["code"]
-    row = VOCABULARY.row(code)
-    received = error.get("recovery")
-    recovery = _RECOVERY.get(received) if isinstance(received, str) else None
-    unknown_recovery = recovery is None and members.truthy(received)
-    if recovery is None:
-        # A12: without a recovery, the table's; an unknown one is terminal.
-        recovery = Recovery.TERMINAL if unknown_recovery else row.recovery
-    message = error.get("message")
-    fault = Fault(
-        code=code,
-        message=message if isinstance(message, str) else "",
-        recovery=recovery,
-        vocabulary=NAME,
-        retry_after=finite(error.get("retry_after")),
-        actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=executed or (Executed.NO if _invites(error, code) else row.executed),
-        origin=origin,
-    )
-    if _COMMON.issuperset(error) and not unknown_recovery:
-        return fault
-    suggestion = members.text(error.get("suggestion"))
-    extensions = members.unknown(error, _MEMBERS)
-    if unknown_recovery:
-        # Kept to be passed on.
-        extensions["recovery"] = received
-    parts: tuple[Fault, ...] = ()
-    if "errors" in error:
-        parts = parts_in(error["errors"], origin, executed)
-        if not isinstance(error["errors"], list) or len(parts) != len(error["errors"]):
-            # Not all of them can be written again from the parts.
-            extensions["errors"] = error["errors"]
-    return replace(
-        fault,
-        field=members.text(error.get("field")),
-        suggestions=() if suggestion is None else (suggestion,),
-        details=members.mapping(error.get("details")),
-        errors=parts,
-        extensions=extensions,
-    )
-
-
-def _invites(error: dict[str, Any], code: str) -> bool:
-    """M3: whether the error explicitly invites to send the same request again. A recovery from our table does not."""
-    return (
-        error.get("recovery") == "transient"
-        and finite(error.get("retry_after")) is not None
-        and not excluded(code)
-    )
-
-
-def parts_in(errors: Any, origin: Origin, executed: Executed | None = None) -> tuple[Fault, ...]:
-    """Return the valid errors of a list, without their own parts."""
-    if not isinstance(errors, list):
-        return ()
-    found = (plain_error(item) for item in errors[:MAX_PARTS])
-    return tuple(
-        fault_of({name: value for name, value in item.items() if name != "errors"}, origin, executed)
-        for item in found
-        if item is not None
-    )
+    if error is not None:
+        return fault_of(error, BARE)
+    document = members.plain_mapping(data)
+    if document is None or isinstance(document.get("code"), str):
+        return None
+    return fault_in(document)[1]
 
 
 def encode(fault: Fault) -> dict[str, Any]:

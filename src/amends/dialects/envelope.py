@@ -31,7 +31,7 @@ __all__ = ["LOSSES", "NAME", "SPEC", "decode", "encode", "encode_error", "error_
 
 NAME = "envelope"
 SPEC = "the CLI agent spec, challenge 19: retry hints in the JSON envelope of a command line"
-LOSSES = frozenset({"vocabulary", "origin"})
+LOSSES = frozenset({"vocabulary", "origin", "fatal"})
 
 _MEMBERS: members.Readers = {
     "code": None,

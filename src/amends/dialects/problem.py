@@ -32,7 +32,7 @@ __all__ = ["LOSSES", "MEDIA_TYPE", "NAME", "SPEC", "decode", "document", "encode
 
 NAME = "problem"
 SPEC = "RFC 9457 problem details with Agent Surface's extensions"
-LOSSES = frozenset({"vocabulary", "origin"})
+LOSSES = frozenset({"vocabulary", "origin", "fatal"})
 MEDIA_TYPE = "application/problem+json"
 EFFECT_UNKNOWN = "EFFECT_UNKNOWN"
 """The code of a request that may have had its effect; a repeat is not answered before that is known (M2)."""
@@ -151,6 +151,8 @@ def _fault(
         status=status,
         actor=_ACTORS.get(members.text(get("actor"))) or facts.actor_under(recovery),
         executed=_executed(data, code, status, recovery, facts),
+        # A batch that failed in part did not fail (M1); its nested problems are decided one by one.
+        fatal=status != 207,
         extensions=extensions,
         origin=origin,
         **fields,

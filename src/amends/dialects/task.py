@@ -25,7 +25,7 @@ LOSSES = frozenset(
     {
         *("vocabulary", "executed", "origin", "recovery", "actor", "retry_after", "strategy", "max_retries"),
         *("field", "suggestions", "errors", "trace_id", "doc_uri", "type", "title", "status", "instance"),
-        *("intent", "user_message", "attempt", "max_attempts", "extensions"),
+        *("intent", "user_message", "attempt", "max_attempts", "extensions", "fatal"),
     }
 )
 

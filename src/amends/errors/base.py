@@ -30,6 +30,7 @@ from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.hints import finite
 from amends.core.invitation import excluded
+from amends.core.text import strip, truncate
 from amends.core.validate import in_seconds
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
 
@@ -130,7 +131,7 @@ class FaultError(Exception):
             self.headers = _pairs(headers)
 
     def _set_fault(self, fault: Fault) -> None:
-        Exception.__init__(self, fault.message)
+        Exception.__init__(self, fault.message if fault.origin is None else _shown(fault))
         self.fault = fault
         # ARCP handlers read err.code (S5): it is the fault's code, which can differ from the class's.
         self.code, self.vocabulary, self.message = fault.code, fault.vocabulary, fault.message
@@ -157,10 +158,12 @@ class FaultError(Exception):
         self.fault = replace(self.fault, details=details)
 
     def __str__(self) -> str:
-        return self.fault.message or self.fault.code
+        """Return the message, else the code; of a received error stripped and cut, because a stranger wrote it."""
+        return _shown(self.fault)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.fault.message!r}, code={self.fault.code!r})"
+        message = _shown(self.fault) if self.fault.message else ""
+        return f"{type(self).__name__}({message!r}, code={self.fault.code!r})"
 
     def __reduce__(self) -> tuple[Callable[..., FaultError], tuple[Any, ...], dict[str, Any]]:
         # pickle and copy do not call the constructor, so a subclass may have any signature.
@@ -175,6 +178,16 @@ class FaultError(Exception):
         if "code" in cls.__dict__ and "vocabulary" not in cls.__dict__:
             cls.vocabulary = APP
             _register(cls)
+
+
+_LONGEST_TEXT = 256
+"""Bytes of the text of a received error."""
+
+
+def _shown(fault: Fault) -> str:
+    """Return the text of an error: as its author wrote it, or of a received one without invisible characters and cut."""
+    text = fault.message or fault.code
+    return text if fault.origin is None else truncate(strip(text), _LONGEST_TEXT)
 
 
 def _from_class(cls: type[FaultError], fault: Fault) -> FaultError:

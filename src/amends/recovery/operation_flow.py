@@ -170,6 +170,9 @@ class Flow:
                 timeout=timeout,
             )
             fault = examine(result) if callable(examine) else None
+            if fault is not None and not fault.fatal:
+                # A remark on a call that succeeded.
+                fault = None
             error = None
         except MisuseError:
             self._abandon(sent)
@@ -273,7 +276,7 @@ class Flow:
         Return whether `verify` found that the operation has had its effect, and the result it returned then.
         """
         plan, action = self.plan, self.stepper.decision.action
-        if action is Action.RETRY:
+        if action in (Action.RETRY, Action.NONE):
             return False, None
         remedy = remedy_for(fault)
         if remedy is not None and remedy not in self.stepper.remedies and getattr(plan, remedy) is not None:
