@@ -7,12 +7,16 @@ the tables of this package know, and exceptions that carry a response, are read 
 
 from __future__ import annotations
 
+from amends.core.crosswalk import code_in
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault
+from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.foreign.classes import ROWS
 from amends.foreign.responses import response_fault
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["is_bug"]
+__all__ = ["bug_fault", "is_bug"]
 
 _BUGS = frozenset(
     f"builtins.{cls.__name__}"
@@ -31,6 +35,27 @@ _VALUES = frozenset({"builtins.ValueError", "builtins.UnicodeError", "json.decod
 """Bugs where a handler raised them. Elsewhere they may come from a response that was cut off."""
 _DEPTH = 16
 _MAX_PARTS = 1000
+
+
+def bug_fault(vocabulary: str = EVERYDAY) -> Fault:
+    """
+    Return the fault of a bug, in a vocabulary.
+
+    AdCP has neither INTERNAL_ERROR nor "uncertain": there it is SERVICE_UNAVAILABLE and terminal.
+
+    >>> bug_fault("adcp").code, bug_fault("adcp").recovery.value
+    ('SERVICE_UNAVAILABLE', 'terminal')
+    """
+    row = row_for(EVERYDAY, "INTERNAL_ERROR")
+    terminal = vocabulary == "adcp"
+    return Fault(
+        code=code_in(vocabulary, row.code),
+        message=row.message,
+        recovery=Recovery.TERMINAL if terminal else row.recovery,
+        vocabulary=vocabulary,
+        executed=Executed.MAYBE,
+        actor=Actor.OPERATOR,
+    )
 
 
 def is_bug(exc: BaseException, *, in_handler: bool = True) -> bool:

@@ -57,7 +57,7 @@ def original_of(error: FaultError) -> BaseException | None:
             original = exc
     if original is None:
         return None
-    for name in ("fault", "decision", "history"):
+    for name in ("fault", "decision", "history", "own"):
         setattr(original, name, getattr(error, name))
     original.add_note(_note(error))
     return original

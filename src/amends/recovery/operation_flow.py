@@ -300,7 +300,10 @@ class Flow:
             pass
         self._copy_history()
         cause = self.stepper.history[-1].error if self.stepper.history else None
-        raise final_error(self.stepper, cause, self.notes) from cause
+        error = final_error(self.stepper, cause, self.notes)
+        if self.plan.upstream is not None and self.plan.upstream.own:
+            error.own = True
+        raise error from cause
 
     def _copy_history(self) -> None:
         """Add the attempts to the caller's list."""
