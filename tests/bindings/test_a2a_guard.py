@@ -135,7 +135,7 @@ async def test_a_foreign_exception_is_unavailable_and_logged_with_its_trace(path
     async with server.client(path) as client:
         events = await events_of(client)
     _, sent = error_in(events)
-    assert (sent["code"], sent["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
+    assert (sent["code"], sent["recovery"]) == ("SERVICE_UNAVAILABLE", "terminal")
     assert "hunter2" not in json.dumps(events)
     (record,) = [each for each in caplog.records if each.name == "amends.a2a"]
     assert sent["trace_id"] in record.getMessage()

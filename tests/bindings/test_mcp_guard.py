@@ -10,11 +10,12 @@ import pytest
 from mcp.client.stdio import StdioServerParameters
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 from amends import extract
 from amends.bindings.mcp import guard
 from amends.carriers.layers import KEY
+from amends.errors import RateLimitedError
 from tests.bindings.apps.mcp_shop import SECRET, Shop, low_level, official
 from tests.http.serving import serve
 
@@ -27,20 +28,78 @@ def stdio(kind):
     return StdioServerParameters(command=sys.executable, args=["-m", "tests.bindings.apps.mcp_shop", kind])
 
 
-def error_in(result, *, structured=True):
+def error_in(result):
     """The error object of a failed result, after checking the rest of the result (A2, A5)."""
     assert result.is_error is True
     first, second = result.content
     error = json.loads(first.text)[KEY]
     assert second.text.startswith(error["message"] or error["code"])
     assert "\n" not in second.text
-    if structured:
+    if result.structured_content is not None:
         assert result.structured_content == {KEY: error, "errors": [error]}
-    else:
-        assert result.structured_content is None
     fault = extract(result)
     assert (fault.code, fault.recovery.value) == (error["code"], error["recovery"])
     return error
+
+
+def _fail(name):
+    if name in {"reads", "writes"}:
+        raise ConnectionResetError(SECRET)
+    raise RateLimitedError("Too many orders", retry_after=5)
+
+
+def _declaring():
+    return _declare(MCPServer("shop"), guard, {"structured_output": False}, {"structured_output": True})
+
+
+def _declaring_fastmcp():
+    from fastmcp import FastMCP
+
+    from amends.bindings.fastmcp import guard as guard_fastmcp
+    from amends.bindings.mcp.sdk_internals import fastmcp_server
+
+    return fastmcp_server(_declare(FastMCP("shop"), guard_fastmcp, {"output_schema": None}, {}))
+
+
+def _declare(server, guarding, without_schema, with_schema):
+    @server.tool(name="bare", **without_schema)
+    def bare() -> int:
+        return _fail("bare")
+
+    @server.tool(name="shaped", **with_schema)
+    def shaped() -> int:
+        return _fail("shaped")
+
+    @server.tool(name="reads", annotations=ToolAnnotations(read_only_hint=True))
+    def reads() -> int:
+        return _fail("reads")
+
+    @server.tool(name="writes")
+    def writes() -> int:
+        return _fail("writes")
+
+    return guarding(server)
+
+
+def _declaring_low_level():
+    schema = {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    tools = [
+        Tool(name="bare", input_schema={"type": "object"}),
+        Tool(name="shaped", input_schema={"type": "object"}, output_schema=schema),
+        Tool(name="reads", input_schema={"type": "object"}, annotations=ToolAnnotations(read_only_hint=True)),
+        Tool(name="writes", input_schema={"type": "object"}),
+    ]
+
+    async def list_tools(ctx, params):
+        # Two pages.
+        if params is None or params.cursor is None:
+            return ListToolsResult(tools=tools[:2], next_cursor="2")
+        return ListToolsResult(tools=tools[2:])
+
+    async def call_tool(ctx, params):
+        return _fail(params.name)
+
+    return guard(Server("shop", on_list_tools=list_tools, on_call_tool=call_tool))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -78,7 +137,8 @@ async def test_foreign_exceptions_are_unavailable_and_logged_with_the_callers_tr
             traced = error_in(
                 await client.call_tool("fails", {"kind": "crash"}, meta={"traceparent": parent})
             )
-    assert (error["code"], error["recovery"]) == ("SERVICE_UNAVAILABLE", "transient")
+    # M7: a ValueError of a tool is a bug, and AdCP has no "uncertain".
+    assert (error["code"], error["recovery"]) == ("SERVICE_UNAVAILABLE", "terminal")
     assert SECRET not in result.model_dump_json()
     assert re.fullmatch("[0-9a-f]{32}", error["trace_id"])
     lines = [record for record in caplog.records if record.name == "amends.mcp"]
@@ -298,13 +358,31 @@ async def test_a_translate_function_replaces_the_rules():
         assert error_in(await client.call_tool("fails", {"kind": "crash"}))["code"] == "CONFLICT"
 
 
+@pytest.mark.parametrize("make", [_declaring, _declaring_low_level, _declaring_fastmcp])
+@pytest.mark.parametrize("mode", MODES)
+async def test_errors_of_tools_with_an_output_schema(make, mode):
+    """Up to 2025-11-25 such an error is text alone: clients validate `structuredContent` against the schema."""
+    async with mcp.Client(make(), mode=mode) as client:
+        bare = await client.call_tool("bare")
+        assert bare.structured_content == {KEY: error_in(bare), "errors": [error_in(bare)]}
+        shaped = await client.call_tool("shaped")
+        assert error_in(shaped)["code"] == extract(shaped).code == "RATE_LIMITED"
+        assert (shaped.structured_content is not None) is (mode == "2026-07-28")
+        # A tool that only reads and whose upstream failed had no effect (M3).
+        assert [(await client.call_tool(name)).meta["amends/executed"] for name in ("reads", "writes")] == [
+            "no",
+            "maybe",
+        ]
+        assert bare.meta["amends/executed"] == "no"
+
+
 @pytest.mark.parametrize(("version", "structured"), [("2025-03-26", False), ("2025-06-18", True)])
 async def test_older_protocols_get_text_alone(version, structured):
     """A2: `structuredContent` is sent from 2025-06-18 on."""
     from mcp import ClientSession
     from mcp.client._memory import InMemoryTransport
 
-    async with InMemoryTransport(official(Shop())) as streams, ClientSession(*streams) as session:
+    async with InMemoryTransport(_declaring()) as streams, ClientSession(*streams) as session:
         request = {
             "protocolVersion": version,
             "capabilities": {},
@@ -312,9 +390,7 @@ async def test_older_protocols_get_text_alone(version, structured):
         }
         await session._dispatcher.send_raw_request("initialize", request)
         await session._dispatcher.notify("notifications/initialized", None)
-        raw = await session._dispatcher.send_raw_request(
-            "tools/call", {"name": "fails", "arguments": {"kind": "limited"}}
-        )
+        raw = await session._dispatcher.send_raw_request("tools/call", {"name": "bare", "arguments": {}})
         assert ("structuredContent" in raw) is structured
         assert json.loads(raw["content"][0]["text"])[KEY]["retry_after"] == 5
         assert extract(raw, "mcp").code == "RATE_LIMITED"

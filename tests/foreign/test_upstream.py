@@ -10,6 +10,7 @@ from amends.core.enums import Executed
 from amends.errors import NotFoundError
 from amends.errors.adcp import BudgetTooLowError
 from amends.foreign import from_upstreams
+from amends.foreign.rules import RULES, Rule
 from tests.foreign.standins import standin
 
 ADCP = {
@@ -45,7 +46,7 @@ def test_a_vendor_code_is_conformant() -> None:
     """An object with any other code is not: the code may be the upstream's text."""
     assert from_upstream({"code": "X_ACME_FLOOR", "message": "m"}).code == "X_ACME_FLOOR"
     fault = from_upstream({"code": "ECONNREFUSED", "message": "10.0.0.5:5432"})
-    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "no")
     assert "10.0.0.5" not in repr(fault)
 
 
@@ -98,15 +99,11 @@ def test_rate_limits_of_other_dialects() -> None:
     ("failure", "executed"),
     [
         (http(500, body="Traceback in /srv/acme"), "maybe"),
-        (http(404), "no"),
-        (http(401), "no"),
-        (http(403), "no"),
-        (http(422, body={"title": "acme", "suggestions": ["acme"]}), "no"),
+        (http(408), "maybe"),
+        (http(425), "no"),
         (ConnectionRefusedError("acme"), "no"),
         (TimeoutError("acme"), "maybe"),
-        (PermissionError("acme"), "no"),
         (ValueError("acme"), "maybe"),
-        (NotFoundError("acme"), "no"),
         ({"exit": 127, "stdout": "", "stderr": "acme"}, "no"),
         # No error can be found in these, and they count as failures all the same.
         (http(200), "maybe"),
@@ -117,11 +114,81 @@ def test_rate_limits_of_other_dialects() -> None:
     ],
 )
 def test_everything_else_is_unavailable(failure: object, executed: str) -> None:
-    """Rules 1 and 2: our caller can only wait. `executed` is passed on."""
+    """M9, row 2: our caller can only wait. `executed` is passed on."""
     fault = from_upstream(failure)
     assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "transient", executed)
     assert fault.origin is None
     assert "acme" not in repr(fault)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(http(status) for status in (400, 401, 402, 403, 404, 407, 409, 422, 501, 505, 526)),
+        http(422, body={"title": "acme", "suggestions": ["acme"]}),
+        # What was read decides before the status: an exhausted quota, a server that asks for no retry.
+        http(429, body={"code": "QUOTA", "is_retriable": False, "detail": "acme"}),
+        http(503, {"Retry-After": "5"}, {"is_retriable": False, "detail": "acme"}),
+        PermissionError("acme"),
+        NotFoundError("acme"),
+    ],
+)
+def test_a_refusal_is_terminal(failure: object) -> None:
+    """M9, row 3: waiting does not help, and our caller cannot change the request that was refused."""
+    fault = from_upstream(failure)
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "no")
+    assert (fault.actor.value, fault.retry_after, fault.origin) == ("operator", None, None)
+    assert "acme" not in repr(fault)
+
+
+def test_an_open_effect_stays_open() -> None:
+    """A refusal that says that the effect of the call is unknown, or that has cancelled it, is not `no`."""
+    unknown = http(409, body={"code": "EFFECT_UNKNOWN", "is_retriable": False, "executed": "maybe"})
+    assert facts(from_upstream(unknown)) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "maybe")
+    done = Fault(code="NOT_FOUND", executed="yes")
+    assert from_upstream(done).executed.value == "yes"
+
+
+def test_a_refusal_of_our_own_request_is_our_bug() -> None:
+    """M9, row 5: an unknown method or invalid params, by number and without an AdCP error."""
+    for number in (-32601, -32602):
+        raised = standin("mcp.shared.exceptions.MCPError", code=number, message="acme", data=None)()
+        for own in (False, True):
+            fault = from_upstream(raised, own=own)
+            assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "no")
+            assert fault.message == "Something went wrong inside the service"
+
+
+def test_a_service_of_our_own_is_passed_on_as_read() -> None:
+    """M9, `own=True`: code, recovery, field, suggestions and executed; its text only with our members."""
+    missing = from_upstream(http(404, body={"detail": "GET /srv/acme", "field": "/id"}), own=True)
+    assert facts(missing) == ("adcp", "REFERENCE_NOT_FOUND", "correctable", "no")
+    assert (missing.field, missing.details) == ("/id", None)
+    assert "acme" not in repr(missing)
+    late = from_upstream(http(504), own=True)
+    assert facts(late) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
+    limited = from_upstream(http(429, {"Retry-After": "3"}), own=True)
+    assert (limited.code, limited.retry_after) == ("RATE_LIMITED", 3)
+    body = {
+        "code": "NOT_FOUND",
+        "recovery": "correctable",
+        "detail": "There is no order 7 at 10.0.0.7",
+        "suggestions": ["List the orders"],
+        "details": {"order": 7},
+    }
+    complete = from_upstream(http(404, body=body), own=True)
+    assert (complete.message, complete.details) == (body["detail"], {"order": 7})
+    assert "10.0.0.7" not in encode(complete, "adcp")["message"]
+    # A whole document is passed on whatever its status.
+    quota = http(429, body={"code": "PERMISSION_DENIED", "recovery": "terminal", "detail": "No quota left"})
+    assert facts(from_upstream(quota, own=True))[1:3] == ("PERMISSION_DENIED", "terminal")
+    # Without `own` nothing of it is passed on.
+    assert facts(from_upstream(http(404, body=body)))[1:] == ("SERVICE_UNAVAILABLE", "terminal", "no")
+    # One rule for one service.
+    mine = Rule(own=True, statuses=frozenset({404}))
+    assert from_upstream(http(404), rules=(mine, *RULES)).code == "REFERENCE_NOT_FOUND"
+    # Nothing in a response can claim to be our own.
+    assert from_upstream(http(404, body={"own": True})).code == "SERVICE_UNAVAILABLE"
 
 
 def test_waits_and_attempts_are_passed_on() -> None:
@@ -166,7 +233,7 @@ PROBLEM = http(
 
 def test_an_error_is_correctable_only_with_caller_can_fix() -> None:
     """Rule 2: fields and redacted suggestions are kept, and nothing else of the upstream's."""
-    assert from_upstream(PROBLEM).recovery is Recovery.TRANSIENT
+    assert from_upstream(PROBLEM).recovery is Recovery.TERMINAL
     fault = from_upstream(PROBLEM, caller_can_fix=True)
     assert facts(fault) == ("adcp", "VALIDATION_ERROR", "correctable", "no")
     assert fault.field == "/packages/0/budget"
@@ -182,7 +249,9 @@ def test_an_error_is_correctable_only_with_caller_can_fix() -> None:
 @pytest.mark.parametrize("failure", [http(401), http(500), http(403), TimeoutError()])
 def test_failures_that_no_caller_can_correct(failure: object) -> None:
     """Our own credentials, a broken upstream, a refusal: also if the caller wrote the request."""
-    assert facts(from_upstream(failure, caller_can_fix=True))[1:3] == ("SERVICE_UNAVAILABLE", "transient")
+    fault = from_upstream(failure, caller_can_fix=True)
+    assert fault.code == "SERVICE_UNAVAILABLE"
+    assert fault.recovery is not Recovery.CORRECTABLE
 
 
 def test_validation_errors_of_the_callers_input() -> None:

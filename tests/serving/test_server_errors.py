@@ -33,7 +33,7 @@ def test_an_authors_error_is_translated_to_adcp():
 
 def test_a_foreign_exception_is_service_unavailable_or_rate_limited():
     """None of its text is in the fault."""
-    fault = fault_for(ValueError("password for db.internal is hunter2"))
+    fault = fault_for(RuntimeError("password for db.internal is hunter2"))
     assert (fault.code, fault.recovery) == ("SERVICE_UNAVAILABLE", "transient")
     assert "hunter2" not in repr(fault)
 

@@ -44,6 +44,7 @@ def recovering(
     *,
     policy: Policy = DEFAULT,
     upstream: Upstream | None = None,
+    own: bool = False,
     keys: bool = True,
     keyed: bool | None = None,
     raises: str = "fault",
@@ -55,6 +56,7 @@ def recovering(
     options = CallOptions(
         policy=policy,
         upstream=upstream,
+        own=own,
         keys=keys,
         keyed=keyed,
         raises=raises,

@@ -65,7 +65,7 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
     """
     if not isinstance(server, fastmcp.FastMCP):
         raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
-    guarded = Guard(fastmcp_server(server), show=show, translate=translate)
+    guarded = Guard(fastmcp_server(server), show=show, translate=translate, get_tool=server.get_tool)
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
         guarded.wrap(server, "read_resource")
@@ -93,6 +93,7 @@ class Recovering:
         *args: Any,
         policy: Policy = ADCP,
         upstream: Upstream | None = None,
+        own: bool = False,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
         limit: float | None = 300.0,
@@ -103,6 +104,7 @@ class Recovering:
             args: the client's own arguments.
             policy: the bounds of recovery; its `deadline` limits each call, whatever the server does.
             upstream: the state shared with other callers of the same server.
+            own: the server is part of our own system: a server that calls it passes its failures on as they were read.
             refresh: renews credentials that were refused, as in `recover`.
             verify: finds out whether a call had its effect, as in `recover`; its result is an MCP CallToolResult.
             limit: seconds that one attempt may take, if the policy's deadline is not shorter.
@@ -110,6 +112,7 @@ class Recovering:
 
         """
         super().__init__(*args, **options)
+        self._own = own
         self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)
         transport = getattr(self, "transport", None)
         if isinstance(transport, StreamableHttpTransport):
@@ -255,6 +258,7 @@ class Recovering:
             if is_elicitation(exc):
                 return PassThrough(exc)
             error, _ = error_of(exc)
+            error.own = error.own or self._own
             raise error from error.__cause__
 
     def _is_lost(self) -> bool:

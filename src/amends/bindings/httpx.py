@@ -66,6 +66,7 @@ class _Base:
         *,
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
+        own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,
         raises: str = "fault",
@@ -79,6 +80,7 @@ class _Base:
             transport: the transport that sends; by default the library's own.
             policy: the bounds of recovery.
             upstream: the state that all callers of the same service share.
+            own: the service is part of our own system: a server that calls it passes its failures on as they were read.
             keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
             keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.
                 None: it is unknown, until a vendor table or an answer of the service proves it.
@@ -97,6 +99,7 @@ class _Base:
         self._options = CallOptions(
             policy=policy,
             upstream=upstream,
+            own=own,
             keys=keys,
             keyed=keyed,
             raises=raises,

@@ -47,6 +47,7 @@ class Adapter(HTTPAdapter):
         *,
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
+        own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,
         raises: str = "fault",
@@ -60,6 +61,7 @@ class Adapter(HTTPAdapter):
         self._options = CallOptions(
             policy=policy,
             upstream=upstream,
+            own=own,
             keys=keys,
             keyed=keyed,
             raises=raises,

@@ -9,17 +9,20 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream, from_upstreams
 from amends.foreign.rules import RULES, Rule
-from amends.serving.server_errors import fault_for, find_fault_error
+from amends.serving.server_errors import fault_for
 
 __all__ = ["gather", "relay", "relaying"]
 
 
-def relay(failure: Any, *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False) -> FaultError:
+def relay(
+    failure: Any, *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+) -> FaultError:
     """
     Return the error to raise for an upstream's failure.
 
     Args:
         failure: an exception, a Fault, or a response as `amends.extract` takes it.
+        own: the service is part of our system; its failure is passed on as it was read.
         rules: the table of rules. Put your own before the defaults: `(mine, *RULES)`.
         caller_can_fix: our own caller wrote what was refused; only then is the error correctable.
 
@@ -29,11 +32,15 @@ def relay(failure: Any, *, rules: Iterable[Rule] = RULES, caller_can_fix: bool =
     ServiceUnavailableError('The service is unavailable for now', code='SERVICE_UNAVAILABLE')
 
     """
-    return _error(from_upstream(failure, caller_can_fix=caller_can_fix, rules=rules), failure)
+    return _error(from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules), failure)
 
 
 def gather(
-    failures: Iterable[Any], *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+    failures: Iterable[Any],
+    *,
+    own: bool = False,
+    rules: Iterable[Rule] = RULES,
+    caller_can_fix: bool = False,
 ) -> FaultError:
     """
     Return one error to raise for the failures of several upstreams, with each of them in `.fault.errors`.
@@ -47,25 +54,22 @@ def gather(
         ValueError: if `failures` is empty.
 
     """
-    return _error(from_upstreams(failures, caller_can_fix=caller_can_fix, rules=rules), None)
+    return _error(from_upstreams(failures, own=own, caller_can_fix=caller_can_fix, rules=rules), None)
 
 
 def relaying(
-    *, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
+    *, own: bool = False, rules: Iterable[Rule] = RULES, caller_can_fix: bool = False
 ) -> Callable[[BaseException], Fault]:
     """
     Return the function for `guard(translate=)`: it makes the fault of an exception that a handler raised.
 
-    A FaultError that the handler raised itself keeps its fault. For every other exception the function returns the
-    fault that `relay` gives it.
+    A FaultError that the handler raised itself keeps its fault, and a bug of the handler is one. For every other exception
+    the function returns the fault that `relay` gives it.
     """
     table = tuple(rules)
 
     def fault_for_caller(exc: BaseException) -> Fault:
-        error = find_fault_error(exc)
-        if error is not None and error.fault.origin is None:
-            return fault_for(error)
-        return from_upstream(exc if error is None else error, caller_can_fix=caller_can_fix, rules=table)
+        return fault_for(exc, own=own, caller_can_fix=caller_can_fix, rules=table)
 
     return fault_for_caller
 

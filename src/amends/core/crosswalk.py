@@ -16,7 +16,7 @@ from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import APP, EVERYDAY, Row, names, row_for, vocabulary
 
-__all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer"]
+__all__ = ["ORIGINAL", "TARGETS", "code_in", "original", "source_row", "transfer", "transfer_plainly"]
 
 ORIGINAL = "translated_from"
 """The key in `details` that keeps {vocabulary, code} of a fault that was translated to a coarser code."""
@@ -105,6 +105,15 @@ def transfer(fault: Fault, to: str) -> Fault:
     if fault.errors:
         changes["errors"] = tuple(transfer(child, to) for child in fault.errors)
     return replace(fault, **changes)
+
+
+def transfer_plainly(fault: Fault, to: str) -> Fault:
+    """Translate a fault as `transfer` does, without the note of its original code (M5: AdCP and problems have none)."""
+    found = transfer(fault, to)
+    if found.details is None or ORIGINAL not in found.details:
+        return found
+    kept = {name: value for name, value in found.details.items() if name != ORIGINAL}
+    return replace(found, details=kept or None)
 
 
 def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | None]:

@@ -26,12 +26,14 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `layer` is "transport" for an error of a gateway or protocol library, sent before the call was dispatched, and
     "application" for an error of the called service itself. `gap` says what a conformant sender would have done.
+    `complete`: a document with an extra `code` and `recovery`, as this package writes it.
     """
 
     dialect: str
     path: str | None = None
     layer: str = "application"
     gap: str | None = None
+    complete: bool = False
 
 
 # gc=False: a fault holds plain values, which cannot refer to it, so it is never part of a cycle.

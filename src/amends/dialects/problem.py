@@ -18,6 +18,8 @@ from __future__ import annotations
 from math import ceil, inf
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.core.crosswalk import source_row
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -154,9 +156,15 @@ def _fault(
         # A batch that failed in part did not fail (M1); its nested problems are decided one by one.
         fatal=status != 207,
         extensions=extensions,
-        origin=origin,
+        origin=_origin(data, origin),
         **fields,
     )
+
+
+def _origin(data: dict[str, Any], origin: Origin) -> Origin:
+    """Return the origin, marked as complete if the document has our `code` and `recovery`."""
+    complete = members.code(data.get("code")) is not None and members.text(data.get("recovery")) in _RECOVERY
+    return replace(origin, complete=True) if complete and not origin.complete else origin
 
 
 def _children(

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from amends.core.crosswalk import code_in
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault
+from amends.core.vocabulary import EVERYDAY, row_for
 from amends.errors.base import FaultError
 from amends.foreign.classes import ROWS
 from amends.foreign.registry import Known, registered_fault
 from amends.foreign.responses import response_fault
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["is_bug", "is_bug_class"]
+__all__ = ["bug_fault", "is_bug", "is_bug_class"]
 
 _BUGS = frozenset(
     f"builtins.{cls.__name__}"
@@ -35,6 +39,27 @@ _VALUES = frozenset({"builtins.ValueError", "builtins.UnicodeError", "json.decod
 """Bugs where a handler raised them. Elsewhere they may come from a response that was cut off."""
 _DEPTH = 16
 _MAX_PARTS = 1000
+
+
+def bug_fault(vocabulary: str = EVERYDAY) -> Fault:
+    """
+    Return the fault of a bug, in a vocabulary.
+
+    AdCP has neither INTERNAL_ERROR nor "uncertain": there it is SERVICE_UNAVAILABLE and terminal.
+
+    >>> bug_fault("adcp").code, bug_fault("adcp").recovery.value
+    ('SERVICE_UNAVAILABLE', 'terminal')
+    """
+    row = row_for(EVERYDAY, "INTERNAL_ERROR")
+    terminal = vocabulary == "adcp"
+    return Fault(
+        code=code_in(vocabulary, row.code),
+        message=row.message,
+        recovery=Recovery.TERMINAL if terminal else row.recovery,
+        vocabulary=vocabulary,
+        executed=Executed.MAYBE,
+        actor=Actor.OPERATOR,
+    )
 
 
 def is_bug(

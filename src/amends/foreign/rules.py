@@ -1,7 +1,8 @@
 """
 The rules for a server that returns an upstream's failure to its own caller (AdCP's rules for chains, A18).
 
-The first rule that fits decides. Put your own rules before the defaults: `(mine, *RULES)`. The last default rule fits
+What was read decides first: a rate limit that is terminal (an exhausted quota) is a refusal. The first rule that fits
+decides. Put your own rules before the defaults: `(mine, *RULES)`. The last default rule fits
 every failure.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from amends.core.enums import Recovery
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import check_code
 
@@ -30,7 +31,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     'CREATIVE_REJECTED'
     """
 
-    code: str
+    code: str = "SERVICE_UNAVAILABLE"
     """The code for our caller: one of AdCP's, or a vendor's."""
     codes: frozenset[str] = frozenset()
     """The upstream's own codes."""
@@ -52,6 +53,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait, if the upstream named none."""
     message: str | None = None
     """The message for our caller, if it is not the code's own."""
+    executed: Executed | None = None
+    """Whether the call may have had its effect, if it is not as read."""
+    own: bool = False
+    """The failing service is part of our system: the failure is passed on as it was read, without the other results."""
 
     def __post_init__(self) -> None:
         # A15: a producer writes a standard code or a vendor's.
@@ -72,8 +77,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return fault.code in self.codes or everyday in self.everyday or fault.status in self.statuses
 
 
+_LASTING = frozenset({Recovery.TERMINAL, Recovery.CORRECTABLE})
+
 RULES = (
-    Rule(code="RATE_LIMITED", everyday=frozenset({"RATE_LIMITED"}), statuses=frozenset({429}), wait=WAIT),
+    Rule(
+        code="RATE_LIMITED",
+        everyday=frozenset({"RATE_LIMITED"}),
+        statuses=frozenset({429}),
+        recoveries=frozenset({Recovery.TRANSIENT, Recovery.UNCERTAIN}),
+        wait=WAIT,
+    ),
     # Refused credentials are our own, so our caller cannot correct them.
     Rule(
         code="VALIDATION_ERROR",
@@ -81,6 +94,9 @@ RULES = (
         unless=frozenset({"UNAUTHENTICATED"}),
         fixable=True,
     ),
-    Rule(code="SERVICE_UNAVAILABLE"),
+    # Waiting does not change a refusal, and our caller cannot change the request that was refused (M9).
+    Rule(statuses=frozenset({501, 505, 526}), recovery=Recovery.TERMINAL, executed=Executed.NO),
+    Rule(recoveries=_LASTING, recovery=Recovery.TERMINAL, executed=Executed.NO),
+    Rule(),
 )
-"""AdCP's rules: a rate limit, a request that our caller can correct, and otherwise a service that is unavailable."""
+"""AdCP's rules: a rate limit, a request that our caller can correct, a refusal, and else an unavailable service."""

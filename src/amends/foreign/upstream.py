@@ -3,9 +3,11 @@
 chains, A18).
 
 1. A conformant AdCP error passes unchanged, so applying the function twice gives the same as applying it once.
-2. Every other failure gets one of three codes, from our caller's point of view: a rate limit, an unavailable service,
+2. A failure that blames the request that we made ourselves (an unknown method or tool, invalid parameters) is our bug.
+3. A failure of a service of our own system (`own=True`) is passed on as it was read (`amends.foreign.own_service`).
+4. Every other failure gets one of three codes, from our caller's point of view: a rate limit, an unavailable service,
    or, only if `caller_can_fix` is given, an invalid request.
-3. The upstream's text, address and body are left out. What is passed on: a wait, the number of tries, whether the call
+5. A stranger's text, address and body are left out. What is passed on: a wait, the number of tries, whether the call
    may have had its effect, a trace id, and for an invalid request the fields at fault.
 """
 
@@ -15,13 +17,18 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from amends.carriers.extraction import extract
-from amends.core.enums import Executed
+from amends.core.crosswalk import transfer_plainly
+from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault
 from amends.core.hints import usable
 from amends.core.vocabularies.adcp import VOCABULARY, is_standard_code, is_vendor_code
 from amends.core.vocabulary import row_for
+from amends.foreign.bugs import bug_fault
 from amends.foreign.exceptions import combine, from_exception
+from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.rules import RULES, WAIT, Rule
 
 __all__ = ["WAIT", "from_upstream", "from_upstreams"]
@@ -32,15 +39,21 @@ _FIELD = r"[\w.$/~\[\]*-]{1,256}"
 """A JSON pointer or a path. It matches no prose."""
 _MAX_SUGGESTION = 256
 _MAX_PARTS = 100
+_OPEN = frozenset({"EFFECT_UNKNOWN", "CANCELLED"})
+"""Codes that leave open whether the call had its effect, whatever their recovery."""
 
 
-def from_upstream(failure: Any, *, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES) -> Fault:
+def from_upstream(
+    failure: Any, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+) -> Fault:
     """
     Return the AdCP fault for our own caller, for a failure of a service that we called.
 
     Args:
         failure: an exception, a Fault, or a response as `extract` takes it. A response without a readable error
             counts as a failure too.
+        own: the service is part of our system, so its failure is passed on as it was read. An error that a client with
+            `own=True` raised has this set already.
         caller_can_fix: our caller wrote what the upstream refused. Only then is the fault correctable, with the
             fields at fault and redacted suggestions. Refused credentials are ours, so they are never correctable.
         rules: the table that decides: `amends.foreign.rules.RULES`, or your rules followed by it.
@@ -50,6 +63,10 @@ def from_upstream(failure: Any, *, caller_can_fix: bool = False, rules: Iterable
     ('SERVICE_UNAVAILABLE', 'transient', 'maybe')
     >>> from_upstream({"status": 429, "headers": {}}).retry_after
     10.0
+    >>> from_upstream({"status": 404, "headers": {}}).recovery.value
+    'terminal'
+    >>> from_upstream({"status": 404, "headers": {}}, own=True).code
+    'REFERENCE_NOT_FOUND'
 
     """
     fault = _fault_of(failure)
@@ -57,6 +74,10 @@ def from_upstream(failure: Any, *, caller_can_fix: bool = False, rules: Iterable
         return _adcp_fault("SERVICE_UNAVAILABLE")
     if _is_conformant(fault):
         return fault
+    if blames_our_request(fault):
+        return replace(bug_fault(VOCABULARY.name), executed=fault.executed, attempt=fault.attempt)
+    if own or is_from_own_service(failure):
+        return transfer_plainly(as_own_service(fault), VOCABULARY.name)
     facts: dict[str, Any] = {
         "executed": fault.executed,
         "attempt": fault.attempt,
@@ -66,18 +87,22 @@ def from_upstream(failure: Any, *, caller_can_fix: bool = False, rules: Iterable
     everyday = row_for(fault.vocabulary, fault.code, fault.status).everyday
     for rule in rules:
         if rule.fits(fault, everyday, caller_can_fix=caller_can_fix):
+            if rule.own:
+                return transfer_plainly(as_own_service(fault), VOCABULARY.name)
             more = _corrections(fault) if rule.fixable else {}
+            if rule.executed is not None and not _effect_is_open(fault):
+                facts["executed"] = rule.executed
             more |= {
                 name: value for name in ("recovery", "message") if (value := getattr(rule, name)) is not None
             }
-            if not rule.fixable:
+            if not rule.fixable and more.get("recovery") is not Recovery.TERMINAL:
                 more["retry_after"] = rule.wait if wait is None else wait
             return _adcp_fault(rule.code, **more, **facts)
     return _adcp_fault("SERVICE_UNAVAILABLE", retry_after=wait, **facts)
 
 
 def from_upstreams(
-    failures: Iterable[Any], *, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+    failures: Iterable[Any], *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
 ) -> Fault:
     """
     Return one AdCP fault for the failures of several upstreams, each in `errors` with its own code and recovery.
@@ -93,7 +118,9 @@ def from_upstreams(
 
     """
     rules = tuple(rules)
-    parts = [from_upstream(failure, caller_can_fix=caller_can_fix, rules=rules) for failure in failures]
+    parts = [
+        from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules) for failure in failures
+    ]
     if not parts:
         raise ValueError("failures is empty: pass at least one failure")
     return parts[0] if len(parts) == 1 else combine(parts, ("SERVICE_UNAVAILABLE", VOCABULARY.name))
@@ -108,6 +135,11 @@ def _fault_of(failure: Any) -> Fault | None:
         return failure if isinstance(failure, Fault) else extract(failure)
     except Exception:  # noqa: BLE001 - an object of another library may raise anything when it is inspected
         return None
+
+
+def _effect_is_open(fault: Fault) -> bool:
+    """Return whether the service itself says that the call may have had its effect, or was cancelled."""
+    return fault.executed is Executed.YES or fault.intent is not None or fault.code in _OPEN
 
 
 def _trace_id(fault: Fault) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from amends.carriers.headers import lower_names, wait
-from amends.core.crosswalk import transfer
+from amends.core.crosswalk import transfer, transfer_plainly
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
@@ -27,6 +27,7 @@ from amends.core.vocabulary import EVERYDAY
 from amends.errors.base import FaultError
 from amends.foreign import from_exception, from_upstream
 from amends.foreign.bugs import is_bug
+from amends.foreign.own_service import as_own_service, blames_our_request, is_from_own_service
 from amends.foreign.registry import registered_fault
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
 
@@ -140,10 +141,14 @@ def _errors(settings: Settings | None) -> Any:
 
 def _from_upstream(exc: BaseException, method: str) -> Fault:
     """Return an upstream's failure as a fault of ours; codes that HTTP also has get HTTP's vocabulary and message."""
-    fault = from_upstream(exc)
+    received = from_exception(exc)
+    if blames_our_request(received):
+        return INTERNAL
+    own = is_from_own_service(exc) and received.vocabulary != "adcp"
+    fault = transfer_plainly(as_own_service(received), "http") if own else from_upstream(exc)
     if fault.retryable and not getattr(exc, "relayed", False):
         fault = replace(fault, executed=Executed.NO if method in _READING else Executed.MAYBE)
-    if fault.origin is None and fault.code in VOCABULARY.rows:
+    if not own and fault.origin is None and fault.code in VOCABULARY.rows:
         return replace(fault, vocabulary="http", message=VOCABULARY.rows[fault.code].message)
     return fault
 

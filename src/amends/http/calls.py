@@ -55,6 +55,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: Policy = DEFAULT
     upstream: Upstream | None = None
+    own: bool = False
+    """The service is part of our own system: a server that calls it passes its failures on as they were read (M9)."""
     keys: bool = True
     """Send an `Idempotency-Key` with POST and PATCH."""
     keyed: bool | None = None
@@ -291,6 +293,7 @@ class Call:
 
         """
         verify = self.options.verify
+        error.own = error.own or self.options.own
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         return self._after_verify(verify(*hook_arguments(verify, error.fault)), error, resend)
@@ -298,6 +301,7 @@ class Call:
     async def aresolve(self, error: FaultError, resend: Callable[[CallOptions, str], Any]) -> Any:
         """Same as `resolve`, but `verify` may be async, and the result of `resend` is awaited."""
         verify = self.options.verify
+        error.own = error.own or self.options.own
         if not is_effect_unknown(error) or verify is None:
             return self._give_up(error, self.options.raises)
         verified = verify(*hook_arguments(verify, error.fault))

@@ -57,7 +57,7 @@ def original_of(error: FaultError) -> BaseException | None:
             original = exc
     if original is None:
         return None
-    for name in ("fault", "decision", "history"):
+    for name in ("fault", "decision", "history", "own"):
         setattr(original, name, getattr(error, name))
     for note in getattr(error, "__notes__", None) or [_note(error)]:
         original.add_note(note)

@@ -359,6 +359,8 @@ class Flow:
         if self.plan.raises == "nothing" and last is not None and cause is None:
             return last.result
         error = final_error(self.stepper, cause, self.notes)
+        if self.plan.upstream is not None and self.plan.upstream.own:
+            error.own = True
         if self.plan.raises != "fault" and cause is not None:
             raise with_fault(cause, error)
         raise error from cause

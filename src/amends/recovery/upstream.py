@@ -71,6 +71,7 @@ class Upstream:
         self,
         name: str = "",
         *,
+        own: bool = False,
         keyed: bool | None = None,
         refresh: Callable[..., Any] | None = None,
         tuning: Tuning | None = None,
@@ -78,6 +79,7 @@ class Upstream:
         """
         Args:
             name: for logs and telemetry.
+            own: the service is part of our own system: a server that calls it passes its failures on as they were read.
             keyed: whether the service honours idempotency keys; the clients' transports repeat a request with a key if
                 it does. None: unknown.
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
@@ -86,6 +88,7 @@ class Upstream:
         """
         check_kind("name", name, str, 'Upstream("payments")')
         self.name = name
+        self.own = own
         self.keyed = keyed
         self.refresh = refresh
         self._tuning = tuning = tuning or Tuning()
@@ -104,7 +107,7 @@ class Upstream:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process learns the state of the service itself; only the declaration is pickled.
-        return _unpickled, (self.name, self.keyed, self.refresh, self._tuning)
+        return _unpickled, (self.name, self.own, self.keyed, self.refresh, self._tuning)
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {STATES[self._health.state]})"
@@ -295,5 +298,7 @@ class Upstream:
             self._let_out(now)
 
 
-def _unpickled(name: str, keyed: bool | None, refresh: Callable[..., Any] | None, tuning: Tuning) -> Upstream:
-    return Upstream(name, keyed=keyed, refresh=refresh, tuning=tuning)
+def _unpickled(
+    name: str, own: bool, keyed: bool | None, refresh: Callable[..., Any] | None, tuning: Tuning
+) -> Upstream:
+    return Upstream(name, own=own, keyed=keyed, refresh=refresh, tuning=tuning)

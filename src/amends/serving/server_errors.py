@@ -4,23 +4,40 @@ The Fault that an AdCP caller gets for an exception raised in a server's code.
 - A FaultError that the server's author raised: its fault, translated into the adcp vocabulary.
 - A FaultError whose fault was received from another service: the result of `from_upstream`, which passes conformant
   errors on unchanged.
+- An exception class that the application registered (`amends.register`): its code.
+- A bug of the server's code (M7): SERVICE_UNAVAILABLE, terminal.
 - Any other exception: RATE_LIMITED or SERVICE_UNAVAILABLE with a standard message. None of its text is sent.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from amends.core.crosswalk import transfer
+from msgspec.structs import replace
+
+from amends.core.crosswalk import transfer_plainly
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream
+from amends.foreign.bugs import bug_fault, is_bug
+from amends.foreign.registry import registered_fault
+from amends.foreign.rules import RULES, Rule
 from amends.foreign.safe_attr import attribute
 
-__all__ = ["Failure", "classify", "classify_safely", "fault_for", "find_fault_error", "modules_of"]
+__all__ = [
+    "Failure",
+    "came_from_a_call",
+    "classify",
+    "classify_safely",
+    "fault_for",
+    "find_fault_error",
+    "modules_of",
+    "with_executed",
+]
 
 _DEPTH = 16
 """Levels of nested exception groups that are searched."""
@@ -35,6 +52,8 @@ class Failure(NamedTuple):
     """The exception, for the log."""
     expected: bool
     """Whether the server's author raised the exception for the caller, or the framework refused the request."""
+    settled: bool = False
+    """Whether the fault is the application's own choice, also its `executed`."""
 
 
 def find_fault_error(exc: BaseException) -> FaultError | None:
@@ -54,25 +73,79 @@ def find_fault_error(exc: BaseException) -> FaultError | None:
     return None
 
 
-def fault_for(exc: BaseException) -> Fault:
+def fault_for(
+    exc: BaseException, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
+) -> Fault:
     """
     Return the fault to answer an exception with, in the adcp vocabulary.
 
-    >>> fault_for(ValueError("password for db.internal is hunter2")).message
-    'The service is unavailable for now'
+    Args:
+        exc: what the server's code raised.
+        own: the services that it calls are part of our system, as in `from_upstream`.
+        caller_can_fix: as in `from_upstream`.
+        rules: as in `from_upstream`.
+
+    >>> fault = fault_for(KeyError("password for db.internal is hunter2"))
+    >>> fault.code, fault.recovery.value, fault.message
+    ('SERVICE_UNAVAILABLE', 'terminal', 'Something went wrong inside the service')
+
+    """
+    error = find_fault_error(exc)
+    if error is not None and error.fault.origin is None:
+        return _adcp(error.fault)
+    if error is None:
+        registered = registered_fault(type(exc))
+        if registered is not None:
+            return _adcp(registered)
+        if is_bug(exc):
+            return bug_fault(VOCABULARY.name)
+    failure = exc if error is None else error
+    return from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules)
+
+
+def _adcp(fault: Fault) -> Fault:
+    return fault if fault.vocabulary == VOCABULARY.name else transfer_plainly(fault, VOCABULARY.name)
+
+
+def came_from_a_call(exc: BaseException) -> bool:
+    """
+    Return whether an exception came out of a call that the server's code made, and was not raised for the caller (M3).
+
+    The code may have done something before that call, so a failure that can be repeated says nothing about the whole.
+    `chain.relay` declares that nothing else was done.
     """
     error = find_fault_error(exc)
     if error is None:
-        return from_upstream(exc)
-    fault = error.fault
-    if fault.origin is not None:
-        return from_upstream(error)
-    return fault if fault.vocabulary == VOCABULARY.name else transfer(fault, VOCABULARY.name)
+        return True
+    try:
+        if error.relayed:
+            return False
+        last = error.history[-1].error if error.history else None
+        return error.fault.origin is not None or (last is not None and not isinstance(last, FaultError))
+    except Exception:  # noqa: BLE001 - a subclass may define these as properties that raise
+        return True
+
+
+def with_executed(failure: Failure, *, read_only: bool) -> Failure:
+    """
+    Return the failure with the `executed` that our own caller gets (M3, "Failures from inside a handler").
+
+    Args:
+        failure: the failure.
+        read_only: the handler is declared to change nothing.
+
+    """
+    fault = failure.fault
+    if failure.settled or not fault.retryable or not came_from_a_call(failure.cause):
+        return failure
+    return failure._replace(fault=replace(fault, executed=Executed.NO if read_only else Executed.MAYBE))
 
 
 def classify(exc: BaseException) -> Failure:
-    """Return the failure of an exception; it is expected if it holds a FaultError."""
-    return Failure(fault_for(exc), exc, expected=find_fault_error(exc) is not None)
+    """Return the failure of an exception; it is expected if it holds a FaultError or was registered."""
+    error = find_fault_error(exc)
+    expected = error is not None or registered_fault(type(exc)) is not None
+    return Failure(fault_for(exc), exc, expected=expected, settled=error is None and expected)
 
 
 def classify_safely(

@@ -140,19 +140,19 @@ def official(shop, *, guarded=True, **options):
     @server.tool(annotations=KEYED)
     async def breaks() -> str:
         if shop.count("breaks") == 1:
-            raise ValueError(SECRET)
+            raise ConnectionResetError(SECRET)
         return "mended"
 
     @server.tool(annotations=READS)
     async def peeks() -> str:
         if shop.count("peeks") == 1:
-            raise ValueError(SECRET)
+            raise ConnectionResetError(SECRET)
         return "seen"
 
     @server.tool()
     async def breaks_once() -> str:
         shop.count("breaks_once")
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     @server.tool()
     async def fails(kind: str) -> str:
@@ -200,7 +200,7 @@ def official(shop, *, guarded=True, **options):
 
     @server.resource("shop://stock")
     def stock() -> str:
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     @server.resource("shop://limited")
     def limited() -> str:
@@ -213,7 +213,7 @@ def official(shop, *, guarded=True, **options):
     @server.prompt()
     def order(item: str) -> str:
         if item == "crash":
-            raise ValueError(SECRET)
+            raise ConnectionResetError(SECRET)
         if item == "limited":
             raise RateLimitedError("Wait", retry_after=3)
         return f"Order {item}"
@@ -237,7 +237,7 @@ def low_level(shop, *, guarded=True):
         return types.CallToolResult(content=[types.TextContent(type="text", text="done")])
 
     async def read_resource(ctx, params):
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     server = Server("low", on_list_tools=list_tools, on_call_tool=call_tool, on_read_resource=read_resource)
     return guard(server) if guarded else server
@@ -271,7 +271,7 @@ def fast(shop, *, guarded=True):
     @server.tool
     async def breaks_once() -> str:
         shop.count("breaks_once")
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     @server.tool
     async def fails(kind: str) -> str:
@@ -302,13 +302,13 @@ def fast(shop, *, guarded=True):
 
     @server.resource("shop://stock")
     def stock() -> str:
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     @server.prompt
     def order(item: str) -> str:
         if item == "closed":
             raise PromptError("Closed on Sundays")
-        raise ValueError(SECRET)
+        raise ConnectionResetError(SECRET)
 
     return binding.guard(server) if guarded else server
 

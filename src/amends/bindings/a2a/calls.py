@@ -34,6 +34,7 @@ class Calls:
     upstream: Upstream | None
     timeout: float
     refresh: Callable[..., Any] | None
+    own: bool = False
 
     async def call(
         self,
@@ -69,7 +70,9 @@ class Calls:
                     async with asyncio.timeout(deadline.seconds_left(self.timeout)):
                         return await getattr(sdk, name)(copy_of(request), context=context, **more)
             except Exception as exc:
-                raise failure(exc, recording) from exc
+                error = failure(exc, recording)
+                error.own = error.own or self.own
+                raise error from exc
 
         return await arecover(
             attempt,

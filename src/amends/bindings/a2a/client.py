@@ -72,6 +72,7 @@ class Client(SdkClient):
         interceptors: Sequence[ClientCallInterceptor] = (),
         policy: Policy = DEFAULT,
         upstream: Upstream | None = None,
+        own: bool = False,
         timeout: float = 120.0,
         repeatable: bool | Callable[[SendMessageRequest], bool] = False,
         errors: str = "raise",
@@ -85,6 +86,7 @@ class Client(SdkClient):
             interceptors: the SDK's own, for an address or a card.
             policy: the bounds of recovery.
             upstream: the state shared with other callers of the same agent.
+            own: the agent is part of our own system: a server that calls it passes its failures on as they were read.
             timeout: seconds to wait for a response, or for the next event of a stream. The policy's deadline
                 shortens it.
             repeatable: whether the agent treats a repeated message as one, or only reads; or a function that returns
@@ -97,7 +99,7 @@ class Client(SdkClient):
         if errors not in {"raise", "return"}:
             raise ValueError(f'errors is "raise" or "return", not {errors!r}')
         self._connection = Connection(agent, config, interceptors, policy, timeout)
-        self._calls = Calls(self._connection, policy, upstream, timeout, refresh)
+        self._calls = Calls(self._connection, policy, upstream, timeout, refresh, own)
         self._repeatable = repeatable
         self._errors = errors
 
@@ -178,6 +180,7 @@ class Client(SdkClient):
         events: tuple[StreamResponse, ...] = getattr(error, "events", ())
         if self._errors == "return" and events:
             return events
+        error.own = error.own or self._calls.own
         if error.decision is None:
             # The error of a task that was followed was not part of recovery, so it has no decision yet.
             error.decision = decide(error.fault, policy=self._calls.policy, operation=operation)

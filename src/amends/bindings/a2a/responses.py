@@ -35,7 +35,7 @@ from amends.core import travel
 from amends.core.fault import Fault
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
-from amends.serving.server_errors import classify_safely, modules_of
+from amends.serving.server_errors import classify_safely, modules_of, with_executed
 
 __all__ = [
     "LOG",
@@ -75,7 +75,8 @@ def error_for(exc: BaseException, what: str, traceparent: str | None) -> Sent:
         traceparent: the request's W3C trace context.
 
     """
-    return error_of(report(classify_safely(exc, log=LOG), log=LOG, what=what, traceparent=traceparent))
+    failure = with_executed(classify_safely(exc, log=LOG), read_only=False)
+    return error_of(report(failure, log=LOG, what=what, traceparent=traceparent))
 
 
 def error_of(fault: Fault) -> Sent:

@@ -54,6 +54,8 @@ class Client(mcp.Client):
     """The bounds of recovery; its `deadline` limits each call, whatever the server does."""
     upstream: Upstream | None = field(default=None, kw_only=True)
     """The state shared with other callers of the same server."""
+    own: bool = field(default=False, kw_only=True)
+    """The server is part of our own system: a server that calls it passes its failures on as they were read."""
     errors: str = field(default="raise", kw_only=True)
     """"raise" typed errors, or "return" failed results."""
     refresh: Callable[..., Any] | None = field(default=None, kw_only=True)
@@ -265,7 +267,10 @@ class Client(mcp.Client):
                 not self._target.http and isinstance(exc, MCPError) and exc.code == CONNECTION_CLOSED
             ):
                 connection.broken = True
+            error.own = error.own or self.own
             raise error from error.__cause__
         if isinstance(result, CallToolResult) and result.is_error:
-            raise failed_result(result)
+            failed = failed_result(result)
+            failed.own = self.own
+            raise failed
         return result

@@ -33,10 +33,17 @@ from amends.bindings.mcp.handler_errors import (
     raised_by_client,
     unwrap,
 )
-from amends.bindings.mcp.responses import LOG, report, rpc_error, tool_result
+from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, report, rpc_error, tool_result
 from amends.bindings.mcp.sdk_internals import lowlevel_server
+from amends.bindings.mcp.tool_declarations import (
+    DECLARES_NOTHING,
+    Declaration,
+    GetTool,
+    find_declaration,
+    listed_by,
+)
 from amends.core.fault import Fault
-from amends.serving.server_errors import Failure, classify_safely, fault_for
+from amends.serving.server_errors import Failure, classify_safely, fault_for, with_executed
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
@@ -69,7 +76,7 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
 
     """
     if isinstance(server, MCPServer):
-        guarded = Guard(lowlevel_server(server), show=show, translate=translate)
+        guarded = Guard(lowlevel_server(server), show=show, translate=translate, get_tool=_tool_of(server))
         if guarded.install():
             guarded.wrap(server, "call_tool", find_missing=_find_missing_tool(server))
             guarded.wrap(server, "read_resource")
@@ -99,8 +106,19 @@ _CALL: ContextVar[_Call | None] = ContextVar("amends_mcp_call", default=None)
 class Guard:
     """The guard of one low-level server."""
 
-    def __init__(self, server: Server[Any], *, show: bool, translate: Translate) -> None:
+    def __init__(
+        self, server: Server[Any], *, show: bool, translate: Translate, get_tool: GetTool | None = None
+    ) -> None:
+        """
+        Args:
+            server: the low-level server.
+            show: whether the text of errors that an author raised on purpose is sent.
+            translate: returns the fault for any other exception.
+            get_tool: finds a tool by its name; by default the handler of tools/list does.
+
+        """
         self._server = server
+        self._get_tool = get_tool
         self._show, self._translate = show, translate
         self._get_handler: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
         self._entries: dict[str, tuple[HandlerEntry[Any], HandlerEntry[Any]]] = {}
@@ -137,27 +155,41 @@ class Guard:
             try:
                 result = await handler(ctx, params)
             except _Classified as classified:
-                return self._answer(classified.failure, method, ctx, params)
+                return await self._answer(classified.failure, method, ctx, params)
             except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
                 first = unwrap(exc)
                 if isinstance(first, MCPError) and not raised_by_client(first):
                     # The author, or the protocol, chose this answer.
                     raise first from None
-                return self._answer(self._classify(exc), method, ctx, params)
+                return await self._answer(self._classify(exc), method, ctx, params)
             finally:
                 _CALL.reset(token)
             if call.failure is not None and getattr(result, "is_error", False):
-                return self._answer(call.failure, method, ctx, params)
+                return await self._answer(call.failure, method, ctx, params)
             return result
 
         return guarded
 
-    def _answer(self, failure: Failure, method: str, ctx: ServerRequestContext[Any, Any], params: Any) -> Any:
-        fault = report(failure, method, params, ctx.meta)
-        if method == TOOL:
-            return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version))
-        number, message, data = rpc_error(fault)
-        raise MCPError(number, message, data) from None
+    async def _answer(
+        self, failure: Failure, method: str, ctx: ServerRequestContext[Any, Any], params: Any
+    ) -> Any:
+        if method != TOOL:
+            # The protocol defines resources, prompts and listings as read-only.
+            number, message, data = rpc_error(
+                report(with_executed(failure, read_only=True), method, params, ctx.meta)
+            )
+            raise MCPError(number, message, data) from None
+        tool = await self._find_tool(getattr(params, "name", None), ctx)
+        fault = report(with_executed(failure, read_only=tool.read_only), method, params, ctx.meta)
+        structured = ctx.protocol_version >= ERRORS_BESIDE_SCHEMA or not tool.has_output_schema
+        return CallToolResult.model_validate(tool_result(fault, ctx.protocol_version, structured=structured))
+
+    async def _find_tool(self, name: Any, ctx: ServerRequestContext[Any, Any]) -> Declaration:
+        """Return what the server's listing says about a tool."""
+        if self._get_tool is not None:
+            return await find_declaration(self._get_tool, name)
+        entry = self._get_handler("tools/list")
+        return DECLARES_NOTHING if entry is None else await find_declaration(listed_by(entry, ctx), name)
 
     def _classify(self, exc: BaseException) -> Failure:
         return classify_safely(
@@ -231,6 +263,13 @@ class _Classified(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.fault.message)
         self.failure = failure
+
+
+def _tool_of(server: MCPServer[Any]) -> GetTool:
+    async def get_tool(name: str) -> Any:
+        return next((tool for tool in await server.list_tools() if tool.name == name), None)
+
+    return get_tool
 
 
 def _find_missing_tool(server: MCPServer[Any]) -> FindMissing:

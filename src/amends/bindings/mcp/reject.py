@@ -22,10 +22,9 @@ from typing import Any
 import msgspec
 from mcp.server.context import CallNext, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from amends.bindings.mcp.guard import TOOL
-from amends.bindings.mcp.responses import LOG, tool_result
+from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, tool_result
 from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY
 from amends.core import travel
@@ -112,8 +111,10 @@ class Rejection:
             return await call_next(ctx)
         if fault.code not in jsonrpc.RESERVED and ctx.method == TOOL:
             # A3: every other code is sent in the tool's result.
-            result = tool_result(fault, ctx.protocol_version)
-            return {**result, "resultType": "complete"} if _modern(ctx.protocol_version) else result
+            modern = ctx.protocol_version >= ERRORS_BESIDE_SCHEMA
+            # The tool may have an output schema, which earlier clients apply to errors too.
+            result = tool_result(fault, ctx.protocol_version, structured=modern)
+            return {**result, "resultType": "complete"} if modern else result
         error = self._error(fault, ctx.protocol_version)
         raise MCPError(error["code"], error["message"], error["data"])
 
@@ -188,7 +189,3 @@ def _headers(given: Any) -> dict[str, str]:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _modern(protocol: str) -> bool:
-    return protocol in MODERN_PROTOCOL_VERSIONS

@@ -15,11 +15,16 @@ from amends.serving import reporting
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.server_errors import Failure
 
-__all__ = ["INTERNAL", "INVALID", "LOG", "report", "rpc_error", "tool_result"]
+__all__ = ["ERRORS_BESIDE_SCHEMA", "INTERNAL", "INVALID", "LOG", "report", "rpc_error", "tool_result"]
 
 LOG = logging.getLogger("amends.mcp")
 
 INTERNAL, INVALID = -32603, -32602
+ERRORS_BESIDE_SCHEMA = "2026-07-28"
+"""
+The first protocol version whose clients do not validate the `structuredContent` of an error against the tool's output
+schema. In earlier versions the error of a tool with an output schema is text alone (design section 8).
+"""
 _LONGEST_NAME = 64
 
 
@@ -52,12 +57,25 @@ def _name_in(params: Any) -> str:
     return ""
 
 
-def tool_result(fault: Fault, protocol: str) -> dict[str, Any]:
-    """Return the isError result of a fault in the adcp vocabulary, in both layers (A2, A5)."""
+def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict[str, Any]:
+    """
+    Return the isError result of a fault in the adcp vocabulary, in both layers (A2, A5).
+
+    Args:
+        fault: the fault.
+        protocol: the negotiated protocol version.
+        structured: False for text alone.
+
+    """
     error = error_object(fault)
     parts = [error_object(part) for part in fault.errors if part.vocabulary == VOCABULARY.name]
     return result(
-        error, parts=parts or None, protocol=protocol, sentence=sentence(error), meta=travel.write(fault)
+        error,
+        parts=parts or None,
+        protocol=protocol,
+        sentence=sentence(error),
+        structured=structured,
+        meta=travel.write(fault),
     )
 
 

@@ -1,0 +1,64 @@
+"""
+What a server's listing says about a tool: whether it only reads, and whether it has an output schema.
+
+The guard looks it up when a call has failed. A successful call costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from mcp_types import PaginatedRequestParams
+
+__all__ = ["DECLARES_NOTHING", "Declaration", "GetTool", "find_declaration", "listed_by"]
+
+GetTool = Callable[[str], Awaitable[Any]]
+"""Returns the tool of a name, or None."""
+
+_MAX_PAGES = 20
+
+
+class Declaration(NamedTuple):
+    """The declaration of a tool, as far as an error depends on it."""
+
+    read_only: bool
+    has_output_schema: bool
+
+
+DECLARES_NOTHING = Declaration(read_only=False, has_output_schema=False)
+"""An unknown tool: no client has a schema for it."""
+_LISTING_FAILED = Declaration(read_only=False, has_output_schema=True)
+"""The tool may have a schema that a client knows from an earlier listing."""
+
+
+async def find_declaration(get_tool: GetTool, name: Any) -> Declaration:
+    """Return the declaration of a tool. If it cannot be looked up, it counts as one with a schema."""
+    if not isinstance(name, str):
+        return DECLARES_NOTHING
+    try:
+        tool = await get_tool(name)
+    except Exception:  # noqa: BLE001 - the listing is the application's code
+        return _LISTING_FAILED
+    if tool is None:
+        return DECLARES_NOTHING
+    read_only = getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
+    return Declaration(read_only, getattr(tool, "output_schema", None) is not None)
+
+
+def listed_by(entry: Any, ctx: Any) -> GetTool:
+    """Return a function that finds a tool in the pages of a low-level server's listing."""
+
+    async def get_tool(name: str) -> Any:
+        cursor = None
+        for _ in range(_MAX_PAGES):
+            page = await entry.handler(ctx, PaginatedRequestParams(cursor=cursor))
+            for tool in page.tools:
+                if tool.name == name:
+                    return tool
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return None
+
+    return get_tool

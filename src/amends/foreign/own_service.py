@@ -1,0 +1,66 @@
+"""
+Failures of services that are part of our own system (M9, `own=True`).
+
+A stranger's failure is translated, because our caller can neither see nor correct the request that failed. A service of our
+own speaks to the same caller, so its code, recovery, fields and suggestions are passed on. Its message and details are
+passed on only if the body has our members `code` and `recovery`: then its author wrote them for callers. Everything is
+redacted when it is sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.fault import Fault
+from amends.core.vocabulary import EVERYDAY, row_for
+from amends.errors.base import FaultError
+
+__all__ = ["as_own_service", "blames_our_request", "is_from_own_service"]
+
+_OUR_MISTAKES = frozenset({-32601, -32602})
+"""JSON-RPC: method not found, invalid params. MCP servers also answer an unknown tool with the second."""
+
+
+def is_from_own_service(failure: Any) -> bool:
+    """Return whether an exception was raised by a client with `own=True`. It is never read from a response."""
+    return issubclass(type(failure), FaultError) and failure.own is True
+
+
+def blames_our_request(fault: Fault) -> bool:
+    """
+    Return whether an upstream blames the request itself, by number and without an AdCP error.
+
+    We made that request, so it is a bug of ours, whatever our caller sent.
+    """
+    details = fault.details
+    return fault.vocabulary == EVERYDAY and details is not None and details.get("jsonrpc") in _OUR_MISTAKES
+
+
+def as_own_service(fault: Fault) -> Fault:
+    """
+    Return the fault of a service of our own as it is passed on: made here, so that it is redacted when it is sent.
+
+    >>> as_own_service(Fault(code="NOT_FOUND", message="GET http://shop.internal/7", vocabulary="http", status=404)).message
+    'The thing asked for does not exist'
+    """
+    if fault.origin is not None and fault.origin.complete:
+        return replace(fault, origin=None)
+    row = row_for(fault.vocabulary, fault.code, fault.status)
+    return Fault(
+        code=fault.code,
+        message=row.message,
+        recovery=fault.recovery,
+        vocabulary=fault.vocabulary,
+        retry_after=fault.retry_after,
+        max_retries=fault.max_retries,
+        field=fault.field,
+        suggestions=fault.suggestions,
+        errors=tuple(as_own_service(part) for part in fault.errors),
+        trace_id=fault.trace_id,
+        status=fault.status,
+        actor=fault.actor,
+        attempt=fault.attempt,
+        executed=fault.executed,
+    )
