@@ -296,103 +296,37 @@ async def test_memory_has_no_sql():
             await store.transaction(lambda tx: tx.sql("SELECT 1"))
 
 
-async def test_an_older_file_is_migrated(url, monkeypatch):
+async def test_a_file_of_another_version_is_refused(url):
+    """The message says what to do, and the file is not changed."""
     async with await stores.open(url) as store:
-        await store.log("l").append(b"old")
-
-    def add_column(connection):
-        connection.execute("ALTER TABLE amends_logs ADD COLUMN note TEXT")
-
-    version = str(len(schema.MIGRATIONS) + 1)
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, add_column))
-    for _ in range(2):
-        async with await stores.open(url) as store:
-            assert [e.value for e in await store.log("l").read()] == [b"old"]
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    assert connection.execute("SELECT value FROM amends_meta WHERE key = 'version'").fetchone() == (version,)
-    assert connection.execute("SELECT note FROM amends_logs").fetchone() == (None,)
-    connection.close()
-    monkeypatch.undo()
-    with pytest.raises(DamagedStoreError, match="newer amends"):
-        await stores.open(url)
-
-
-@pytest.fixture
-def of_version_1(url, monkeypatch):
-    """
-    A file as version 1 wrote it, and the connection that wrote it.
-
-    Four logs: with entries, trimmed, trimmed completely, and the newest, which is also empty; a table whose rows have
-    revisions, and the highest revision removed from another table.
-    """
+        await store.log("l").append(b"kept")
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        schema.prepare(connection, SetClock())
-    for log, first, last in (("whole", 1, 3), ("trimmed", 4, 5), ("empty", 8, 7), ("newest", 3, 2)):
-        (id,) = connection.execute(
-            "INSERT INTO amends_logs (name, first) VALUES (?, ?) RETURNING id", (log, first)
-        ).fetchone()
-        for seq in range(first, last + 1):
-            connection.execute(
-                "INSERT INTO amends_entries VALUES (?, ?, ?)",
-                ((id << 36) + seq, b"%s %d" % (log.encode(), seq), f"d{seq}"),
-            )
-    connection.execute("INSERT INTO amends_rows VALUES ('t', 'kept', 7, NULL, x'01')")
-    connection.execute("INSERT INTO amends_rows VALUES ('t', 'lasting', 2, 9e9, x'02')")
-    # The highest removed revision is of table "gone", which has no rows any more.
-    connection.execute("UPDATE amends_removed SET revision = 41")
-    yield connection
+    for version, sentence in (
+        (schema.VERSION - 1, "finish its work with the version that wrote it"),
+        (schema.VERSION + 1, "upgrade amends"),
+        ("odd", "upgrade amends"),
+        (schema.VERSION, None),
+    ):
+        connection.execute("UPDATE amends_meta SET value = ? WHERE key = 'version'", (str(version),))
+        if sentence is not None:
+            with pytest.raises(DamagedStoreError, match=sentence):
+                await stores.open(url)
     connection.close()
-
-
-async def test_a_file_of_version_1_keeps_its_numbers_and_revisions(url, of_version_1):
-    for _ in range(2):
-        async with await stores.open(url) as store:
-            assert await store.check() == []
-            assert [e.value for e in await store.log("trimmed").read()] == [b"trimmed 4", b"trimmed 5"]
-            assert (await store.names())["tables"] == ["t"]
-            assert await store.names() == {
-                "logs": ["empty", "newest", "trimmed", "whole"],
-                "tables": ["t"],
-                "queues": [],
-            }
     async with await stores.open(url) as store:
-        bounds = {name: await store.log(name).bounds() for name in ("whole", "trimmed", "empty", "newest")}
-        assert {name: (b.first, b.last) for name, b in bounds.items()} == {
-            "whole": (1, 3),
-            "trimmed": (4, 5),
-            "empty": (8, 7),
-            "newest": (3, 2),
-        }
-        with pytest.raises(ConflictError):
-            await store.log("newest").append(b"", last=0)
-        # The two empty logs lost their ids in the migration: each gets a new one.
-        assert await store.log("new").append(b"", last=0) == 1
-        assert await store.log("newest").append(b"newest 3", last=2) == 3
-        assert await store.log("empty").append(b"empty 8") == 8
-        assert await store.log("whole").append(b"whole 3 again", dedupe="d3") == 3
-        assert await store.log("whole").append(b"whole 4", last=3) == 4
-        assert [e.value for e in await store.log("newest").read()] == [b"newest 3"]
-        assert [e.value for e in await store.log("empty").read()] == [b"empty 8"]
-        assert (await store.table("t").get("kept")).revision == 7
-        assert await store.table("t").put("lasting", b"", revision=2) == 3
-        assert await store.table("t").delete("kept")
-        for table in ("t", "gone", "new"):
-            assert await store.table(table).create("kept", b"") == 42
-        assert await store.check() == []
+        assert [e.value for e in await store.log("l").read()] == [b"kept"]
 
 
-async def test_statements_of_version_1_are_rejected(url, of_version_1):
-    async with await stores.open(url) as store:
-        for statement in (
-            "INSERT INTO amends_logs (name, first) VALUES ('l', 1)",
-            "UPDATE amends_logs SET first = 4 WHERE id = 1",
-            "INSERT INTO amends_rows SELECT 't', 'k', revision + 1, NULL, x'' FROM amends_removed",
-            "UPDATE amends_removed SET revision = 50",
-        ):
-            with pytest.raises(sqlite3.OperationalError):
-                of_version_1.execute(statement)
+async def test_opening_waits_for_a_process_that_creates_the_file(url):
+    """SQLite itself refuses at once to change the mode of a file that is being written."""
+    other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE amends_other (id)")
+    opening = asyncio.ensure_future(stores.open(url))
+    await asyncio.sleep(0.1)
+    assert not opening.done()
+    other.execute("COMMIT")
+    other.close()
+    async with await opening as store:
         assert await store.check() == []
 
 
@@ -511,22 +445,6 @@ async def test_the_floor_row_of_a_table_is_not_listed(url):
         assert [row.key async for row in table.scan()] == []
         assert (await store.names())["tables"] == []
         assert await store.check() == []
-
-
-async def test_a_migration_that_fails_leaves_the_file_as_it_was(url, monkeypatch):
-    async with await stores.open(url) as store:
-        await store.log("l").append(b"old")
-
-    def fails(connection):
-        connection.execute("DROP TABLE amends_entries")
-        raise RuntimeError("half way")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, fails))
-        with pytest.raises(RuntimeError):
-            await stores.open(url)
-    async with await stores.open(url) as store:
-        assert [e.value for e in await store.log("l").read()] == [b"old"]
 
 
 async def test_a_file_that_is_not_a_store(tmp_path):

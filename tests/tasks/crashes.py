@@ -26,10 +26,10 @@ async def paused_worker(store, agents, id):
     """A worker that has taken the task and does not extend its lease."""
     queue = store.queue("tasks", lease=SHORT)
     lease = await queue.take(wait=10)
-    state, last = await read_task(store, "tasks", id)
+    found = await read_task(store, "tasks", id)
     registry = Registry("paused")
     registry.register(agents)
-    run = Run(registry, Journal(store, "tasks", state, last, lease))
+    run = Run(registry, Journal(store, "tasks", found, lease))
     task = asyncio.ensure_future(run.execute(takeover=False))
     yield run, task
     if not task.done():
@@ -54,6 +54,6 @@ async def crash(orchestrator, clock, id, *more):
     lease = await orchestrator.store.queue("tasks", lease=30).take()
     assert lease is not None
     if more:
-        _, last = await read_task(orchestrator.store, "tasks", id)
+        _, last, _ = await read_task(orchestrator.store, "tasks", id)
         await orchestrator.store.log(log_name("tasks", id)).append(entries.encode(more), last=last)
     clock.pass_(31)

@@ -92,7 +92,7 @@ async def test_an_invalid_deadline_is_refused(manual):
     assert [each async for each in manual.list()] == []
 
 
-async def test_a_log_with_an_impossible_record(manual, clock, caplog):
+async def test_a_log_that_cannot_be_read(manual, clock, caplog):
     """The task is left alone without a busy loop, and the maintenance goes on with the other tasks."""
     from amends.stores.errors import DamagedStoreError
     from amends.tasks.maintenance import maintain
@@ -100,8 +100,7 @@ async def test_a_log_with_an_impossible_record(manual, clock, caplog):
     manual.register(asking())
     for id in ("bad", "good"):
         await manual.submit("ask", id=id)
-    impossible = entries.encode([entries.Answered(at=1.0, step="other", answer=1)])
-    await manual.store.log(log_name("tasks", "bad")).append(impossible, last=1)
+    await manual.store.log(log_name("tasks", "bad")).append(b'[{"what":"invented","at":1}]', last=1)
     assert await manual.drain() == 2
     assert await manual.drain() == 0
     assert "cannot be read" in caplog.text
@@ -113,3 +112,14 @@ async def test_a_log_with_an_impossible_record(manual, clock, caplog):
     manual._registry.clock = lambda: 9e12
     assert await maintain(manual.store, manual._registry, keep=3600) == 1
     assert [row.id async for row in manual.list()] == ["bad"]
+
+
+async def test_a_command_to_a_task_with_an_impossible_record(manual):
+    """The command is not lost behind the entries that are skipped."""
+    manual.register(asking())
+    await manual.submit("ask", id="t")
+    impossible = entries.encode([entries.Answered(at=1.0, step="other", answer=1)])
+    await manual.store.log(log_name("tasks", "t")).append(impossible, last=1)
+    await manual.cancel("t")
+    await manual.drain()
+    assert (await manual.get("t").response()).status == "cancelled"

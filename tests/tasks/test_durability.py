@@ -192,7 +192,7 @@ async def test_a_run_that_is_taken_over_stops_its_calls(open_orchestrator):
 
     async def taken_over():
         # After the last entry that the run has written.
-        _, last = await read_task(orchestrator.store, "tasks", "t")
+        _, last, _ = await read_task(orchestrator.store, "tasks", "t")
         with suppress(stores.ConflictError):
             await orchestrator.store.log(log_name("tasks", "t")).append(
                 entries.encode([Taken(at=1.0, worker="other", takeover=True)]), last=last

@@ -17,7 +17,7 @@ async def test_two_writers_of_one_log(open_orchestrator, store):
     client = await open_orchestrator(worker=False)
     await client.submit("work", agent="worker", id="t")
     lease = await store.queue("tasks", lease=30).take()
-    one, two = [Journal(store, "tasks", *await read_task(store, "tasks", "t"), lease) for _ in range(2)]
+    one, two = [Journal(store, "tasks", await read_task(store, "tasks", "t"), lease) for _ in range(2)]
     await one.write([Started(at=1.0, step="work", attempt=1)])
     with pytest.raises(Fenced):
         await two.write([Started(at=2.0, step="work", attempt=1)])
@@ -28,7 +28,7 @@ async def test_two_writers_of_one_log(open_orchestrator, store):
         *("Submitted", "Started", "Cancelled", "Finished")
     ]
     if store.supports_transactions:
-        late = Journal(store, "tasks", *await read_task(store, "tasks", "t"), lease)
+        late = Journal(store, "tasks", await read_task(store, "tasks", "t"), lease)
         await one.write([entries.Effect(at=4.0, step="work", name="a")])
         with pytest.raises(Fenced):
             await late.commit(lambda tx: tx.table("x").put("k", b"v"), lambda _: Doubted(at=5.0, step="work"))
@@ -53,10 +53,10 @@ async def test_a_command_between_two_appends_is_applied(manual, clock):
 
 
 async def test_a_refused_write_is_not_counted_twice(manual):
-    """Records are applied before the commit; after a refused commit, the state is that of the log."""
+    """After a refused commit, the state is that of the log."""
     await manual.submit("work", agent="worker", id="t")
     lease = await manual.store.queue("tasks", lease=30).take()
-    journal = Journal(manual.store, "tasks", *await read_task(manual.store, "tasks", "t"), lease)
+    journal = Journal(manual.store, "tasks", await read_task(manual.store, "tasks", "t"), lease)
     await manual.cancel("t")
     await journal.write([entries.Taken(at=1.0, worker="w", takeover=True)])
     assert (journal.state.takeovers, journal.state.cancelled) == (1, True)
@@ -68,8 +68,8 @@ async def test_nothing_is_written_after_the_task_was_released(manual, clock):
     manual.register(recording_agent([], read_only=True))
     await manual.submit("work", id="t")
     lease = await manual.store.queue("tasks", lease=30).take()
-    state, last = await read_task(manual.store, "tasks", "t")
-    run = Run(manual._registry, Journal(manual.store, "tasks", state, last, lease))
+    found = await read_task(manual.store, "tasks", "t")
+    run = Run(manual._registry, Journal(manual.store, "tasks", found, lease))
     await run.execute(takeover=False)
     await run.record_taken()
     await run.release()
@@ -106,15 +106,15 @@ async def test_an_answer_that_comes_while_the_run_releases_the_task(manual, cloc
     manual.register(agent)
     await manual.submit("ask", id="t")
     lease = await manual.store.queue("tasks", lease=30).take()
-    state, last = await read_task(manual.store, "tasks", "t")
-    journal = Journal(manual.store, "tasks", state, last, lease)
+    found = await read_task(manual.store, "tasks", "t")
+    journal = Journal(manual.store, "tasks", found, lease)
     run = Run(manual._registry, journal)
     write = journal.write
 
     async def answer_first(records, **options):
         if isinstance(records[-1], entries.Released):
             answer = entries.encode([entries.Answered(at=clock.now, step="ask", answer="now")])
-            now = (await read_task(manual.store, "tasks", "t"))[1]
+            now = (await read_task(manual.store, "tasks", "t")).last
             if now == 2:
                 await manual.store.log(log_name("tasks", "t")).append(answer, last=now)
         return await write(records, **options)

@@ -9,8 +9,7 @@ from amends.tasks.task_index import row_of, scan_rows
 
 
 def state(updated):
-    made = TaskState()
-    made.apply([entries.Submitted(at=1.0, id="t", type="work", steps=())])
+    made = TaskState().after([entries.Submitted(at=1.0, id="t", type="work", steps=())])
     made.updated = updated
     return made
 

@@ -54,6 +54,7 @@ RECORDS = [
     (entries.Finished(at=11, step="a", began=10, undo=True), "undoing a, attempt 1, 1 s: done"),
     (entries.Ended(at=11, status="cancelled"), "cancelled"),
     (entries.Retried(at=12), "retried by request"),
+    (entries.Repaired(at=12, valid=7), "continued after entry 7"),
     (entries.Failed(at=13, step="a", began=12, fault=FAULT, decision=AGAIN), "a, attempt 1"),
     (entries.Ended(at=13, status="failed", fault=FAULT), "failed: MCP_RATE_LIMITED"),
 ]

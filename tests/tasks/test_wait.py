@@ -47,16 +47,16 @@ async def test_closing_the_orchestrator_while_the_log_is_read(open_orchestrator,
 
     orchestrator = await open_orchestrator(agent)
     waiters, reads = orchestrator._waiters, []
-    read = waiters._read
+    read = wait_module.read_existing
 
-    async def close_while_reading(store, id):
-        found = await read(store, id)
+    async def close_while_reading(store, space, id):
+        found = await read(store, space, id)
         reads.append(1)
         if len(reads) == count:
             waiters.close()
         return found
 
-    monkeypatch.setattr(waiters, "_read", close_while_reading)
+    monkeypatch.setattr(wait_module, "read_existing", close_while_reading)
     await orchestrator.submit("slow", id="t")
     with pytest.raises(stores.StoreClosedError):
         await asyncio.wait_for(orchestrator.wait("t"), 100)
@@ -117,8 +117,7 @@ async def test_a_notification_ends_the_wait(manual, clock, worker):
     waiters = TaskWaiters("tasks", worker=worker)
     waiting = asyncio.ensure_future(waiters.wait(manual.store, "t"))
     await wait_until(lambda: len(waiters) if worker else waiters._following)
-    state = await manual.state("t")
-    state.apply([Ended(at=clock.now, status="completed")])
+    state = (await manual.state("t")).after([Ended(at=clock.now, status="completed")])
     waiters.notify(state)
     assert await asyncio.wait_for(waiting, 20) is state
     assert (waiters._following, len(waiters)) == (0, 0)
@@ -129,16 +128,15 @@ async def test_a_notification_while_the_log_is_read_is_not_missed(manual, clock,
     monkeypatch.setattr(wait_module, "_LOCAL", (60.0, 60.0))
     await manual.submit("work", agent="unknown", id="t")
     waiters = TaskWaiters("tasks", worker=True)
-    read = waiters._read
+    read = wait_module.read_existing
 
-    async def notify_while_reading(store, id):
-        found = await read(store, id)
-        state = await manual.state("t")
-        state.apply([Ended(at=clock.now, status="completed")])
+    async def notify_while_reading(store, space, id):
+        found = await read(store, space, id)
+        state = (await manual.state("t")).after([Ended(at=clock.now, status="completed")])
         waiters.notify(state)
         return found
 
-    monkeypatch.setattr(waiters, "_read", notify_while_reading)
+    monkeypatch.setattr(wait_module, "read_existing", notify_while_reading)
     assert (await asyncio.wait_for(waiters.wait(manual.store, "t"), 20)).over
 
 

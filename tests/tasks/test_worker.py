@@ -104,7 +104,7 @@ async def test_superfluous_messages_have_no_effect(manual, clock):
     await manual.drain()
     assert len(ran) == 1
     assert (await queue.size()).delayed == 1
-    _, last = await read_task(manual.store, "tasks", "waits")
+    _, last, _ = await read_task(manual.store, "tasks", "waits")
     held = entries.encode([Taken(at=clock.now, worker="alive")])
     await manual.store.log(log_name("tasks", "waits")).append(held, last=last)
     await queue.put(b"waits", key="waits!10")
@@ -123,7 +123,7 @@ async def test_a_message_that_comes_early_is_given_back(manual, clock):
     manual.register(agent)
     handle = await manual.submit("later", id="t")
     await manual.drain()
-    state, last = await read_task(manual.store, "tasks", "t")
+    state, last, _ = await read_task(manual.store, "tasks", "t")
     later_still = replace(state.release, until=clock.now + 200)
     await manual.store.log(log_name("tasks", "t")).append(entries.encode([later_still]), last=last)
     clock.pass_(100)
@@ -133,26 +133,28 @@ async def test_a_message_that_comes_early_is_given_back(manual, clock):
 
 
 class Flaky:
-    """A store whose transactions fail while `down` is set."""
+    """A store whose transactions fail while `down` is set, for longer than a lease."""
 
-    def __init__(self, store):
-        self._store, self.down = store, False
+    def __init__(self, store, clock=None):
+        self._store, self._clock, self.down = store, clock, False
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
     async def transaction(self, work, *, short=False):
         if self.down:
+            if self._clock is not None:
+                self._clock.pass_(40)
             raise StoreUnavailableError("unavailable", "maybe")
         return await self._store.transaction(work, short=short)
 
 
 async def test_a_store_that_fails_during_a_step(clock):
-    """The task is taken again, and its repeatable step is repeated."""
+    """If it does not answer before the lease is over, the task is taken again, and its repeatable step is repeated."""
     ran = []
     agent = Agent("worker")
     async with await stores.open("memory:", clock=clock) as plain:
-        flaky = Flaky(plain)
+        flaky = Flaky(plain, clock)
 
         @agent.capability(read_only=True)
         async def work(payload):

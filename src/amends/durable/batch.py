@@ -21,11 +21,11 @@ _IMMEDIATELY = 0.001
 
 
 class _Change(Protocol):
-    def apply(self, tx: Transaction) -> object:
+    def apply(self, tx: Transaction) -> None:
         """Make the change in a transaction."""
         ...
 
-    def perform(self, store: Store) -> Coroutine[Any, Any, object]:
+    def perform(self, store: Store) -> Coroutine[Any, Any, None]:
         """Make the change on a store without transactions."""
         ...
 
@@ -109,11 +109,11 @@ class _Append(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     last: int | None
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.log(self.log).append(self.value, last=self.last)
+    def apply(self, tx: Transaction) -> None:
+        tx.log(self.log).append(self.value, last=self.last)
 
-    async def perform(self, store: Store) -> object:
-        return await store.log(self.log).append(self.value, last=self.last)
+    async def perform(self, store: Store) -> None:
+        await store.log(self.log).append(self.value, last=self.last)
 
 
 class _Put(msgspec.Struct, frozen=True, gc=False):
@@ -122,46 +122,46 @@ class _Put(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     expires_in: float | None
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
+    def apply(self, tx: Transaction) -> None:
+        tx.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
 
-    async def perform(self, store: Store) -> object:
-        return await store.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
+    async def perform(self, store: Store) -> None:
+        await store.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
 
 
 class _Create(_Put, frozen=True, gc=False):
-    def apply(self, tx: Transaction) -> object:
-        return tx.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
+    def apply(self, tx: Transaction) -> None:
+        tx.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
 
-    async def perform(self, store: Store) -> object:
-        return await store.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
+    async def perform(self, store: Store) -> None:
+        await store.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
 
 
 class _Delete(msgspec.Struct, frozen=True, gc=False):
     table: str
     key: str
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.table(self.table).delete(self.key)
+    def apply(self, tx: Transaction) -> None:
+        tx.table(self.table).delete(self.key)
 
-    async def perform(self, store: Store) -> object:
-        return await store.table(self.table).discard(self.key)
+    async def perform(self, store: Store) -> None:
+        await store.table(self.table).discard(self.key)
 
 
 class _Retire(_Delete, frozen=True, gc=False):
-    async def perform(self, store: Store) -> object:
-        return await store.table(self.table).put(self.key, b"", expires_in=_IMMEDIATELY)
+    async def perform(self, store: Store) -> None:
+        await store.table(self.table).put(self.key, b"", expires_in=_IMMEDIATELY)
 
 
 class _Index(msgspec.Struct, frozen=True):
     row: IndexRow
 
-    def apply(self, tx: Transaction) -> object:
+    def apply(self, tx: Transaction) -> None:
         # In the transaction of its append no other writer can have written a newer row.
-        return tx.table(self.row.table).put(self.row.key, self.row.value)
+        tx.table(self.row.table).put(self.row.key, self.row.value)
 
-    async def perform(self, store: Store) -> object:
-        return await write_row(store, self.row)
+    async def perform(self, store: Store) -> None:
+        await write_row(store, self.row)
 
 
 class _Enqueue(msgspec.Struct, frozen=True, gc=False):
@@ -169,32 +169,32 @@ class _Enqueue(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     key: str
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.queue(self.queue).put(self.value, key=self.key)
+    def apply(self, tx: Transaction) -> None:
+        tx.queue(self.queue).put(self.value, key=self.key)
 
-    async def perform(self, store: Store) -> object:
-        return await store.queue(self.queue).put(self.value, key=self.key)
+    async def perform(self, store: Store) -> None:
+        await store.queue(self.queue).put(self.value, key=self.key)
 
 
 class _Done(msgspec.Struct, frozen=True):
     lease: Any
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.done(self.lease)
+    def apply(self, tx: Transaction) -> None:
+        tx.done(self.lease)
 
-    async def perform(self, store: Store) -> object:
-        return await self.lease.done()
+    async def perform(self, store: Store) -> None:
+        await self.lease.done()
 
 
 class _GiveBack(msgspec.Struct, frozen=True):
     lease: Any
     delay: float
 
-    def apply(self, tx: Transaction) -> object:
-        return tx.give_back(self.lease, delay=self.delay)
+    def apply(self, tx: Transaction) -> None:
+        tx.give_back(self.lease, delay=self.delay)
 
-    async def perform(self, store: Store) -> object:
-        return await self.lease.give_back(delay=self.delay)
+    async def perform(self, store: Store) -> None:
+        await self.lease.give_back(delay=self.delay)
 
 
 def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:

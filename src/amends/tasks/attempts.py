@@ -148,6 +148,8 @@ class Attempts:
             payload = self._payload(step.plan)
         except Exception:  # noqa: BLE001 - without the agent, the step cannot be checked here
             return Doubted(at=self._registry.clock(), step=name)
+        if capability.repeatable:
+            return Verified(at=self._registry.clock(), step=name, happened=False)
         ctx = self._task_context.context(name, step, agent, capability)
         seen = await self._recovery(agent, capability, step.plan).verify_step(payload, ctx)
         now = self._registry.clock()

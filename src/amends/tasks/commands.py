@@ -15,7 +15,7 @@ from amends.errors.task import InvalidFieldValueError
 from amends.stores.contract import Store
 from amends.stores.errors import ConflictError
 from amends.tasks.documents import Status
-from amends.tasks.entries import Answered, Cancelled, Record, Retried, Verified, encode
+from amends.tasks.entries import Answered, Cancelled, Record, Repaired, Retried, Verified, encode
 from amends.tasks.state import TaskState
 from amends.tasks.steps import StepStatus
 from amends.tasks.task_index import row_of
@@ -47,15 +47,16 @@ async def send_command(
         FaultError: the command does not fit the task's state.
     """
     while True:
-        state, last = await read_existing(store, space, id)
+        state, last, valid = await read_existing(store, space, id)
         record = command(state)
         if record is None:
             return state
+        records = [record] if valid == last else [Repaired(at=record.at, valid=valid), record]
         try:
-            seq = await store.log(log_name(space, id)).append(encode([record]), last=last)
+            seq = await store.log(log_name(space, id)).append(encode(records), last=last)
         except ConflictError:
             continue
-        state.apply([record])
+        state = state.after(records)
         await write_row(store, row_of(space, state, seq))
         if not await notify_worker(id):
             await store.queue(space).put(id.encode(), key=f"{id}!{seq}")

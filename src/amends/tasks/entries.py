@@ -31,6 +31,7 @@ __all__ = [
     "Parked",
     "Record",
     "Released",
+    "Repaired",
     "Retried",
     "Started",
     "Submitted",
@@ -173,6 +174,12 @@ class Retried(_Record, frozen=True, kw_only=True):
     """A retry of the failed or cancelled task was requested."""
 
 
+class Repaired(_Record, frozen=True, kw_only=True):
+    """The entries after `valid`, up to this one, do not fit the task and are skipped. What they may have started is in doubt."""
+
+    valid: int
+
+
 class Undoing(_Record, frozen=True, kw_only=True):
     """The task cannot be completed; its finished steps will be undone."""
 
@@ -202,6 +209,7 @@ Record = (
     | Released
     | Cancelled
     | Retried
+    | Repaired
     | Undoing
     | Ended
 )

@@ -49,7 +49,7 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
     if found is None:
         await store.table(space).delete(row.id)
         return
-    state, last = found
+    state, last, _ = found
     if last != row.seq:
         await write_row(store, row_of(space, state, last))
     if not state.over and state.status is not Status.INPUT_REQUIRED:

@@ -23,7 +23,6 @@ class Progress:
     """The steps of one task that are unblocked and not settled."""
 
     def __init__(self, state: TaskState) -> None:
-        self._state = state
         self._blocked = {step.name: len(step.after) for step in state.head.steps}
         self._dependents: dict[str, list[str]] = {}
         for step in state.head.steps:
@@ -31,9 +30,9 @@ class Progress:
                 self._dependents.setdefault(earlier, []).append(step.name)
         self._open = dict.fromkeys(name for name, count in self._blocked.items() if count == 0)
 
-    def steps(self) -> Iterator[tuple[str, StepState]]:
+    def steps(self, state: TaskState) -> Iterator[tuple[str, StepState]]:
         """The unblocked steps that are not settled, after an update from the task's current state."""
-        steps = self._state.steps
+        steps = state.steps
         found = list(self._open)
         while found:
             following = []

@@ -14,7 +14,7 @@ from typing import Any
 from amends.core.fault import Fault
 from amends.tasks.attempts import Attempts
 from amends.tasks.documents import Status
-from amends.tasks.entries import Ended, Finished, Record, Released, Taken, Undoing
+from amends.tasks.entries import Ended, Finished, Record, Released, Repaired, Taken, Undoing
 from amends.tasks.events import publish, publish_record
 from amends.tasks.final_faults import final_fault, interrupted_attempt, workers_lost
 from amends.tasks.journal import Journal
@@ -76,11 +76,19 @@ class Run:
         """Record in the log that a worker runs the task."""
         if not self._taken_recorded:
             self._taken_recorded = True
-            await self._journal.write([Taken(at=self._now, worker=self._registry.worker)], if_held=True)
+            await self._journal.write([Taken(at=self._now, worker=self._registry.worker)], if_open=True)
 
     async def release(self) -> None:
         """Record in the log that no worker runs the task, and give its message back."""
-        await self._journal.write([self._release_record(self._now)], if_held=True)
+        await self._journal.write([self._release_record(self._now)], if_open=True)
+
+    async def repair(self) -> None:
+        """Continue behind entries that do not fit the task; see `Repaired`."""
+        await self._journal.write([Repaired(at=self._now, valid=self._journal.valid)])
+
+    async def settle(self) -> None:
+        """Wait for writes that were begun. Raises what `Journal.write` raises."""
+        await self._journal.settle()
 
     async def read_commands(self) -> bool:
         """
@@ -90,7 +98,7 @@ class Run:
             Fenced: another worker has the task.
         """
         await self._journal.catch_up()
-        return not self._journal.released
+        return not self._journal.closed
 
     def _on_command(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -112,8 +120,9 @@ class Run:
 
     async def _take_over(self) -> None:
         """Continue after a worker that did not finish: fence it first, then check the steps it had started."""
-        registry, state = self._registry, self.state
+        registry = self._registry
         await self._journal.write([Taken(at=self._now, worker=registry.worker, takeover=True)])
+        state = self.state
         self._taken_recorded = True
         publish(state, "taken-over", now=self._now)
         if state.takeovers >= registry.takeovers and not state.undoing:
@@ -130,7 +139,7 @@ class Run:
             return await self._undo_turn()
         if state.cancelled:
             return await self._fail(None)
-        steps = dict(self._progress.steps())
+        steps = dict(self._progress.steps(state))
         broken = next((step for step in steps.values() if step.state == "failed"), None)
         if broken is not None:
             # Steps under way are completed first, so that they can be undone.

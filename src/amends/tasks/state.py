@@ -8,11 +8,12 @@ not depend on the policies or agents of the process that reads the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from amends.core.fault import Fault
-from amends.stores.errors import DamagedStoreError
+from amends.durable.journal import ImpossibleRecord
 from amends.tasks import entries
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.entries import Record
@@ -26,9 +27,9 @@ _NOT_SUBMITTED = entries.Submitted(at=0.0, id="", type="", steps=())
 _NOT_RELEASED = entries.Released(at=0.0)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class TaskState:
-    """The state of a task after the records of its log."""
+    """The state of a task after the records of its log. A value: `after` returns another one."""
 
     head: entries.Submitted = _NOT_SUBMITTED
     """The request."""
@@ -54,22 +55,30 @@ class TaskState:
     """The last release of the task."""
     command_pending: bool = False
     """Whether a command was appended since the task was last released or taken."""
+    copied: set[str] = field(default_factory=set, compare=False, repr=False)
+    """The steps that this state does not share with the one it was made from."""
 
-    def apply(self, records: Iterable[Record]) -> None:
+    def after(self, records: Iterable[Record]) -> TaskState:
         """
-        Apply records in order.
+        Return the state after these records.
 
         Raises:
-            DamagedStoreError: a record does not fit the state.
+            ImpossibleRecord: a record does not fit the state.
         """
+        made = copy(self)
+        made.steps, made.done, made.copied = dict(self.steps), list(self.done), set()
         for record in records:
-            try:
-                self._FOLD[type(record)](self, record)
-            except (KeyError, ValueError) as error:
-                raise DamagedStoreError(
-                    f"the log of task {self.head.id!r} has a record that does not fit the task: run `amends store check`"
-                ) from error
-            self.updated = record.at
+            made._apply(record)  # noqa: SLF001 - of this class
+        return made
+
+    def _apply(self, record: Record) -> None:
+        if self.head is _NOT_SUBMITTED and not isinstance(record, entries.Submitted):
+            raise ImpossibleRecord
+        try:
+            self._FOLD[type(record)](self, record)
+        except (KeyError, ValueError) as error:
+            raise ImpossibleRecord from error
+        self.updated = record.at
 
     # Records ----------------------------------------------------------------------------------------------------
 
@@ -90,8 +99,12 @@ class TaskState:
         if self.began is None:
             self.began = at
 
-    def _step(self, step: str, undo: bool) -> StepState:
+    def _step(self, step: str, undo: bool = False) -> StepState:
+        """The step, copied before its first change."""
         found = self.steps[step]
+        if step not in self.copied:
+            self.copied.add(step)
+            self.steps[step] = found = found.copy()
         if not undo:
             return found
         if found.undo is None:
@@ -124,7 +137,7 @@ class TaskState:
 
     def _delegated(self, record: entries.Delegated) -> None:
         plan = Step(name=record.step, type=record.type, payload=record.payload, agent=record.agent)
-        parent = self.steps[record.step.partition(">")[0]]
+        parent = self._step(record.step.partition(">")[0])
         parent.delegations[record.step] = record.result
         self.steps[record.step] = StepState(
             plan,
@@ -139,29 +152,29 @@ class TaskState:
         self._mark_running(record.began)
 
     def _parked(self, record: entries.Parked) -> None:
-        step = self.steps[record.step]
+        step = self._step(record.step)
         step.due = record.until
         step.stepper = step.stepper.waited(record.until - record.at)
         self._mark_running(record.at)
 
     def _asked(self, record: entries.Asked) -> None:
-        step = self.steps[record.step]
+        step = self._step(record.step)
         step.state, step.question, step.schema, step.open = "asking", record.question, record.schema, False
         self._mark_running(record.at)
 
     def _answered(self, record: entries.Answered) -> None:
-        step = self.steps[record.step]
+        step = self._step(record.step)
         step.answers.append(record.answer)
         step.state, step.question, step.schema = "ready", None, None
         self.command_pending = True
 
     def _doubted(self, record: entries.Doubted) -> None:
-        step = self.steps[record.step]
+        step = self._step(record.step)
         step.state, step.open = "doubt", False
         self._mark_running(record.at)
 
     def _verified(self, record: entries.Verified) -> None:
-        step = self.steps[record.step]
+        step = self._step(record.step)
         step.open = False
         if record.happened:
             step.state, step.result, step.ended = "done", record.result, record.at
@@ -184,10 +197,11 @@ class TaskState:
         undone = {name for name, step in self.steps.items() if step.undo and step.undo.state == "done"}
         # A step whose delegation was undone has to run again.
         to_repeat = undone | {ancestor for name in undone for ancestor in _ancestors(name)}
-        for name, step in list(self.steps.items()):
+        for name in list(self.steps):
+            step = self._step(name)
             if ">" in name:
                 if name in to_repeat:
-                    parent = self.steps[name.partition(">")[0]]
+                    parent = self._step(name.partition(">")[0])
                     parent.delegations.pop(name, None)
                     parent.redone[name] = parent.redone.get(name, 0) + (name in undone)
                     del self.steps[name]
@@ -199,6 +213,12 @@ class TaskState:
         self.status, self.ended, self.fault = Status.PENDING, None, None
         self.cancelled = self.undoing = self.held = False
         self.release, self.takeovers, self.command_pending = entries.Released(at=record.at), 0, True
+
+    def _repaired(self, record: entries.Repaired) -> None:
+        # The entries that could not be read may have started any step that is not settled.
+        for name, step in list(self.steps.items()):
+            if step.state == "ready":
+                self._step(name).open = True
 
     def _undoing(self, record: entries.Undoing) -> None:
         self.undoing, self.fault = True, record.fault
@@ -226,6 +246,7 @@ class TaskState:
         entries.Released: _released,
         entries.Cancelled: _cancelled,
         entries.Retried: _retried,
+        entries.Repaired: _repaired,
         entries.Undoing: _undoing,
         entries.Ended: _ended,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,6 +49,14 @@ class StepState:
     round: int = 1
     """Grows when the step is done again after it was undone. Each round has its own idempotency key."""
     undo: StepState | None = None
+
+    def copy(self) -> StepState:
+        """A copy that can be changed without changing this one."""
+        made = copy(self)
+        made.answers, made.effects = list(self.answers), dict(self.effects)
+        made.delegations, made.redone = dict(self.delegations), dict(self.redone)
+        made.undo = None if self.undo is None else self.undo.copy()
+        return made
 
     def apply_failed(self, record: entries.Failed) -> None:
         """Apply a failed attempt and the decision about it."""

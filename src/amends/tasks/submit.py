@@ -51,8 +51,7 @@ async def submit(store: Store, space: str, record: Submitted) -> str:
 
 async def _store_task(store: Store, space: str, record: Submitted, new_key: str | None) -> None:
     """Raises ConflictError, for the key or for the log."""
-    state = TaskState()
-    state.apply([record])
+    state = TaskState().after([record])
     batch = Batch()
     if new_key is not None:
         keys_of(store, space).create(batch, new_key, Owner(record.id))
@@ -76,7 +75,7 @@ async def _resubmit(store: Store, space: str, record: Submitted) -> None:
                 details={"name": name, "pointer": f"/{name}"},
             )
         if not store.supports_transactions and not found[0].over:
-            await write_row(store, row_of(space, *found))
+            await write_row(store, row_of(space, found.state, found.last))
             await store.queue(space).put(record.id.encode(), key=record.id)
 
 

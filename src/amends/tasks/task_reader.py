@@ -1,19 +1,20 @@
-"""Read a task's log, as a state or as records."""
+"""What a task's log holds, and reading it as a state or as records."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from amends.durable import journal
+from amends.durable.index import IndexRow
+from amends.durable.journal import Snapshot
 from amends.stores.contract import Store
-from amends.stores.values import Entry
 from amends.tasks import entries
-from amends.tasks.entries import Record
+from amends.tasks.entries import COMMANDS, Record, Repaired
 from amends.tasks.state import TaskState
+from amends.tasks.task_index import row_of
 
-__all__ = ["TaskNotFoundError", "log_name", "read_entries", "read_existing", "read_records", "read_task"]
-
-_PAGE = 256
-"""Entries that are read with one call."""
+__all__ = ["TaskLog", "TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task"]
 
 
 class TaskNotFoundError(LookupError):
@@ -32,28 +33,48 @@ def log_name(space: str, id: str) -> str:
     return f"{space}/{id}"
 
 
-async def read_entries(store: Store, space: str, id: str, start: int = 1) -> AsyncIterator[Entry]:
-    """Iterate over the entries of a task's log from number `start` on."""
-    log = store.log(log_name(space, id))
-    while True:
-        page = await log.read(start, limit=_PAGE)
-        for entry in page:
-            yield entry
-        if len(page) < _PAGE:
-            return
-        start = page[-1].seq + 1
+@dataclass(frozen=True, slots=True)
+class TaskLog:
+    """The logs of tasks; see `amends.durable.journal.Kind`."""
+
+    space: str
+    """The name of the set of tasks."""
+
+    def new(self) -> TaskState:
+        """See `Kind.new`."""
+        return TaskState()
+
+    def encode(self, records: Sequence[Record]) -> bytes:
+        """See `Kind.encode`."""
+        return entries.encode(records)
+
+    def decode(self, value: bytes) -> Sequence[Record]:
+        """See `Kind.decode`."""
+        return entries.decode(value)
+
+    def fold(self, state: TaskState, records: Sequence[Record]) -> TaskState:
+        """See `Kind.fold`."""
+        return state.after(records)
+
+    def row(self, state: TaskState, seq: int) -> IndexRow:
+        """See `Kind.row`."""
+        return row_of(self.space, state, seq)
+
+    def is_command(self, record: Record) -> bool:
+        """See `Kind.is_command`."""
+        return isinstance(record, COMMANDS)
+
+    def valid_until(self, record: Record) -> int | None:
+        """See `Kind.valid_until`."""
+        return record.valid if isinstance(record, Repaired) else None
 
 
-async def read_task(store: Store, space: str, id: str) -> tuple[TaskState, int] | None:
+async def read_task(store: Store, space: str, id: str) -> Snapshot[TaskState] | None:
     """Return a task's state and the number of its last entry; None if there is no such task."""
-    state, last = TaskState(), 0
-    async for entry in read_entries(store, space, id):
-        state.apply(entries.decode(entry.value))
-        last = entry.seq
-    return (state, last) if last else None
+    return await journal.read(store, log_name(space, id), TaskLog(space))
 
 
-async def read_existing(store: Store, space: str, id: str) -> tuple[TaskState, int]:
+async def read_existing(store: Store, space: str, id: str) -> Snapshot[TaskState]:
     """
     Return a task's state and the number of its last entry.
 
@@ -73,9 +94,7 @@ async def read_records(store: Store, space: str, id: str) -> list[Record]:
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    found: list[Record] = []
-    async for entry in read_entries(store, space, id):
-        found += entries.decode(entry.value)
+    found = await journal.read_records(store, log_name(space, id), TaskLog(space))
     if not found:
         raise TaskNotFoundError(id, store.url)
     return found

@@ -144,6 +144,10 @@ def _retried(record: entries.Retried, counts: AttemptCounts) -> LineText:
     return "retried by request", {}
 
 
+def _repaired(record: entries.Repaired, counts: AttemptCounts) -> LineText:
+    return f"continued after entry {record.valid}; the entries after it do not fit the task", {}
+
+
 def _undoing(record: entries.Undoing, counts: AttemptCounts) -> LineText:
     if record.fault is None:
         return "undoing the finished steps", {}
@@ -172,6 +176,7 @@ _TEXTS: dict[type[Record], Callable[[Any, AttemptCounts], LineText]] = {
     entries.Released: _released,
     entries.Cancelled: _cancelled,
     entries.Retried: _retried,
+    entries.Repaired: _repaired,
     entries.Undoing: _undoing,
     entries.Ended: _ended,
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 
+from amends.durable.journal import ImpossibleRecord
 from amends.stores.contract import Store
 from amends.stores.errors import StoreClosedError
 from amends.tasks.documents import ENDED, Status
@@ -71,13 +72,13 @@ class TaskWaiters:
         while True:
             with self._subscription(id) as notified:
                 # Read after subscribing, so that no change between the two is missed.
-                state, last = await self._read(store, id)
+                state, last, _ = await read_existing(store, self._space, id)
                 if not _at_rest(state):
                     if local:
                         local = False
                         await asyncio.wait([notified], timeout=_LOCAL[len(self._futures) > _FOLLOWED])
                     elif not self._works or self._following < _FOLLOWED:
-                        await self._follow(notified, store, state, last)
+                        state = await self._follow(notified, store, state, last)
                     else:
                         await asyncio.wait([notified], timeout=interval)
                         interval = min(interval * 2, _POLL[1])
@@ -85,9 +86,6 @@ class TaskWaiters:
                         state = notified.result()
             if _at_rest(state):
                 return state
-
-    async def _read(self, store: Store, id: str) -> tuple[TaskState, int]:
-        return await read_existing(store, self._space, id)
 
     @contextmanager
     def _subscription(self, id: str) -> Iterator[asyncio.Future[TaskState]]:
@@ -105,28 +103,31 @@ class TaskWaiters:
 
     async def _follow(
         self, notified: asyncio.Future[TaskState], store: Store, state: TaskState, last: int
-    ) -> None:
-        """Apply the log's further entries to `state` until the task is at rest or `notified` is done."""
+    ) -> TaskState:
+        """Follow the log until the task is at rest or `notified` is done. Return the task's state."""
         self._following += 1
-        follow: asyncio.Future[Any] = asyncio.ensure_future(self._apply_entries(store, state, last))
+        follow: asyncio.Future[TaskState] = asyncio.ensure_future(self._apply_entries(store, state, last))
         both: list[asyncio.Future[Any]] = [notified, follow]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if follow.done():
-                follow.result()
+            return follow.result() if follow.done() else state
         finally:
             self._following -= 1
             if not follow.done():
                 follow.cancel()
                 await asyncio.wait([follow])
 
-    async def _apply_entries(self, store: Store, state: TaskState, last: int) -> None:
+    async def _apply_entries(self, store: Store, state: TaskState, last: int) -> TaskState:
         following: Any = store.log(log_name(self._space, state.head.id)).follow(last + 1)
         async with aclosing(following):
             async for entry in following:
-                state.apply(decode(entry.value))
+                try:
+                    state = state.after(decode(entry.value))
+                except ImpossibleRecord:
+                    break  # the whole log is read again
                 if _at_rest(state):
                     break
+        return state
 
 
 def _at_rest(state: TaskState) -> bool:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 
 from amends.durable.index import write_row
+from amends.durable.journal import Snapshot
 from amends.stores.contract import Lease, Queue, Store
 from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreClosedError, StoreError
 from amends.tasks.documents import Status
@@ -213,33 +214,35 @@ class Worker:
     async def _run_task(self, lease: Lease, id: str) -> None:
         store, registry = self._store, self._registry
         found = await read_task(store, registry.space, id)
-        if found is None or not _has_work(found[0]):
+        if found is None or not _has_work(found.state):
             await self._discard(lease, found)
             return
-        state, last = found
+        state = found.state
         if await self._handle_early(lease, state):
             return
         if await self._leave_to_others(state):
             await lease.give_back(delay=_OFFER_AGAIN)
             return
-        run = Run(registry, Journal(store, registry.space, state, last, lease))
+        run = Run(registry, Journal(store, registry.space, found, lease))
         task = asyncio.current_task()
         assert task is not None
         self._runs[task] = run
         try:
-            await run.execute(takeover=_needs_takeover(lease, state))
+            if found.valid < found.last:
+                await run.repair()
+            await run.execute(takeover=_needs_takeover(lease, run.state))
         except asyncio.CancelledError:
             await asyncio.shield(self._release(run))
             raise
         if run.state.over or run.state.status is Status.INPUT_REQUIRED:
             self._notify(run.state)
 
-    async def _discard(self, lease: Lease, found: tuple[TaskState, int] | None) -> None:
+    async def _discard(self, lease: Lease, found: Snapshot[TaskState] | None) -> None:
         """Remove the message of a task that has no work to do, and bring the task's row up to date."""
         if found is not None:
             if not self._store.supports_transactions:
-                await write_row(self._store, row_of(self._registry.space, *found))
-            self._notify(found[0])
+                await write_row(self._store, row_of(self._registry.space, found.state, found.last))
+            self._notify(found.state)
         await lease.done()
 
     async def _handle_early(self, lease: Lease, state: TaskState) -> bool:
@@ -275,6 +278,7 @@ class Worker:
     async def _release(self, run: Run) -> None:
         """Let other workers take the task at once, unless one of its steps has to be verified first."""
         with contextlib.suppress(StoreError, Fenced):
+            await run.settle()
             if not any(step.open for step in run.state.steps.values()):
                 await run.release()
 
@@ -321,4 +325,5 @@ def _needs_takeover(lease: Lease, state: TaskState) -> bool:
     """Whether an earlier worker had the task and did not release it."""
     release = state.release
     expected = release.take + 1 if release.lease == lease.id else 1
-    return state.held or lease.attempt != expected
+    interrupted = any(step.open for step in state.steps.values())
+    return state.held or interrupted or lease.attempt != expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 
 from amends.stores.address import Address
 from amends.stores.errors import (
@@ -68,7 +69,7 @@ class File:
                 self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
             )
             try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                mode = self._set_wal_mode(connection)
                 if mode != "wal":
                     raise UnsupportedError(  # noqa: TRY301
                         f"SQLite returned {mode!r} when asked for WAL mode on {self.path!r}: put the file on a local disk"
@@ -83,6 +84,17 @@ class File:
         except sqlite3.Error as error:
             raise translate(error, self) from error
         return connection
+
+    def _set_wal_mode(self, connection: sqlite3.Connection) -> str:
+        """Set WAL mode and return the mode. SQLite does not wait for another process that is creating the file, so this does."""
+        end = monotonic() + self.busy_timeout
+        while True:
+            try:
+                return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() >= end:
+                    raise
+            sleep(0.01)
 
 
 def translate(error: sqlite3.Error, file: File) -> StoreError | sqlite3.Error:

@@ -1,6 +1,5 @@
-# ruff: noqa: S608  (only our own numbers are written into statements)
 """
-The tables of a store in a SQLite file, and the migrations from older files.
+The tables of a store in a SQLite file, and the version of what is in them.
 
 All names begin with `amends_`, and nothing else in the file is touched, because the file may belong to the user. The
 schema's version is in `amends_meta`, not in `PRAGMA user_version`, which belongs to the user.
@@ -24,13 +23,11 @@ The cost of a commit depends on the number of pages it changes, so data that cha
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from functools import partial
 
 from amends.stores.clock import Clock
 from amends.stores.errors import DamagedStoreError
 
-__all__ = ["DEAD", "FLOOR_KEY", "HELD", "LOGS", "LOG_SHIFT", "MIGRATIONS", "SEQ_MASK", "WAITING", "prepare"]
+__all__ = ["DEAD", "FLOOR_KEY", "HELD", "LOGS", "LOG_SHIFT", "SEQ_MASK", "VERSION", "WAITING", "prepare"]
 
 LOG_SHIFT = 36
 SEQ_MASK = (1 << LOG_SHIFT) - 1
@@ -42,13 +39,16 @@ FLOOR_KEY = "x''"
 
 WAITING, HELD, DEAD = 0, 1, 2
 
-_FIRST = (
+VERSION = 3
+"""Increase it with every change of the tables, or of what the other packages store in them."""
+
+_TABLES = (
     """
     CREATE TABLE amends_logs (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        name TEXT NOT NULL UNIQUE,
-        first INTEGER NOT NULL
-    )
+        name TEXT NOT NULL PRIMARY KEY,
+        id INTEGER,
+        oldest INTEGER NOT NULL
+    ) WITHOUT ROWID
     """,
     "CREATE TABLE amends_entries (id INTEGER PRIMARY KEY, value BLOB NOT NULL, dedupe TEXT)",
     f"""
@@ -65,8 +65,6 @@ _FIRST = (
         PRIMARY KEY (tbl, key)
     ) WITHOUT ROWID
     """,
-    "CREATE TABLE amends_removed (revision INTEGER NOT NULL)",
-    "INSERT INTO amends_removed VALUES (0)",
     "CREATE INDEX amends_rows_expires ON amends_rows (expires) WHERE expires IS NOT NULL",
     """
     CREATE TABLE amends_tasks (
@@ -88,60 +86,26 @@ _FIRST = (
     """,
 )
 
-# One B-tree for the logs instead of three, and no table with a single number: a durable job writes three pages less.
-# `first` becomes `oldest` and `amends_removed` is dropped, so that a process that still has the file open with the previous
-# version cannot write by its rules: SQLite rejects its statements.
-_SECOND = (
-    "ALTER TABLE amends_logs RENAME TO amends_logs_before",
-    """
-    CREATE TABLE amends_logs (
-        name TEXT NOT NULL PRIMARY KEY,
-        id INTEGER,
-        oldest INTEGER NOT NULL
-    ) WITHOUT ROWID
-    """,
-    f"""
-    INSERT INTO amends_logs SELECT name, CASE WHEN EXISTS (
-        SELECT 1 FROM amends_entries AS entry
-        WHERE entry.id BETWEEN log.id << {LOG_SHIFT} AND (log.id << {LOG_SHIFT}) + {SEQ_MASK}
-    ) THEN id END, first FROM amends_logs_before AS log ORDER BY name
-    """,
-    "DROP TABLE amends_logs_before",
-    f"INSERT INTO amends_rows SELECT '', {FLOOR_KEY}, revision, NULL, x'' FROM amends_removed WHERE revision > 0",
-    "DROP TABLE amends_removed",
-)
-
-
-def _run(statements: tuple[str, ...], connection: sqlite3.Connection) -> None:
-    for statement in statements:
-        connection.execute(statement)
-
-
-# The version of a file is the number of migrations run on it. Add to the end; never change one that was released.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (partial(_run, _FIRST), partial(_run, _SECOND))
-
 
 def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
     """
-    Migrate the file to this version's schema, and end the leases of workers that ran before the last boot.
+    Create the tables in a new file, and end the leases of workers that ran before the last boot.
 
     Raises:
-        DamagedStoreError: a newer version wrote the file.
+        DamagedStoreError: another version of amends wrote the file.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS amends_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
         )
-        version = int(_meta(connection, "version") or 0)
-        if version > len(MIGRATIONS):
-            raise DamagedStoreError(  # noqa: TRY301
-                f"the file was written by a newer amends (schema {version}; this version supports {len(MIGRATIONS)}): upgrade amends"
-            )
-        for migrate in MIGRATIONS[version:]:
-            migrate(connection)
-        if version != len(MIGRATIONS):
-            _set_meta(connection, "version", str(len(MIGRATIONS)))
+        version = _meta(connection, "version")
+        if version is None:
+            for statement in _TABLES:
+                connection.execute(statement)
+            _set_meta(connection, "version", str(VERSION))
+        elif version != str(VERSION):
+            raise DamagedStoreError(_other_version(version))  # noqa: TRY301
         if _meta(connection, "boot") != clock.boot():
             connection.execute("UPDATE amends_tasks SET state = ?, at = 0 WHERE state = ?", (WAITING, HELD))
             _set_meta(connection, "boot", clock.boot())
@@ -149,6 +113,16 @@ def prepare(connection: sqlite3.Connection, clock: Clock) -> None:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _other_version(version: str) -> str:
+    """What to do with a file of another version."""
+    if version.isdecimal() and int(version) < VERSION:
+        return (
+            f"the file was written by an earlier amends (schema {version}; this version uses {VERSION}): finish its work with "
+            "the version that wrote it, then remove the file or choose another one"
+        )
+    return f"the file was written by a newer amends (schema {version}; this version uses {VERSION}): upgrade amends"
 
 
 def _meta(connection: sqlite3.Connection, key: str) -> str | None:

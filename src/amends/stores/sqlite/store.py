@@ -43,7 +43,7 @@ _HAS_ROWS = f"SELECT 1 FROM amends_rows WHERE tbl = ? AND key < {FLOOR_KEY} LIMI
 
 
 async def open_sqlite(address: Address, clock: Clock) -> SqliteStore:
-    """Open the store in the file that `address` names; creates or migrates the file first."""
+    """Open the store in the file that `address` names; creates the file if there is none."""
     file = File.at(address)
     connections = await asyncio.to_thread(_connect, file, clock)
     return SqliteStore(address.display_url, file, clock, connections)

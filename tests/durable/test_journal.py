@@ -1,0 +1,250 @@
+"""Journals: the state equals the fold of the log, whatever is interrupted, fails or is lost."""
+
+import asyncio
+import itertools
+import json
+
+import pytest
+
+from amends import stores
+from amends.durable import journal
+from amends.durable.index import IndexRow
+from amends.durable.journal import Fenced, ImpossibleRecord, Journal
+from amends.stores import DamagedStoreError, StoreUnavailableError
+
+
+class Sums:
+    """A log of numbers: the state is their list. "c5" may be appended by any process, "x" fits no state."""
+
+    def new(self):
+        return ()
+
+    def encode(self, records):
+        return json.dumps(list(records)).encode()
+
+    def decode(self, value):
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise DamagedStoreError("unknown") from error
+
+    def fold(self, state, records):
+        if "x" in records:
+            raise ImpossibleRecord
+        return (*state, *records)
+
+    def row(self, state, seq):
+        return IndexRow("sums", "n", json.dumps({"seq": seq, "state": state}).encode(), seq)
+
+    def is_command(self, record):
+        return str(record).startswith("c")
+
+    def valid_until(self, record):
+        return int(record[1:]) if str(record).startswith("r") else None
+
+
+class Patient(Journal):
+    """A journal that repeats writes, and closes its log with the record "end"."""
+
+    tries = 5
+
+    def time_left(self):
+        self.tries -= 1
+        return self.tries
+
+    def closes(self, record):
+        return record == "end"
+
+
+KIND = Sums()
+
+
+async def opened(store, cls=Journal):
+    found = await journal.read(store, "l/n", KIND)
+    return cls(store, "l/n", KIND, found)
+
+
+async def started(store, cls=Journal):
+    await store.log("l/n").append(KIND.encode(["first"]), last=0)
+    return await opened(store, cls)
+
+
+async def row(store):
+    found = await store.table("sums").get("n")
+    return None if found is None else tuple(json.loads(found.value)["state"])
+
+
+async def test_writing(store):
+    """The entry and the row are written; a command of another process comes first; another writer is fenced."""
+    one, two = await started(store), await opened(store)
+    seen = []
+    one.on_command = lambda: seen.append(one.state)
+    assert await one.write(["a"])
+    assert not await one.write([])
+    with pytest.raises(Fenced):
+        await two.write(["b"])
+    await store.log("l/n").append(KIND.encode(["c1"]))
+    await one.write(["d"])
+    assert one.state == ("first", "a", "c1", "d") == (await opened(store)).state == await row(store)
+    assert seen == [("first", "a", "c1")]
+    await store.log("l/n").append(KIND.encode(["c2"]))
+    assert not await one.write(["e"], if_unchanged=True)
+    assert one.state[-1] == "c2"
+    with pytest.raises(ImpossibleRecord):
+        await one.write(["x"])
+    assert (await opened(store)).state == one.state
+    assert await journal.read(store, "l/none", KIND) is None
+
+
+async def test_a_closed_journal_writes_nothing(store):
+    """A late write is fenced, or left out on request."""
+    one = await started(store, Patient)
+    await one.write(["end"])
+    assert not await one.write(["late"], if_open=True)
+    with pytest.raises(Fenced):
+        await one.write(["late"])
+    with pytest.raises(Fenced):
+        await one.commit(lambda tx: None, lambda _: "late")
+    await one.catch_up()
+    assert (await opened(store)).state == ("first", "end")
+
+
+async def test_a_transaction_of_the_user():
+    """The work and its record are committed together; a conflict of the user's own write is not taken for the log's."""
+    async with await stores.open("memory:") as store:
+        one = await started(store)
+        await store.log("l/n").append(KIND.encode(["c1"]))
+        assert await one.commit(lambda tx: bool(tx.table("t").put("k", b"v")), str) is True
+        assert one.state == ("first", "c1", "True") == (await opened(store)).state
+        with pytest.raises(stores.ConflictError):
+            await one.commit(lambda tx: tx.table("t").create("k", b"v"), str)
+        with pytest.raises(stores.ConflictError):
+            await one.commit(lambda tx: tx.log("log 'l/n'").append(b"", last=7), str)
+        assert one.state == ("first", "c1", "True")
+
+
+async def test_entries_that_do_not_fit(store, caplog):
+    """The entries before them count; a record that says so is the continuation, and what lies between is skipped."""
+    one = await started(store)
+    await one.write(["a"])
+    for records in (["x"], ["b"], ["r1", "no"], ["x", "r2"]):
+        await store.log("l/n").append(KIND.encode(records))
+    found = await journal.read(store, "l/n", KIND)
+    assert found == (("first", "a"), 6, 2)
+    assert "up to entry 2" in caplog.text
+    assert await journal.read_records(store, "l/n", KIND) == ["first", "a"]
+    again = await opened(store)
+    await again.write([f"r{again.valid}", "go on"])
+    await again.write(["end"])
+    assert (await opened(store)).state == ("first", "a", "r2", "go on", "end") == again.state
+    with pytest.raises(Fenced):
+        await one.write(["b"])
+    await store.log("l/n").append(b"\xff")
+    with pytest.raises(DamagedStoreError):
+        await journal.read(store, "l/n", KIND)
+    await store.log("l/m").append(KIND.encode(["x"]))
+    with pytest.raises(DamagedStoreError):
+        await journal.read(store, "l/m", KIND)
+
+
+class Faulty:
+    """
+    A memory store, with transactions or without, in which one operation goes wrong.
+
+    `point` is the number of the operation, and `how` what happens: it fails before or after its effect, or its caller is
+    cancelled before or after it.
+    """
+
+    def __init__(self, store, transactions):
+        self._store, self.supports_transactions = store, transactions
+        self.count, self.point, self.how, self.caller = 0, -1, "", None
+
+    def log(self, name):
+        return _Faulty(self, self._store.log(name))
+
+    def table(self, name):
+        return _Faulty(self, self._store.table(name))
+
+    async def transaction(self, work, *, short=False):
+        return await self.call(self._store.transaction, work)
+
+    async def call(self, function, *given, **options):
+        number, self.count = self.count, self.count + 1
+        hit = number == self.point
+        await asyncio.sleep(0)
+        if hit and self.how == "fails before":
+            raise StoreUnavailableError("no", "no")
+        if hit and self.how == "cancelled before":
+            self.caller.cancel()
+            await asyncio.sleep(0)
+        result = await function(*given, **options)
+        if hit and self.how == "fails after":
+            raise StoreUnavailableError("maybe", "maybe")
+        if hit and self.how == "cancelled after":
+            self.caller.cancel()
+            await asyncio.sleep(0)
+        return result
+
+
+class _Faulty:
+    def __init__(self, faults, part):
+        self._faults, self._part = faults, part
+
+    def __getattr__(self, name):
+        async def call(*given, **options):
+            return await self._faults.call(getattr(self._part, name), *given, **options)
+
+        return call
+
+
+async def script(one, written):
+    """Write, use a transaction, write again; note what was acknowledged."""
+    for name in ("a", "b"):
+        await one.write([name])
+        written.append(name)
+    if one._store.supports_transactions:
+        await one.commit(lambda tx: tx.table("effects").put("once", b"x"), lambda _: "effect")
+        written.append("effect")
+    await one.write(["end"])
+    written.append("end")
+
+
+@pytest.mark.parametrize("cls", [Journal, Patient])
+@pytest.mark.parametrize("transactions", [True, False])
+async def test_every_interruption_and_every_failure(cls, transactions):
+    """After each of them the state equals the fold of the log, nothing acknowledged is missing, nothing is there twice."""
+    tried = 0
+    hows = ("fails before", "fails after", "cancelled before", "cancelled after")
+    for how, again in itertools.product(hows, (False, True)):
+        for point in range(40):
+            async with await stores.open("memory:") as memory:
+                await started(memory)
+                faults = Faulty(memory, transactions)
+                one, written = await opened(faults, cls), []
+                faults.count, faults.point, faults.how = 0, point, how
+                faults.caller = asyncio.ensure_future(script(one, written))
+                await asyncio.gather(faults.caller, return_exceptions=True)
+                if again:
+                    # A caller that ignores the failure goes on writing.
+                    await asyncio.gather(one.write(["more"], if_open=True), return_exceptions=True)
+                if faults.count <= point:
+                    break
+                tried += 1
+                await one.settle()
+                truth = (await journal.read(memory, "l/n", KIND)).state
+                assert one.state == truth, (how, point)
+                assert len(set(truth)) == len(truth), (how, point)
+                assert set(written) <= set(truth), (how, point)
+                effect = await memory.table("effects").get("once")
+                assert (effect is not None) == ("effect" in truth), (how, point)
+                if transactions:
+                    assert await row(memory) in {truth, truth[:-1], None}
+                if how.startswith("fails") and cls is Patient and transactions and "effect" in written:
+                    assert written[-1] == "end"
+                # Another writer continues from the log.
+                late = await opened(memory)
+                if not one.closed:
+                    await late.write(["taken over"])
+                    with pytest.raises(Fenced):
+                        await one.write(["stale"])
+    assert tried > 12
