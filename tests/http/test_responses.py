@@ -17,7 +17,7 @@ from amends.http.responses import RequestInfo, Settings, complete, error_respons
 LEAK = "postgres://admin:hunter2@10.0.0.5/prod"
 
 NOT_TEXT = {
-    *("vocabulary", "recovery", "actor", "executed", "origin"),
+    *("vocabulary", "recovery", "actor", "executed", "origin", "fatal"),
     *("retry_after", "max_retries", "status", "attempt", "max_attempts"),
 }
 
