@@ -315,9 +315,7 @@ RULES = [
 def test_the_gates_pass_every_match_of_a_rule(rule, examples):
     """Any text that matches a rule's pattern passes the gate and the substring check of the rule."""
 
-    @settings(
-        max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(st.from_regex(rule.pattern))
     def check(text):
         if list(hits(text, "", (rule._replace(needs=("",)),))):
