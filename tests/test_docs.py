@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import amends
+from tests.fork_server import Forks
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FORKS = Forks("-W", "error")
 # Pages whose examples need servers or helpers; other test modules run them.
 TESTED_ELSEWHERE = {"recovery.md", "stores.md", "security.md", "foreign.md", "vectors.md"}
 
@@ -35,12 +37,10 @@ def expected(block: str) -> str:
     ],
 )
 def test_examples_print_the_output_shown(page, block):
-    """Each block runs in a new interpreter and prints its `#>` lines."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-"], input=block, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == expected(block)
+    """Each block runs in a process of its own and prints its `#>` lines."""
+    done = FORKS.run(block)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode() == expected(block)
 
 
 def test_every_public_name_is_documented_with_an_example():

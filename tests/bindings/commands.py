@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
 from amends.schemas import schema
+from tests.fork_server import Forks
 
 APPS = Path(__file__).parent / "apps"
 FRAMEWORKS = ("click", "typer", "argparse", "guard")
@@ -22,16 +22,12 @@ def argv(framework, *arguments):
     return [sys.executable, str(APPS / f"{framework}_app.py"), *map(str, arguments)]
 
 
-def run_sample(framework, *arguments, env=None, **options):
+FORKS = {framework: Forks(env=ENV) for framework in FRAMEWORKS}
+
+
+def run_sample(framework, *arguments, env=None):
     """Run a sample application and return the finished process."""
-    return subprocess.run(
-        argv(framework, *arguments),
-        capture_output=True,
-        env={**ENV, **(env or {})},
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-        **options,
-    )
+    return FORKS[framework].run(APPS / f"{framework}_app.py", arguments, env={**ENV, **(env or {})})
 
 
 def run_json(framework, *arguments, **options):
