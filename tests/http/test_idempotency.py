@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, StreamingRespon
 from starlette.routing import Route
 
 from amends import Operation, decide, extract, stores
+from amends.bindings.asgi import Problems
 from amends.bindings.httpx import AsyncTransport
 from amends.bindings.starlette import install
 from amends.errors import ConflictError, ServiceUnavailableError
@@ -452,6 +453,39 @@ async def test_an_application_without_problems_is_classified_by_status(store):
         assert next(each for each in first if "status" in each)["status"] == status
         assert again in second[-1]["body"]
     assert runs == [503, 404, 404]
+
+
+async def test_errors_that_are_answered_by_a_layer_around(store):
+    """A typed error without effect frees the key, also if `Problems` is around `Idempotent`, or nothing is."""
+
+    async def order(request):
+        runs.append(None)
+        if len(runs) == 1:
+            raise failure
+        return JSONResponse({"run": len(runs)}, 201)
+
+    async def bare(scope, receive, send):
+        await order(None)
+        await JSONResponse({"run": len(runs)}, 201)(scope, receive, send)
+
+    for app in (Starlette(routes=[Route("/orders", order, methods=["POST"])]), bare):
+        for around in (Problems, lambda app: app):
+            for failure, then in [  # noqa: B007 - the handler raises it
+                (ServiceUnavailableError(retry_after=1), 201),
+                (ServiceUnavailableError(retry_after=1, executed="maybe"), 500),
+                (ConnectionRefusedError(), 500),
+                (ConflictError("changed", executed="maybe"), 500),
+            ]:
+                runs = []
+                transport = httpx2.ASGITransport(
+                    app=around(Idempotent(app, store=store)), raise_app_exceptions=False
+                )
+                async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as session:
+                    headers = {"Idempotency-Key": str(uuid.uuid4())}
+                    await session.post("/orders", headers=headers)
+                    again = await session.post("/orders", headers=headers)
+                    assert (again.status_code, len(runs)) == (then, 2 if then == 201 else 1)
+                    assert (again.json().get("code") == "EFFECT_UNKNOWN") is (then == 500)
 
 
 async def test_a_client_that_disconnects_while_sending(store):

@@ -73,18 +73,18 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
 class _Command(argparse.ArgumentParser):
     """A subcommand's parser. It accepts the common options after the command, too."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, output_help: str = "", **options: Any) -> None:
         super().__init__(**options)
-        _common(self, default=argparse.SUPPRESS)
+        _common(self, default=argparse.SUPPRESS, output_help=output_help)
 
 
-def _common(target: argparse.ArgumentParser, default: Any) -> None:
+def _common(target: argparse.ArgumentParser, default: Any, output_help: str = "") -> None:
     target.add_argument(
         "--output",
         choices=OUTPUTS,
         default=default,
         metavar="FORMAT",
-        help="text (on a terminal), json (in a pipe) or problem",
+        help=output_help or "text (on a terminal), json (in a pipe) or problem",
     )
     target.add_argument(
         "--debug", action="store_true", default=default or False, help="print tracebacks to stderr"

@@ -33,6 +33,7 @@ def add(subparsers: Any) -> None:
         description="Run a command, and retry it if its failure is temporary and a retry is safe. Exit code 0 is "
         "never retried.",
         usage="amends run [options] -- command …",
+        output_help="json or problem: one document about the run; without it the command's own output passes through",
     )
     parser.add_argument("--max-attempts", type=_attempts, default=3, metavar="N", help="runs in total (3)")
     parser.add_argument(

@@ -18,12 +18,14 @@ is never in doubt: its effect happens once, even if the process dies.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.durable.keys import key_name
 from amends.errors.base import FaultError
@@ -32,6 +34,7 @@ from amends.http.idempotency_request import (
     KeyedRequest,
     after_failure,
     caller_of,
+    fault_of_raised,
     fingerprint,
     invalid_key_error,
     kept_headers,
@@ -230,6 +233,8 @@ class _Run:
         self._keys, self._claim = keys, claim
         self._max_body = max_body
         self._start: Message | None = None
+        self._around = sys.exception()
+        self._fault: Fault | None = None
         self._started = self._settled = False
         self._length: int | None = None
         self._copy = bytearray()
@@ -244,9 +249,9 @@ class _Run:
             if not self._settled:
                 # The application ended without a complete response.
                 await self._settle_failure()
-        except BaseException:
+        except BaseException as exc:
             if not self._settled:
-                await self._settle_failure()
+                await self._settle_failure(fault_of_raised(exc, self._scope["method"]))
             raise
         finally:
             renewal.cancel()
@@ -255,6 +260,10 @@ class _Run:
         kind = message["type"]
         if kind == "http.response.start":
             self._start = message
+            if message["status"] >= 500 and FAULT not in self._scope:
+                # Frameworks send their plain 500 while they handle the exception, which a layer around may answer.
+                exc = sys.exception()
+                self._fault = fault_of_raised(None if exc is self._around else exc, self._scope["method"])
             self._length = _content_length(message.get("headers", ()))
             return
         if kind == "http.response.body" and not self._settled:
@@ -288,10 +297,12 @@ class _Run:
             return await log_store_error(keys.release_lease(claim))
         if status >= 400:
             content_type = header(start.get("headers", ()), b"content-type") or ""
-            fault = self._scope.get(FAULT)
+            fault = self._scope.get(FAULT) or self._fault
             then = after_failure(fault, status, content_type, bytes(self._copy))
             if is_rolled_back(claim):
                 then = "release"
+            elif then == "keep" and self._fault is not None and FAULT not in self._scope:
+                then = "doubt"  # what was sent is the framework's plain 500, and not the answer of the layer around
             if then == "release":
                 return await log_store_error(keys.release(claim))
             if then == "doubt":
@@ -302,9 +313,9 @@ class _Run:
         body = bytes(self._copy) if self._size <= self._max_body else None
         return await log_store_error(keys.complete(claim, status=status, headers=headers, body=body))
 
-    async def _settle_failure(self) -> None:
+    async def _settle_failure(self, fault: Fault | None = None) -> None:
         """Store the outcome of a request that ended without a complete response."""
-        await log_store_error(settle_failure(self._keys, self._claim))
+        await log_store_error(settle_failure(self._keys, self._claim, fault))
 
 
 async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int = 200) -> tuple[int, bytes]:
@@ -339,11 +350,12 @@ async def commit(scope: Scope, work: Callable[[Transaction], T], *, status: int 
     return status, body
 
 
-def settle_failure(keys: Keys, claim: Claim) -> Coroutine[Any, Any, None]:
-    """Store the outcome of a request that ended without a complete response."""
+def settle_failure(keys: Keys, claim: Claim, fault: Fault | None = None) -> Coroutine[Any, Any, None]:
+    """Store the outcome of a request that ended without a complete response; `fault` is that of a typed error."""
     if claim.committed:
         return keys.release_lease(claim)
-    return keys.release(claim) if is_rolled_back(claim) else keys.mark_in_doubt(claim)
+    without_effect = fault is not None and fault.executed is Executed.NO
+    return keys.release(claim) if without_effect or is_rolled_back(claim) else keys.mark_in_doubt(claim)
 
 
 def is_rolled_back(claim: Claim) -> bool:

@@ -18,6 +18,8 @@ from amends.core.fault import Fault
 from amends.core.vocabularies.http import VOCABULARY
 from amends.dialects.problem import MEDIA_TYPE
 from amends.errors.base import FaultError
+from amends.http.application_errors import fault_for, is_expected, unwrap_group
+from amends.http.current import current_request
 from amends.http.responses import LOG, RawResponse, quote_path
 
 __all__ = [
@@ -159,6 +161,19 @@ def after_failure(fault: Fault | None, status: int, content_type: str = "", body
     if facts.executed is Executed.NO:
         return "release"
     return "doubt" if facts.recovery in {Recovery.TRANSIENT, Recovery.UNCERTAIN} else "keep"
+
+
+def fault_of_raised(exc: BaseException | None, method: str) -> Fault | None:
+    """
+    Return the fault of an exception that a layer around will answer, if the application gave it a meaning.
+
+    An exception without a code of its own says nothing about the effect of the request.
+    """
+    raised = None if exc is None else unwrap_group(exc)
+    settings = current_request()[1]
+    if raised is None or not is_expected(raised, settings):
+        return None
+    return fault_for(raised, method, settings)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -36,6 +36,7 @@ from amends.http.idempotency_request import (
     KeyedRequest,
     after_failure,
     caller_of,
+    fault_of_raised,
     fingerprint,
     invalid_key_error,
     kept_headers,
@@ -246,8 +247,8 @@ class _Run:
         self._renewal: Future[None] = loop.start(renew_lease(keys, claim))
         try:
             self._result = app(environ, self._start)
-        except BaseException:
-            self._fail()
+        except BaseException as exc:
+            self._fail(fault_of_raised(exc, environ.get("REQUEST_METHOD", "POST")))
             raise
 
     def _start(
@@ -316,10 +317,10 @@ class _Run:
         else:
             self._write(keys.complete(claim, status=status, headers=headers, body=body))
 
-    def _fail(self) -> None:
+    def _fail(self, fault: Fault | None = None) -> None:
         """Store that the request ended without a complete response, unless its outcome is stored."""
         if not self._settled:
-            self._write(settle_failure(self._keys, self._claim))
+            self._write(settle_failure(self._keys, self._claim, fault))
 
     def _write(self, writing: Any) -> None:
         self._settled = True
