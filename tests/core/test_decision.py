@@ -106,13 +106,16 @@ def test_max_retries_lowers_the_limit():
     assert verdict(Fault(code="RATE_LIMITED", max_retries=-1))[0] == "retry"
 
 
-def test_an_uncertain_failure_is_retried_once():
-    """An uncertain failure of a repeatable operation is retried as often as the policy allows; the default is once."""
+def test_an_uncertain_failure_is_retried_twice():
+    """An uncertain failure of a repeatable operation is retried as often as the policy allows; the default is twice."""
     fault = Fault(code="INTERNAL_ERROR")
     assert verdict(fault, operation=READ) == ("retry", 1.0, "uncertain")
-    spent = State(attempt=2, uncertain=1)
-    assert verdict(fault, operation=READ, state=spent)[2] == "uncertain-spent"
-    assert verdict(fault, operation=READ, state=spent, policy=Policy(uncertain=2))[0] == "retry"
+    once, twice = State(attempt=2, uncertain=1), State(attempt=3, uncertain=2)
+    assert verdict(fault, operation=READ, state=once)[0] == "retry"
+    assert verdict(fault, operation=READ, state=twice)[2] == "uncertain-spent"
+    assert verdict(fault, operation=READ, state=once, policy=Policy(uncertain=1))[2] == "uncertain-spent"
+    asked = Fault(code="INTERNAL_ERROR", max_retries=1)
+    assert verdict(asked, operation=READ, state=once)[2] == "verdict"
 
 
 def test_a_wait_that_is_too_long_is_not_started():
@@ -191,12 +194,12 @@ def test_a_policy_chooses_the_backoff(kind):
 
 
 def test_other_limits_hold_without_a_limit_on_attempts():
-    """`max_retries` and the single retry of an uncertain failure also apply to the unbounded policy."""
+    """`max_retries` and the two retries of an uncertain failure also apply to the unbounded policy."""
     asked = Fault(code="RATE_LIMITED", max_retries=0, retry_after=5)
     assert decide(asked, policy=UNBOUNDED).reason == "verdict"
     unknown = Fault(code="INTERNAL_ERROR", executed="no")
     assert decide(unknown, policy=UNBOUNDED).reason == "uncertain"
-    assert decide(unknown, policy=UNBOUNDED, state=State(attempt=2, uncertain=1)).reason == "uncertain-spent"
+    assert decide(unknown, policy=UNBOUNDED, state=State(attempt=3, uncertain=2)).reason == "uncertain-spent"
 
 
 def test_a_remark_needs_no_action():

@@ -48,7 +48,7 @@ def test_the_most_specific_rule_wins():
     assert policy.limits(Fault(code="DELEGATION_FAILED", vocabulary="task"))[0] == 6
     assert policy.limits(Fault(code="RATE_LIMITED", vocabulary="task"))[0] == 4
     assert policy.limits(Fault(code="RATE_LIMITED")) == (5, slow, 3)
-    assert policy.limits(Fault(code="NOT_FOUND")) == (5, policy.backoff, 1)
+    assert policy.limits(Fault(code="NOT_FOUND")) == (5, policy.backoff, 2)
 
 
 def test_a_bare_code_matches_by_meaning():

@@ -154,7 +154,7 @@ def test_the_final_error_has_the_class_of_the_last_exception(run, clock):
 
 def test_the_final_error_can_be_pickled(run, clock):
     """The history is kept."""
-    error = failure(run, Script(OSError("x"), OSError("x")), operation=READ)
+    error = failure(run, Script(*[OSError("x")] * 3), operation=READ)
     back = pickle.loads(pickle.dumps(error))
     assert back.fault == error.fault
     assert [attempt.decision for attempt in back.history] == [attempt.decision for attempt in error.history]

@@ -96,7 +96,10 @@ class CommandRetry:
         history: list[Attempt] = []
         try:
             returned, result = recover(
-                once, policy=Policy(attempts=self.max_attempts, rules={}), operation=declared, history=history
+                once,
+                policy=Policy(attempts=self.max_attempts, uncertain=1, rules={}),
+                operation=declared,
+                history=history,
             )
         finally:
             self.attempts = max(1, len(history))

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from amends.errors.base import FaultError
     from amends.process import run as run_command
     from amends.process.spool import IN_MEMORY, MAX_OUTPUT
-    from amends.recovery import set_hooks
+    from amends.recovery import CLI, set_hooks
 
     command = command_after_dashes(args.argv, "amends run")
     # A document must be chosen: by default the command's own output passes through, in a pipe too.
@@ -103,7 +103,11 @@ def run(args: argparse.Namespace) -> int:
             mutating=args.mutating,
             profile=args.profile,
             policy=Policy(
-                attempts=args.max_attempts, max_wait=args.max_wait, deadline=args.deadline, rules={}
+                attempts=args.max_attempts,
+                max_wait=args.max_wait,
+                deadline=args.deadline,
+                uncertain=CLI.uncertain,
+                rules={},
             ),
             timeout=args.timeout,
             stdin=_input(),

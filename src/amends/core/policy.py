@@ -96,8 +96,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of waiting in all. None: no limit."""
     deadline: float | None = None
     """Seconds from the first call after which no further call starts. None: no limit."""
-    uncertain: int = 1
-    """Retries in all after uncertain failures."""
+    uncertain: int = 2
+    """Retries in all after uncertain failures. A sender's `max_retries` can lower it."""
     backoff: Backoff = Backoff()
     rules: Mapping[str, Rule] = _DEFAULT_RULES
     fallback: bool = False

@@ -30,7 +30,7 @@ input errors and errors that are not recoverable get none.
 ADCP = Policy(attempts=3, max_wait=300.0, rules={})
 """AdCP: three attempts and at most 300 s of waiting, then the failure is escalated (A11)."""
 
-CLI = Policy(attempts=3, rules={})
+CLI = Policy(attempts=3, uncertain=1, rules={})
 """
 The CLI agent spec: three runs (C12). An uncertain failure gets one retry, and none if the command may have had its
 effect.
