@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ParamSpec
 
 from amends.core.decision import REASONS
@@ -32,16 +32,25 @@ LOG = logging.getLogger("amends.tools")
 P = ParamSpec("P")
 
 
-def failure_text(failure: BaseException | Fault) -> str:
+def failure_text(
+    failure: BaseException | Fault,
+    *,
+    repeats: int = 1,
+    hosts: Collection[str] = (),
+    arguments: Collection[str] = (),
+) -> str:
     """
     Return what a model may read about a failure: what to do, whether the call may have had its effect, what was tried.
+
+    `repeats`, `hosts` and `arguments` are those of `amends.for_llm`.
 
     >>> print(failure_text(ConnectionRefusedError("db.internal:5432")).splitlines()[0][:60])
     Failed: SERVICE_UNAVAILABLE. Recovery: transient (retry late
     """
+    fault = failure if isinstance(failure, Fault) else from_exception(failure)
+    text = for_llm(fault, repeats=repeats, hosts=hosts, arguments=arguments)
     if isinstance(failure, Fault):
-        return for_llm(failure)
-    text = for_llm(from_exception(failure))
+        return text
     tried = _attempts_text(failure)
     return f"{tried}\n{text}" if tried else text
 
@@ -69,7 +78,7 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
             try:
                 return await function(*args, **kwargs)
             except Exception as exc:  # noqa: BLE001 - the model gets a text for every kind of failure
-                return log_and_describe(exc, function.__name__)
+                return log_and_describe(exc, function.__name__, _parameters(function))
 
         return tool
 
@@ -78,15 +87,35 @@ def reporting(function: Callable[P, Any]) -> Callable[P, Any]:
         try:
             return function(*args, **kwargs)
         except Exception as exc:  # noqa: BLE001
-            return log_and_describe(exc, function.__name__)
+            return log_and_describe(exc, function.__name__, _parameters(function))
 
     return plain
 
 
-def log_and_describe(exc: Exception, name: str) -> str:
-    """Log the failure of the tool `name`, and return its text. The log has details that the model does not get."""
+def _parameters(function: Callable[..., Any]) -> Collection[str]:
+    """Return the names of a tool's parameters: a wrong field of one of these names is named outside the fence."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+def log_and_describe(
+    exc: Exception, name: str, arguments: Collection[str] = (), *, repeats: int = 1, hosts: Collection[str] = ()
+) -> str:
+    """
+    Log the failure of the tool `name`, and return its text. The log has details that the model does not get.
+
+    Args:
+        exc: the failure.
+        name: the tool.
+        arguments: the names of the tool's arguments.
+        repeats: how often the call has failed in a row.
+        hosts: the domains on which a set-up page may be.
+
+    """
     if isinstance(exc, FaultError):
         LOG.info("tool %s failed with %s", name, exc.fault.code)
     else:
         LOG.error("tool %s failed", name, exc_info=exc)
-    return failure_text(exc)
+    return failure_text(exc, repeats=repeats, hosts=hosts, arguments=arguments)

@@ -13,6 +13,7 @@ from typing import Any
 
 from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
 from amends.carriers.layers import KEY, document_error
+from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
@@ -23,7 +24,7 @@ from amends.dialects.adcp_document import has_error, listed
 __all__ = ["VIAS", "examine", "examine_read", "extract"]
 
 
-def extract(response: Any, via: str | None = None) -> Fault | None:
+def extract(response: Any, via: str | None = None, *, native: bool = False) -> Fault | None:
     """
     Return the structured error in a response, or None.
 
@@ -31,19 +32,39 @@ def extract(response: Any, via: str | None = None) -> Fault | None:
         response: a mapping, JSON as bytes or str, or an object of a common library (an httpx or requests response,
             an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
         via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task or arcp; None: the shape decides.
+        native: also read MCP and A2A failures that carry no AdCP error. Without it they give None, as AdCP demands.
 
     Raises:
         LookupError: for an unknown `via`. Never for what the response holds.
 
     >>> extract({"status": 429, "headers": {"Retry-After": "7"}}, via="http").retry_after
     7.0
+    >>> extract({"isError": True, "content": [{"type": "text", "text": "Disk full"}]}, native=True).message
+    'Disk full'
 
     """
-    return examine(response, via)[1].fault
+    return examine(response, via, native=native)[1].fault
 
 
-def examine(response: Any, via: str | None = None) -> tuple[str | None, Reading]:
+def examine(response: Any, via: str | None = None, *, native: bool = False) -> tuple[str | None, Reading]:
     """Return the `via` that a response was read by (None if its shape is unknown) and the whole reading."""
+    if not native:
+        return _examine(response, via)
+    if not isinstance(response, dict | bytes | str | bytearray | memoryview):
+        seen_via, response = read_object(response)
+        via = via or seen_via
+    found, reading = _examine(response, via)
+    if found not in _NATIVE or (reading.fault is not None and found != "http"):
+        return found, reading
+    if isinstance(response, bytes | str | bytearray | memoryview):
+        try:
+            response = read(response)
+        except Unreadable:
+            return found, reading
+    return found, read_native(response, found) or reading
+
+
+def _examine(response: Any, via: str | None) -> tuple[str | None, Reading]:
     if via is not None and via not in VIAS:
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
     if not isinstance(response, dict):
@@ -235,6 +256,9 @@ _VIA_OF = {
     "jsonrpc_error": "jsonrpc",
     "text_fallback": "mcp",
 }
+
+
+_NATIVE = _DETECTED | {"http"}
 
 
 def _shape(value: Any) -> str | None:

@@ -7,9 +7,7 @@ of the exact code has priority over that of its class.
 
 from __future__ import annotations
 
-from amends.carriers.jsonrpc import RESERVED
-from amends.core.enums import Executed
-from amends.core.vocabulary import row_for
+from amends.carriers import native
 from amends.foreign.outcomes import (
     ABORTED,
     BROKEN,
@@ -170,29 +168,10 @@ GRPC: dict[str, Meaning] = {
 }
 
 # JSON-RPC's own numbers, and AdCP's three if nothing structured came with them (M3: none of these had an effect).
-JSONRPC: dict[int, Meaning] = {
-    -32700: INVALID,
-    -32600: INVALID,
-    -32601: MISSING,
-    -32602: INVALID,
-    -32603: BROKEN,
-    **{
-        number + moved: Meaning(row_for("adcp", code).everyday, Executed.NO)
-        for code, number in RESERVED.items()
-        for moved in (0, 1000)
-    },
-}
+JSONRPC: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in native.NUMBERS.items()}
 
-# The numbers of the MCP SDK. Other protocols use them differently (A2A's -32001 is an unknown task).
-MCP: dict[int, Meaning] = {
-    408: EXPIRED,
-    -32000: LOST,
-    -32001: EXPIRED,
-    -32020: INVALID,
-    -32021: INVALID,
-    -32022: INVALID,
-    -32042: FORBIDDEN,  # the user has to open a URL first
-}
+# The numbers of MCP. Other protocols use them differently (A2A's -32001 is an unknown task).
+MCP: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in native.MCP_NUMBERS.items()}
 
 # AWS sends many of these with status 400, so the code has priority over the status.
 AWS: dict[str, Meaning] = {

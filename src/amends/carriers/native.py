@@ -1,0 +1,272 @@
+"""
+MCP and A2A failures that carry no AdCP error, for `extract(…, native=True)`.
+
+What is looked at are numbers, states and types, never text: the `isError` of a tool result, the state of a task, the number
+of a JSON-RPC error, google.rpc's ErrorInfo, BadRequest and RetryInfo (A2A 1.0), and MCP's 404 for a session that the server
+does not know. The sender's text becomes the message of the fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from amends.carriers import jsonrpc
+from amends.carriers.detection import state_of, task_in, text_items
+from amends.carriers.jsonrpc import RESERVED
+from amends.carriers.reading import Reading
+from amends.core.enums import Executed, Recovery
+from amends.core.fault import Fault, Origin
+from amends.core.hints import finite
+from amends.core.text import truncate
+from amends.core.vocabularies.everyday import VOCABULARY
+from amends.core.vocabularies.http import VOCABULARY as HTTP
+from amends.core.vocabulary import row_for
+from amends.core.wire import Unreadable, as_dict, plain
+from amends.core.wire import read as read_json
+from amends.dialects.members import integer, mapping, text, truthy
+
+__all__ = ["A2A_NUMBERS", "MCP_NUMBERS", "NUMBERS", "Meaning", "read"]
+
+
+class Meaning(NamedTuple):
+    """An everyday code, whether the call can have had its effect (M3), and the recovery if it is not the code's own."""
+
+    code: str
+    executed: Executed
+    recovery: Recovery | None = None
+
+
+_NO, _MAYBE = Executed.NO, Executed.MAYBE
+_INVALID = Meaning("VALIDATION_ERROR", _NO)
+_MISSING = Meaning("NOT_FOUND", _NO)
+_BROKEN = Meaning("INTERNAL_ERROR", _MAYBE)
+_DENIED = Meaning("PERMISSION_DENIED", _NO)
+_TIMED_OUT = Meaning("TIMEOUT", _MAYBE)
+_NOT_CONNECTED = Meaning("SERVICE_UNAVAILABLE", _NO)
+
+NUMBERS: dict[int, Meaning] = {
+    -32700: _INVALID,
+    -32600: _INVALID,
+    -32601: _MISSING,
+    -32602: _INVALID,
+    -32603: _BROKEN,
+    **{
+        number + moved: Meaning(row_for("adcp", code).everyday, _NO)
+        for code, number in RESERVED.items()
+        for moved in (0, 1000)
+    },
+}
+"""JSON-RPC's own numbers and AdCP's."""
+
+MCP_NUMBERS: dict[int, Meaning] = {
+    408: _TIMED_OUT,
+    -32000: Meaning("SERVICE_UNAVAILABLE", _MAYBE),
+    -32001: _TIMED_OUT,
+    -32002: _MISSING,  # a resource; up to 2025-11-25
+    -32020: _INVALID,
+    -32021: _INVALID,
+    -32022: _INVALID,
+    -32023: _DENIED,  # an open proposal (SEP-2643); never written
+    -32042: _DENIED,  # the user has to open a URL first
+}
+"""MCP's numbers. Other protocols use them differently: A2A's -32001 is an unknown task."""
+
+_A2A_REASONS = {
+    "TASK_NOT_FOUND": (-32001, _MISSING),
+    "TASK_NOT_CANCELABLE": (-32002, Meaning("CONFLICT", _NO)),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, _INVALID),
+    "UNSUPPORTED_OPERATION": (-32004, _INVALID),
+    "CONTENT_TYPE_NOT_SUPPORTED": (-32005, _INVALID),
+    "INVALID_AGENT_RESPONSE": (-32006, _BROKEN),
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": (-32007, _INVALID),
+    "EXTENSION_SUPPORT_REQUIRED": (-32008, _INVALID),
+    "VERSION_NOT_SUPPORTED": (-32009, _INVALID),
+}
+_A2A_DOMAIN = "a2a-protocol.org"
+A2A_NUMBERS: dict[int, Meaning] = dict(_A2A_REASONS.values())
+"""A2A's numbers."""
+
+_STATES = {
+    "failed": _BROKEN,
+    "rejected": Meaning("INTERNAL_ERROR", _NO, Recovery.TERMINAL),
+    # The task goes on after the sign-in, so it may have done something already.
+    "auth-required": Meaning("UNAUTHENTICATED", _MAYBE),
+}
+_STATES |= {f"TASK_STATE_{name.upper().replace('-', '_')}": meaning for name, meaning in _STATES.items()}
+
+# With HTTP status 404: the SDKs' numbers for a session that the server does not know. The spec defines the status only.
+_UNKNOWN_SESSION = frozenset({-32600, -32001})
+
+_CONTENT = Origin("mcp", "content")
+_SESSION = Origin("mcp", "status", "transport")
+_STATUS = Origin("a2a", "status_message")
+_RPC = Origin("jsonrpc", "jsonrpc_error", "transport")
+
+_LONGEST = 1024
+_LONGEST_REASON = 64
+_MAX_FIELDS = 100
+
+
+def read(document: Any, via: str | None) -> Reading | None:
+    """
+    Read a failure of a document without an AdCP error. Returns None if it reports none.
+
+    Args:
+        document: a plain document of MCP, A2A or JSON-RPC, or an HTTP response.
+        via: mcp, a2a, jsonrpc or http; None: its shape decides.
+
+    """
+    found = as_dict(plain(document))
+    if found is None:
+        return None
+    if via == "http":
+        return _unknown_session(found)
+    error = found.get("error") if jsonrpc.is_response(found) else None
+    if truthy(error):
+        return _rpc_error(mapping(error) or {}, via)
+    inner = as_dict(found.get("result")) if jsonrpc.is_response(found) else None
+    for result in (found, inner):
+        if result is None:
+            continue
+        if via != "a2a" and result.get("isError") is True:
+            message = " ".join(text_items(result.get("content")))
+            return _reading(_BROKEN, _CONTENT, message, result)
+        task = task_in(result)
+        meaning = None if via == "mcp" else _STATES.get(state_of(task) or "")
+        if meaning is not None:
+            return _reading(meaning, _STATUS, _status_text(task), task)
+    return None
+
+
+def _reading(meaning: Meaning, origin: Origin, message: str, error: Any, **more: Any) -> Reading:
+    row = VOCABULARY.rows[meaning.code]
+    recovery = meaning.recovery or row.recovery
+    fault = Fault(
+        code=row.code,
+        message=truncate(message, _LONGEST),
+        recovery=recovery,
+        executed=meaning.executed,
+        actor=row.actor_under(recovery),
+        origin=origin,
+        **more,
+    )
+    return Reading(True, fault, origin.path, error, True)
+
+
+def _status_text(task: dict[str, Any]) -> str:
+    message = mapping((mapping(task.get("status")) or {}).get("message")) or {}
+    parts = message.get("parts")
+    texts = (
+        text(part.get("text"))
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict)
+    )
+    return " ".join(filter(None, texts))
+
+
+def _unknown_session(response: dict[str, Any]) -> Reading | None:
+    """Read MCP's 404 with a JSON-RPC error: nothing ran, and the call succeeds in a new session."""
+    if integer(response.get("status")) != 404:
+        return None
+    body = response.get("body")
+    if isinstance(body, str | bytes | bytearray):
+        try:
+            body = read_json(body)
+        except Unreadable:
+            return None
+    error = mapping(body.get("error")) if isinstance(body, dict) and "jsonrpc" in body else None
+    if error is None or integer(error.get("code")) not in _UNKNOWN_SESSION:
+        return None
+    return _reading(_NOT_CONNECTED, _SESSION, text(error.get("message")) or "", body, status=404)
+
+
+def _rpc_error(error: dict[str, Any], via: str | None) -> Reading:
+    """Read a JSON-RPC error by google.rpc's details, else by its number."""
+    number = integer(error.get("code"))
+    info: dict[str, Any] = {}
+    fields: list[Fault] = []
+    wait = None
+    for kind, item in _typed(error):
+        if kind == "ErrorInfo" and not info:
+            info = {
+                name: value for name in ("reason", "domain") if (value := _short(item.get(name))) is not None
+            }
+        elif kind == "BadRequest":
+            fields += _violations(item)
+        elif kind == "RetryInfo" and wait is None:
+            wait = _delay(item)
+    details = {**({} if number is None else {"jsonrpc": number}), **info}
+    meaning = _INVALID if fields else _meaning(number, info, via)
+    if wait is not None and meaning.code == "INTERNAL_ERROR":
+        meaning = Meaning("SERVICE_UNAVAILABLE", _MAYBE)
+    return _reading(
+        meaning,
+        _RPC,
+        text(error.get("message")) or "",
+        error,
+        details=details or None,
+        retry_after=wait,
+        field=fields[0].field if fields else None,
+        errors=tuple(fields) if len(fields) > 1 else (),
+    )
+
+
+def _meaning(number: int | None, info: dict[str, Any], via: str | None) -> Meaning:
+    if info.get("domain") == _A2A_DOMAIN and info.get("reason") in _A2A_REASONS:
+        return _A2A_REASONS[info["reason"]][1]
+    if number is None:
+        return _BROKEN
+    own = {"mcp": MCP_NUMBERS, "a2a": A2A_NUMBERS}.get(via or "", {})
+    found = NUMBERS.get(number) or own.get(number)
+    if found is not None:
+        return found
+    if 400 <= number <= 599:
+        # A2A over REST has the HTTP status there.
+        row = HTTP.status_row(number)
+        return Meaning(row.everyday, row.executed, row.recovery)
+    return _BROKEN
+
+
+def _typed(error: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield google.rpc's objects by name: an array in `data`, over REST in `details`."""
+    for items in (error.get("data"), error.get("details")):
+        for item in items if isinstance(items, list) else ():
+            kind = text(item.get("@type")) if isinstance(item, dict) else None
+            if kind is not None and "google.rpc." in kind:
+                yield kind.rpartition("google.rpc.")[2], item
+
+
+def _violations(item: dict[str, Any]) -> Iterator[Fault]:
+    """Yield a fault for every field of a BadRequest."""
+    listed = item.get("fieldViolations", item.get("field_violations"))
+    for violation in listed[:_MAX_FIELDS] if isinstance(listed, list) else ():
+        field = text(violation.get("field")) if isinstance(violation, dict) else None
+        if field:
+            message = truncate(text(violation.get("description")) or "", _LONGEST)
+            yield Fault(
+                code="VALIDATION_ERROR",
+                message=message,
+                field=truncate(field, _LONGEST),
+                executed=_NO,
+                origin=_RPC,
+            )
+
+
+@cache
+def _seconds() -> re.Pattern[str]:
+    return re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+
+
+def _delay(item: dict[str, Any]) -> float | None:
+    """Return the seconds of a RetryInfo: protobuf's JSON writes "5s" or "1.5s"."""
+    written = _seconds().fullmatch(text(item.get("retryDelay", item.get("retry_delay"))) or "")
+    wait = finite(float(written[1])) if written else None
+    return float(wait) if wait else None
+
+
+def _short(value: Any) -> str | None:
+    found = text(value)
+    return found if found and len(found) <= _LONGEST_REASON else None
