@@ -19,8 +19,13 @@ SOON = {"finished": 0, "node_lease": 0.1}
 
 async def wait_until_deleted(runtime, job_id):
     async with asyncio.timeout(100):
-        while not await runtime.node.ledger.is_deleted(job_id):
+        # The log is deleted first, the row last.
+        while not await runtime.node.ledger.is_deleted(job_id) or job_id in await listed(runtime):
             await asyncio.sleep(0.01)
+
+
+async def listed(runtime):
+    return {row.job_id async for row in runtime.node.ledger.ended()}
 
 
 @pytest.mark.parametrize("store_url", ["memory", "sqlite", "nats"], indirect=True)
@@ -121,3 +126,21 @@ async def test_subscriptions_survive_a_store_outage(store_url, begin, monkeypatc
     end = await raw.end(job_id)
     assert (await watcher.end(job_id))["payload"] == end["payload"]
     await asyncio.gather(raw.close(), watcher.close())
+
+
+async def test_a_deletion_that_fails_is_repeated(begin, monkeypatch):
+    """A job whose deletion failed is not forgotten: the next round deletes it."""
+    runtime = await begin(limits={"finished": 0, "node_lease": 60})
+    raw = await connected(runtime)
+    job_id = (await raw.run("echo", 1))["job_id"]
+    with monkeypatch.context() as patch:
+
+        async def fails(*_):
+            raise StoreUnavailableError("unavailable")
+
+        patch.setattr(runtime.node.ledger, "delete", fails)
+        with pytest.raises(StoreUnavailableError):
+            await evict(runtime.node)
+    await evict(runtime.node)
+    assert await runtime.node.ledger.is_deleted(job_id)
+    await raw.close()

@@ -241,12 +241,12 @@ async def test_maintenance_survives_a_failing_store(store_url, begin, monkeypatc
 
         monkeypatch.setattr(where, name, stand_in)
 
-    once("announce", node)
+    once("announce", node.workers)
     once("expire", node.sessions)
     async with asyncio.timeout(100):
         while len(failed) < 2 or not [row async for row in node.store.table("arcp.nodes").scan()]:
             await asyncio.sleep(0.01)
-    assert "this node could not renew its row" in caplog.text
+    assert "this worker could not renew its row" in caplog.text
     assert "a round of maintenance failed" in caplog.text
     await raw.send("job.cancel", {}, job_id=job_id)
     assert (await raw.end(job_id))["payload"]["code"] == "CANCELLED"

@@ -316,7 +316,7 @@ async def test_ended_jobs_of_a_stopped_node_are_deleted(store_url, begin, notice
         # A request that refreshes the peers may be the first to notice.
         await second.node.refresh_peers()
     async with asyncio.timeout(LONG):
-        while job_id not in {ended.job_id for ended in second.node.ended_jobs}:
+        while job_id not in {ended.job_id for ended in second.node.retained[0].kept}:
             await asyncio.sleep(0.05)
 
 

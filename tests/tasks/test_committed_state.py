@@ -51,6 +51,29 @@ async def test_a_close_while_results_wait_for_the_lock_repeats_nothing(tmp_path)
     assert sorted(effects) == sorted({f"t{number}" for number in range(10)})
 
 
+async def test_a_step_that_ends_while_the_orchestrator_is_closed(store):
+    """Its result is recorded, though the worker no longer waits for it."""
+    agent, effects, begun = Agent("worker"), [], asyncio.Event()
+
+    @agent.capability()
+    async def pay(payload, ctx):
+        effects.append(ctx.task)
+        begun.set()
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            return "paid"
+
+    first = Orchestrator([agent], store=store, grace=0)
+    await first.start()
+    await first.submit("pay", id="t")
+    await asyncio.wait_for(begun.wait(), 20)
+    await first.close()
+    async with Orchestrator([agent], store=store) as second:
+        response = await asyncio.wait_for(second.get("t").wait(), 20)
+    assert (response.status, response.result, effects) == ("completed", "paid", ["t"])
+
+
 @pytest.fixture
 async def slow(clock):
     """An orchestrator like `manual` on a store that can be slow and fail, and that store."""

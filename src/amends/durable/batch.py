@@ -7,10 +7,8 @@ intermediate state can be repaired from the logs.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, Protocol
-
-import msgspec
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from amends.durable.index import IndexRow, write_row
 from amends.stores.contract import Lease, Store, Transaction
@@ -19,40 +17,50 @@ __all__ = ["Batch", "run_without_waiting"]
 
 _IMMEDIATELY = 0.001
 
-
-class _Change(Protocol):
-    def apply(self, tx: Transaction) -> None:
-        """Make the change in a transaction."""
-        ...
-
-    def perform(self, store: Store) -> Coroutine[Any, Any, None]:
-        """Make the change on a store without transactions."""
-        ...
+_InTransaction = Callable[[Transaction], object]
+_OnStore = Callable[[Store], Awaitable[object]]
 
 
 class Batch:
-    """A list of changes; `commit` writes them."""
+    """A list of changes; `commit` writes them. Each is kept in two forms: for a transaction, and for a store without."""
 
     __slots__ = ("_changes",)
 
     def __init__(self) -> None:
-        self._changes: list[_Change] = []
+        self._changes: list[tuple[_InTransaction, _OnStore]] = []
 
     def append(self, log: str, value: bytes, *, last: int | None = None) -> None:
         """See `Log.append`."""
-        self._changes.append(_Append(log, value, last))
+        self._changes.append(
+            (
+                lambda tx: tx.log(log).append(value, last=last),
+                lambda store: store.log(log).append(value, last=last),
+            )
+        )
 
     def put(self, table: str, key: str, value: bytes, *, expires_in: float | None = None) -> None:
         """See `Table.put`."""
-        self._changes.append(_Put(table, key, value, expires_in))
+        self._changes.append(
+            (
+                lambda tx: tx.table(table).put(key, value, expires_in=expires_in),
+                lambda store: store.table(table).put(key, value, expires_in=expires_in),
+            )
+        )
 
-    def create(self, table: str, key: str, value: bytes, *, expires_in: float | None = None) -> None:
+    def create(self, table: str, key: str, value: bytes) -> None:
         """See `Table.create`."""
-        self._changes.append(_Create(table, key, value, expires_in))
+        self._changes.append(
+            (
+                lambda tx: tx.table(table).create(key, value),
+                lambda store: store.table(table).create(key, value),
+            )
+        )
 
     def delete(self, table: str, key: str) -> None:
         """See `Table.delete`."""
-        self._changes.append(_Delete(table, key))
+        self._changes.append(
+            (lambda tx: tx.table(table).delete(key), lambda store: store.table(table).discard(key))
+        )
 
     def retire(self, table: str, key: str) -> None:
         """
@@ -61,23 +69,37 @@ class Batch:
         Some stores keep a tombstone of a deleted row for minutes, so that a crash cannot restore the old value. Every
         scan would then read the tombstones of all rows deleted in that time. An expired row leaves no tombstone.
         """
-        self._changes.append(_Retire(table, key))
+        self._changes.append(
+            (
+                lambda tx: tx.table(table).delete(key),
+                lambda store: store.table(table).put(key, b"", expires_in=_IMMEDIATELY),
+            )
+        )
 
     def index(self, row: IndexRow) -> None:
-        """Write a derived row, unless the table has a newer one. The row must follow the append it is derived from."""
-        self._changes.append(_Index(row))
+        """Write a derived row, unless the table has a newer one. In a transaction, its entry must be appended there too."""
+        self._changes.append(
+            (lambda tx: tx.table(row.table).put(row.key, row.value), lambda store: write_row(store, row))
+        )
 
     def enqueue(self, queue: str, value: bytes, key: str) -> None:
         """See `Queue.put`."""
-        self._changes.append(_Enqueue(queue, value, key))
+        self._changes.append(
+            (
+                lambda tx: tx.queue(queue).put(value, key=key),
+                lambda store: store.queue(queue).put(value, key=key),
+            )
+        )
 
     def done(self, lease: Lease) -> None:
         """See `Lease.done`."""
-        self._changes.append(_Done(lease))
+        self._changes.append((lambda tx: tx.done(lease), lambda _: lease.done()))
 
     def give_back(self, lease: Lease, *, delay: float = 0.0) -> None:
         """See `Lease.give_back`."""
-        self._changes.append(_GiveBack(lease, delay))
+        self._changes.append(
+            (lambda tx: tx.give_back(lease, delay=delay), lambda _: lease.give_back(delay=delay))
+        )
 
     async def commit(self, store: Store) -> None:
         """
@@ -90,111 +112,17 @@ class Batch:
 
         """
         if store.supports_transactions:
-            await store.transaction(self.apply, short=True)
+            await store.transaction(self._apply, short=True)
         else:
             await self._perform_in_order(store)
 
-    def apply(self, tx: Transaction) -> None:
-        """Make the changes in a transaction of the caller."""
-        for change in self._changes:
-            change.apply(tx)
+    def _apply(self, tx: Transaction) -> None:
+        for in_transaction, _ in self._changes:
+            in_transaction(tx)
 
     async def _perform_in_order(self, store: Store) -> None:
-        for change in self._changes:
-            await change.perform(store)
-
-
-class _Append(msgspec.Struct, frozen=True, gc=False):
-    log: str
-    value: bytes
-    last: int | None
-
-    def apply(self, tx: Transaction) -> None:
-        tx.log(self.log).append(self.value, last=self.last)
-
-    async def perform(self, store: Store) -> None:
-        await store.log(self.log).append(self.value, last=self.last)
-
-
-class _Put(msgspec.Struct, frozen=True, gc=False):
-    table: str
-    key: str
-    value: bytes
-    expires_in: float | None
-
-    def apply(self, tx: Transaction) -> None:
-        tx.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
-
-    async def perform(self, store: Store) -> None:
-        await store.table(self.table).put(self.key, self.value, expires_in=self.expires_in)
-
-
-class _Create(_Put, frozen=True, gc=False):
-    def apply(self, tx: Transaction) -> None:
-        tx.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
-
-    async def perform(self, store: Store) -> None:
-        await store.table(self.table).create(self.key, self.value, expires_in=self.expires_in)
-
-
-class _Delete(msgspec.Struct, frozen=True, gc=False):
-    table: str
-    key: str
-
-    def apply(self, tx: Transaction) -> None:
-        tx.table(self.table).delete(self.key)
-
-    async def perform(self, store: Store) -> None:
-        await store.table(self.table).discard(self.key)
-
-
-class _Retire(_Delete, frozen=True, gc=False):
-    async def perform(self, store: Store) -> None:
-        await store.table(self.table).put(self.key, b"", expires_in=_IMMEDIATELY)
-
-
-class _Index(msgspec.Struct, frozen=True):
-    row: IndexRow
-
-    def apply(self, tx: Transaction) -> None:
-        # In the transaction of its append no other writer can have written a newer row.
-        tx.table(self.row.table).put(self.row.key, self.row.value)
-
-    async def perform(self, store: Store) -> None:
-        await write_row(store, self.row)
-
-
-class _Enqueue(msgspec.Struct, frozen=True, gc=False):
-    queue: str
-    value: bytes
-    key: str
-
-    def apply(self, tx: Transaction) -> None:
-        tx.queue(self.queue).put(self.value, key=self.key)
-
-    async def perform(self, store: Store) -> None:
-        await store.queue(self.queue).put(self.value, key=self.key)
-
-
-class _Done(msgspec.Struct, frozen=True):
-    lease: Any
-
-    def apply(self, tx: Transaction) -> None:
-        tx.done(self.lease)
-
-    async def perform(self, store: Store) -> None:
-        await self.lease.done()
-
-
-class _GiveBack(msgspec.Struct, frozen=True):
-    lease: Any
-    delay: float
-
-    def apply(self, tx: Transaction) -> None:
-        tx.give_back(self.lease, delay=self.delay)
-
-    async def perform(self, store: Store) -> None:
-        await self.lease.give_back(delay=self.delay)
+        for _, on_store in self._changes:
+            await on_store(store)
 
 
 def run_without_waiting(work: Coroutine[Any, Any, None]) -> None:

@@ -22,7 +22,8 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from amends.durable.batch import Batch
 from amends.durable.index import IndexRow
@@ -60,36 +61,24 @@ class ImpossibleRecord(Exception):
     """A record does not fit the state that it should be folded into."""
 
 
-class Kind(Protocol[S, R]):
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[S, R]):
     """What a kind of log holds: how its records are stored, what they mean, and which of them any process may append."""
 
-    def new(self) -> S:
-        """The state before the first record."""
-        ...
-
-    def encode(self, records: Sequence[R]) -> bytes:
-        """Encode the records of one entry."""
-        ...
-
-    def decode(self, value: bytes) -> Sequence[R]:
-        """Decode the records of one entry. Raises DamagedStoreError if this version does not know them."""
-        ...
-
-    def fold(self, state: S, records: Sequence[R]) -> S:
-        """Return the state after these records; `state` does not change. Raises ImpossibleRecord."""
-        ...
-
-    def row(self, state: S, seq: int) -> IndexRow:
-        """The derived row of a log that ends with the entry `seq`."""
-        ...
-
-    def is_command(self, record: R) -> bool:
-        """Whether any process may append the record, not only the writer that has the log."""
-        ...
-
-    def valid_until(self, record: R) -> int | None:
-        """The number of the last entry before the unreadable ones, if the record says from where the log is continued."""
-        ...
+    new: Callable[[], S]
+    """Returns the state before the first record."""
+    encode: Callable[[Sequence[R]], bytes]
+    """Encodes the records of one entry."""
+    decode: Callable[[bytes], Sequence[R]]
+    """Decodes the records of one entry. Raises DamagedStoreError if this version does not know them."""
+    fold: Callable[[S, Sequence[R]], S]
+    """Returns the state after records; the given state does not change. Raises ImpossibleRecord."""
+    row: Callable[[S, int], IndexRow]
+    """Returns the derived row of a log that ends with the entry of that number."""
+    is_command: Callable[[R], bool]
+    """Whether any process may append the record, not only the writer that has the log."""
+    valid_until: Callable[[R], int | None]
+    """Returns the number of the last entry before those that are skipped, if the record says from where a log is continued."""
 
 
 class Snapshot(NamedTuple, Generic[S]):

@@ -10,7 +10,7 @@ from amends.durable.journal import Fenced, Snapshot
 from amends.stores.contract import Lease, Store
 from amends.tasks.entries import Ended, Record, Released
 from amends.tasks.state import TaskState
-from amends.tasks.task_reader import TaskLog, log_name
+from amends.tasks.task_reader import log_name, task_logs
 
 __all__ = ["Fenced", "Journal"]
 
@@ -26,7 +26,7 @@ class Journal(journal.Journal[TaskState, Record]):
             snapshot: the state of the task when its log was read.
             lease: the lease on the task's message.
         """
-        super().__init__(store, log_name(space, snapshot.state.head.id), TaskLog(space), snapshot)
+        super().__init__(store, log_name(space, snapshot.state.head.id), task_logs(space), snapshot)
         self.lease = lease
 
     def time_left(self) -> float:

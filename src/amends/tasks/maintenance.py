@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from amends.durable.index import write_row
+from amends.durable.retention import delete_subject
 from amends.stores.contract import Store
 from amends.stores.errors import DamagedStoreError
 from amends.tasks.documents import ENDED, Status
@@ -60,7 +61,11 @@ async def _repair(store: Store, space: str, row: TaskRow) -> None:
 async def forget(store: Store, space: str, id: str) -> None:
     """Delete the log, the row and the key of a task."""
     found = await read_task(store, space, id)
-    if found is not None and found[0].head.key is not None:
-        await keys_of(store, space).release(found[0].head.key, id)
-    await store.log(log_name(space, id)).drop()
-    await store.table(space).delete(id)
+    await delete_subject(
+        store,
+        id,
+        log=log_name(space, id),
+        row=(space, id),
+        keys=keys_of(store, space),
+        key=None if found is None else found.state.head.key,
+    )

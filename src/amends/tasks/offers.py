@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from amends.durable.workers import Workers
 from amends.errors.task import CapabilityNotFoundError
 from amends.stores.contract import Store
-from amends.stores.errors import StoreClosedError, StoreError
+from amends.stores.errors import StoreError
 from amends.tasks.plan import Step
 from amends.tasks.registry import Registry
 
@@ -36,7 +37,6 @@ class _Offer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _Offered = dict[str, _Offer]
-_decoder = msgspec.json.Decoder(_Offered)
 
 
 class Offers:
@@ -44,7 +44,8 @@ class Offers:
 
     def __init__(self, registry: Registry, store: Store) -> None:
         self._registry = registry
-        self._table = store.table(f"{registry.space}.workers")
+        kind: type[_Offered] = dict[str, _Offer]
+        self._workers = Workers(store, f"{registry.space}.workers", kind, expires_in=_EXPIRES)
 
     async def announce(self) -> None:
         """Write this worker's offer, which expires after some seconds."""
@@ -52,22 +53,15 @@ class Offers:
             name: _Offer(sorted(agent.capabilities), agent.dynamic)
             for name, agent in self._registry.agents.items()
         }
-        await self._table.put(self._registry.worker, msgspec.json.encode(offered), expires_in=_EXPIRES)
+        await self._workers.announce(self._registry.worker, offered)
 
     async def keep_announcing(self) -> None:
         """Renew this worker's offer until this is cancelled or the store is closed; then delete it."""
         try:
-            while True:
-                await asyncio.sleep(_EXPIRES / 3)
-                try:
-                    await self.announce()
-                except StoreClosedError:
-                    return
-                except Exception as error:  # noqa: BLE001 - without a renewal, the worker would be considered gone
-                    _log.warning("a worker's offer could not be written; trying again", exc_info=error)
+            await self._workers.keep_announcing(self.announce, log=_log)
         finally:
             with contextlib.suppress(StoreError, asyncio.CancelledError):
-                await asyncio.shield(self._table.delete(self._registry.worker))
+                await asyncio.shield(self._workers.withdraw(self._registry.worker))
 
     async def require_offered(self, steps: Sequence[Step], *, worker: bool) -> None:
         """
@@ -96,11 +90,7 @@ class Offers:
         return all(any(_offers(other, step) for other in others) for step in steps)
 
     async def _read_offers(self) -> list[_Offered]:
-        found = []
-        async for row in self._table.scan():
-            with contextlib.suppress(msgspec.MsgspecError):
-                found.append(_decoder.decode(row.value))
-        return found
+        return [row for row, _ in (await self._workers.alive()).values()]
 
 
 def _offers(offered: _Offered, step: Step) -> bool:

@@ -9,15 +9,17 @@ under way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 from amends.core.fault import Fault
+from amends.stores.errors import StoreError
 from amends.tasks.attempts import Attempts
 from amends.tasks.documents import Status
 from amends.tasks.entries import Ended, Finished, Record, Released, Repaired, Taken, Undoing
 from amends.tasks.events import publish, publish_record
 from amends.tasks.final_faults import final_fault, interrupted_attempt, workers_lost
-from amends.tasks.journal import Journal
+from amends.tasks.journal import Fenced, Journal
 from amends.tasks.lease_guard import LeaseGuard
 from amends.tasks.progress import Progress
 from amends.tasks.registry import Registry
@@ -69,6 +71,11 @@ class Run:
                 await self._take_over()
             while not await self._turn():
                 pass
+        except asyncio.CancelledError:
+            # What has ended is recorded, so that it is neither repeated nor in doubt.
+            with contextlib.suppress(StoreError, Fenced):
+                await self._write(await self._cancel_calls())
+            raise
         finally:
             await self._cancel_calls()
 
@@ -108,13 +115,16 @@ class Run:
             for call in self._calls:
                 call.cancel()
 
-    async def _cancel_calls(self) -> None:
+    async def _cancel_calls(self) -> list[Record]:
+        """Cancel the calls under way. Return the records of those that have ended all the same."""
         calls = list(self._calls)
         self._calls.clear()
         for call in calls:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
+        ended = [call for call in calls if not call.cancelled() and call.exception() is None]
+        return [record for call in ended for record in call.result()]
 
     # Taking over ------------------------------------------------------------------------------------------------
 

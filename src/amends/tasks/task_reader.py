@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache, partial
 
 from amends.durable import journal
-from amends.durable.index import IndexRow
-from amends.durable.journal import Snapshot
+from amends.durable.journal import Kind, Snapshot
 from amends.stores.contract import Store
 from amends.tasks import entries
 from amends.tasks.entries import COMMANDS, Record, Repaired
 from amends.tasks.state import TaskState
 from amends.tasks.task_index import row_of
 
-__all__ = ["TaskLog", "TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task"]
+__all__ = ["TaskNotFoundError", "log_name", "read_existing", "read_records", "read_task", "task_logs"]
 
 
 class TaskNotFoundError(LookupError):
@@ -33,45 +31,23 @@ def log_name(space: str, id: str) -> str:
     return f"{space}/{id}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLog:
-    """The logs of tasks; see `amends.durable.journal.Kind`."""
-
-    space: str
-    """The name of the set of tasks."""
-
-    def new(self) -> TaskState:
-        """See `Kind.new`."""
-        return TaskState()
-
-    def encode(self, records: Sequence[Record]) -> bytes:
-        """See `Kind.encode`."""
-        return entries.encode(records)
-
-    def decode(self, value: bytes) -> Sequence[Record]:
-        """See `Kind.decode`."""
-        return entries.decode(value)
-
-    def fold(self, state: TaskState, records: Sequence[Record]) -> TaskState:
-        """See `Kind.fold`."""
-        return state.after(records)
-
-    def row(self, state: TaskState, seq: int) -> IndexRow:
-        """See `Kind.row`."""
-        return row_of(self.space, state, seq)
-
-    def is_command(self, record: Record) -> bool:
-        """See `Kind.is_command`."""
-        return isinstance(record, COMMANDS)
-
-    def valid_until(self, record: Record) -> int | None:
-        """See `Kind.valid_until`."""
-        return record.valid if isinstance(record, Repaired) else None
+@cache
+def task_logs(space: str) -> Kind[TaskState, Record]:
+    """The logs of a set of tasks."""
+    return Kind(
+        new=TaskState,
+        encode=entries.encode,
+        decode=entries.decode,
+        fold=TaskState.after,
+        row=partial(row_of, space),
+        is_command=lambda record: isinstance(record, COMMANDS),
+        valid_until=lambda record: record.valid if isinstance(record, Repaired) else None,
+    )
 
 
 async def read_task(store: Store, space: str, id: str) -> Snapshot[TaskState] | None:
     """Return a task's state and the number of its last entry; None if there is no such task."""
-    return await journal.read(store, log_name(space, id), TaskLog(space))
+    return await journal.read(store, log_name(space, id), task_logs(space))
 
 
 async def read_existing(store: Store, space: str, id: str) -> Snapshot[TaskState]:
@@ -94,7 +70,7 @@ async def read_records(store: Store, space: str, id: str) -> list[Record]:
     Raises:
         TaskNotFoundError: there is no such task.
     """
-    found = await journal.read_records(store, log_name(space, id), TaskLog(space))
+    found = await journal.read_records(store, log_name(space, id), task_logs(space))
     if not found:
         raise TaskNotFoundError(id, store.url)
     return found

@@ -34,6 +34,7 @@ from amends.arcp.runtime.entries import (
 from amends.arcp.runtime.limits import Limits
 from amends.durable.batch import Batch
 from amends.durable.keys import Owner, Owners
+from amends.durable.retention import delete_subject
 from amends.errors.arcp import DuplicateKeyError, InternalError
 from amends.stores import ConflictError, Entry, Store, TrimmedError
 
@@ -320,11 +321,9 @@ class Ledger:
         await steps.commit(self.store)
 
     async def delete(self, job_id: str, principal: str, key: str | None) -> None:
-        """Delete an ended job: its row, its key and its log."""
-        await self.store.table(JOBS).discard(f"{digest(principal)}/{job_id}")
-        if key is not None:
-            await self.keys.release(key, job_id)
-        await self.store.log(job_log(job_id)).drop()
+        """Delete an ended job: its key, its log and its row."""
+        row = (JOBS, f"{digest(principal)}/{job_id}")
+        await delete_subject(self.store, job_id, log=job_log(job_id), row=row, keys=self.keys, key=key)
 
     # -- rows
 

@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,7 +44,6 @@ __all__ = ["evict", "follow_control", "heartbeat", "in_doubt", "maintain", "take
 
 _log = logging.getLogger("amends.arcp")
 _read_control = msgspec.json.Decoder(Control).decode
-_AT_ONCE = 64
 _FULL_SCAN = 9
 """Every so many rounds the jobs of all nodes are checked; the jobs of a dead node are checked as soon as it is noticed."""
 _CONTROL_KEPT = 1_000
@@ -57,23 +57,8 @@ def in_doubt(why: str) -> InternalError:
 
 async def heartbeat(node: Node) -> None:
     """Renew this node's row three times per lease, independently of all other work."""
-    lease = node.limits.node_lease
-    announced = node.loop.time()
-    check_until = announced
-    while True:
-        round_start = node.loop.time()
-        try:
-            await node.announce()
-            # If more than a lease has passed since the previous renewal began, the row may have expired in between.
-            if node.loop.time() - announced > lease:
-                check_until = node.loop.time() + lease
-            announced = round_start
-            if round_start < check_until:
-                # Check for one more lease: a node that saw the row expire may take jobs over only now.
-                await _drop_lost_jobs(node)
-        except StoreError:
-            _log.warning("this node could not renew its row: the store failed")
-        await asyncio.sleep(max(0.0, lease / 3 - (node.loop.time() - round_start)))
+    drop_lost_jobs = partial(_drop_lost_jobs, node)
+    await node.workers.keep_announcing(node.announce, log=_log, after_lapse=drop_lost_jobs)
 
 
 async def maintain(node: Node) -> None:
@@ -272,38 +257,8 @@ async def _follow(node: Node, log: Log, signal: Signal, every: float) -> None:
 
 async def evict(node: Node) -> None:
     """Delete ended jobs that are older than the limits allow, or too many."""
-    limits = node.limits
-    if node.evicting:
-        return
-    node.evicting = True
-    try:
-        for ended, most, age in (
-            (node.ended_jobs, limits.finished, limits.finished_for),
-            (node.ended_keyed_jobs, limits.keyed, limits.key_window),
-        ):
-            while ended and (len(ended) > most or ended[0].at + age < time.time()):
-                oldest = [
-                    ended.popleft()
-                    for _ in range(min(_AT_ONCE, max(1, len(ended) - most)))
-                    if len(ended) > most or ended[0].at + age < time.time()
-                ]
-                if node.synchronous:
-                    for one in oldest:
-                        await _delete(node, one)
-                else:
-                    # Concurrent deletions share their commits.
-                    await asyncio.gather(*(_delete(node, one) for one in oldest))
-    finally:
-        node.evicting = False
-
-
-async def _delete(node: Node, ended: EndedJob) -> None:
-    if ended.key is not None:
-        # The job may have run again under its key. Then a later end decides when it is deleted.
-        tail = await node.ledger.tail(ended.job_id)
-        if tail is not None and not (tail[1].ended and tail[1].at <= ended.at):
-            return
-    await node.ledger.delete(ended.job_id, ended.principal, ended.key)
+    for retention in node.retained:
+        await retention.expire()
 
 
 async def take_over_retention(node: Node) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from amends.arcp.runtime.agents import Agents, Offer, merge_offers
-from amends.arcp.runtime.entries import NODES, NodeRow, encode
+from amends.arcp.runtime.entries import NODES, NodeRow
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
@@ -20,6 +20,8 @@ from amends.arcp.runtime.quota import Quota
 from amends.arcp.runtime.sessions import Sessions
 from amends.arcp.wire import new_id
 from amends.durable.batch import run_without_waiting
+from amends.durable.retention import Retention
+from amends.durable.workers import Workers
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ _log = logging.getLogger("amends.arcp")
 _FRESH = 1.0
 _RESTART_PAUSE = 1.0
 """Seconds before a supervised task that failed is restarted."""
-_read_node = msgspec.json.Decoder(NodeRow).decode
 
 
 class EndedJob(msgspec.Struct, frozen=True, gc=False):
@@ -85,8 +86,12 @@ class Node:
         """Agents whose queues are known to have jobs."""
         self.queue_wakeup = asyncio.Event()
         """Set when the queues should be read."""
-        self.ended_jobs: deque[EndedJob] = deque()
-        self.ended_keyed_jobs: deque[EndedJob] = deque()
+        self.workers = Workers(store, NODES, NodeRow, expires_in=limits.node_lease)
+        self.retained = (
+            self._retention(limits.finished, limits.finished_for),
+            self._retention(limits.keyed, limits.key_window),
+        )
+        """Ended jobs without and with an idempotency key."""
         self.interruptible: set[asyncio.Task[Any]] = set()
         """Tasks that wait for a queue and hold no message; they may be cancelled when the node stops."""
         self.being_written: set[str] = set()
@@ -110,7 +115,6 @@ class Node:
         self.queued_since: dict[str, float] = {}
         """By the event loop's clock: when this node first saw each queued job in the store."""
         self.closed = False
-        self.evicting = False
         self._peers_at = 0.0
         self.queued_feeds: dict[str, list[Feed]] = {}
         """Feeds of jobs that wait in the queue of an exclusive store; only this node can start those jobs."""
@@ -199,10 +203,9 @@ class Node:
         """Read from the store which other nodes are alive."""
         found: dict[str, tuple[Offer, ...]] = {}
         peer_jobs: list[dict[str, int]] = []
-        async for row in self.store.table(NODES).scan():
-            if row.key != self.id:
-                peer = _read_node(row.value)
-                found[row.key] = peer.agents
+        for id, (peer, _) in (await self.workers.alive()).items():
+            if id != self.id:
+                found[id] = peer.agents
                 if peer.busy:
                     peer_jobs.append(peer.busy)
         self.dead_peers |= self.peers.keys() - found.keys()
@@ -222,7 +225,7 @@ class Node:
             ended=dict(self.counts),
             busy=self.quota.reported(),
         )
-        await self.store.table(NODES).put(self.id, encode(row), expires_in=self.limits.node_lease)
+        await self.workers.announce(self.id, row)
 
     async def repeatable(self, name: str, version: str) -> bool:
         """Whether every node that has this version of an agent registered it as repeatable."""
@@ -234,6 +237,19 @@ class Node:
         return bool(having) and all(version in offer.repeatable for offer in having)
 
     # -- jobs
+
+    def _retention(self, most: int, age: float) -> Retention[EndedJob]:
+        return Retention(
+            self._delete, ended=lambda one: one.at, most=most, age=age, together=not self.synchronous
+        )
+
+    async def _delete(self, ended: EndedJob) -> None:
+        if ended.key is not None:
+            # The job may have run again under its key. Then a later end decides when it is deleted.
+            tail = await self.ledger.tail(ended.job_id)
+            if tail is not None and not (tail[1].ended and tail[1].at <= ended.at):
+                return
+        await self.ledger.delete(ended.job_id, ended.principal, ended.key)
 
     def has_room(self, agent: str) -> bool:
         """Whether a new job of this agent can start here at once, without overtaking jobs in its queue."""

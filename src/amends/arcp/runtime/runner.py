@@ -130,13 +130,9 @@ def _clean_up(node: Node, job: Job) -> None:
 
 def schedule_eviction(node: Node, ended: EndedJob) -> None:
     """Add an ended job to the list of jobs that `evict` deletes when they are too old or too many."""
-    kept, most = (
-        (node.ended_jobs, node.limits.finished)
-        if ended.key is None
-        else (node.ended_keyed_jobs, node.limits.keyed)
-    )
-    kept.append(ended)
-    if len(kept) > most + _SLACK and not node.evicting:
+    retention = node.retained[ended.key is not None]
+    retention.add(ended)
+    if retention.excess > _SLACK:
         from amends.arcp.runtime.maintenance import evict
 
         node.spawn(evict(node))

@@ -17,7 +17,6 @@ from amends.arcp.runtime.auth import Authenticate, authenticator
 from amends.arcp.runtime.credential_lifecycle import CredentialLifecycle
 from amends.arcp.runtime.credentials import CredentialProvider
 from amends.arcp.runtime.dispatch import dispatch, stop_dispatch
-from amends.arcp.runtime.entries import NODES
 from amends.arcp.runtime.heartbeat import ping_sessions
 from amends.arcp.runtime.job import RUNNING, Job
 from amends.arcp.runtime.limits import Limits
@@ -204,7 +203,7 @@ class Runtime:
             await node.drop(session)
         await self._halt(node)
         with suppress(StoreError):
-            await node.store.table(NODES).delete(node.id)
+            await node.workers.withdraw(node.id)
         await self._close()
 
     async def _stop_jobs(self, node: Node) -> None:

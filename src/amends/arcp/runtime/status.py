@@ -10,11 +10,11 @@ import msgspec
 from amends.arcp.runtime.agents import merge_offers
 from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
 from amends.arcp.runtime.maintenance import waiting
+from amends.durable.workers import Workers
 from amends.stores import Store
 
 __all__ = ["NodeStatus", "QueueStatus", "Status", "read_status"]
 
-_read_node = msgspec.json.Decoder(NodeRow).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 
 
@@ -68,9 +68,7 @@ async def read_status(store: Store) -> Status:
         StoreError: the store failed.
 
     """
-    alive = {
-        row.key: (_read_node(row.value), row.expires_in or 0.0) async for row in store.table(NODES).scan()
-    }
+    alive = await Workers(store, NODES, NodeRow, expires_in=0.0).alive()
     holds: Counter[str] = Counter()
     queued: list[Summary] = []
     async for row in store.table(ACTIVE).scan():

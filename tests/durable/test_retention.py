@@ -1,0 +1,82 @@
+"""Retention: by age and by number, and a deletion that fails or is interrupted is repeated."""
+
+import asyncio
+import time
+
+import pytest
+
+from amends.durable.batch import Batch
+from amends.durable.keys import Owner, Owners
+from amends.durable.retention import Retention, delete_subject
+from amends.stores import StoreUnavailableError
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_too_old_and_too_many(together):
+    """The oldest are deleted; a second call at the same time does nothing."""
+    deleted = []
+
+    async def delete(one):
+        await asyncio.sleep(0)
+        deleted.append(one)
+
+    kept = Retention(delete, ended=lambda one: one, most=100, age=50, together=together)
+    now = time.time()
+    ends = [now - 60 + number / 10 for number in range(250)]
+    for end in ends:
+        kept.add(end)
+    assert kept.excess == 150
+    await asyncio.gather(kept.expire(), kept.expire())
+    assert deleted == ends[:150]
+    assert list(kept.kept) == ends[150:]
+    old = Retention(delete, ended=lambda one: one, most=1000, age=50, together=together)
+    for end in ends:
+        old.add(end)
+    await old.expire()
+    assert 100 <= len(deleted) - 150 < 130
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_failure_and_an_interruption(together):
+    """What was not deleted stays, in its order, and is deleted next time."""
+    deleted, failing, hanging = [], {2, 5}, asyncio.Event()
+
+    async def delete(one):
+        if one in failing:
+            raise StoreUnavailableError("away")
+        if one == 4 and not hanging.is_set():
+            await asyncio.sleep(100)
+        deleted.append(one)
+
+    kept = Retention(delete, ended=float, most=0, age=1e12, together=together)
+    for number in range(8):
+        kept.add(number)
+    interrupted = asyncio.ensure_future(kept.expire())
+    await asyncio.sleep(0.01)
+    interrupted.cancel()
+    await asyncio.gather(interrupted, return_exceptions=True)
+    hanging.set()
+    with pytest.raises(StoreUnavailableError):
+        await kept.expire()
+    failing.clear()
+    await kept.expire()
+    assert not kept.kept
+    assert set(deleted) == set(range(8))
+
+
+async def test_deleting_a_subject(store):
+    """Its key, its log and its row; the row is last, so that an interrupted deletion is found again."""
+    keys, batch = Owners(store, "keys"), Batch()
+    for id in ("a", "b"):
+        keys.create(batch, f"k{id}", Owner(id))
+        batch.append(f"l/{id}", b"entry")
+        batch.put("rows", id, b"row")
+    await batch.commit(store)
+    for _ in range(2):
+        await delete_subject(store, "a", log="l/a", row=("rows", "a"), keys=keys, key="ka")
+    # The key belongs to another one.
+    await delete_subject(store, "a", log="l/a", row=("rows", "a"), keys=keys, key="kb")
+    assert await keys.get("ka") is None
+    assert (await keys.get("kb")).id == "b"
+    assert await store.log("l/a").tail() is None
+    assert [row.key async for row in store.table("rows").scan()] == ["b"]
