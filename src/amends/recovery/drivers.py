@@ -14,6 +14,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
 from amends.recovery.perform import arun_flow, failed_call, run
 from amends.recovery.plan import UNKNOWN, Hook, Plan, first_call_is_plain, plan_for
+from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
 __all__ = ["arecover", "recover"]
@@ -111,7 +112,9 @@ async def arecover(
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             return result
     plan = plan_for(

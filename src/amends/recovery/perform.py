@@ -17,6 +17,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.history import Attempt
 from amends.recovery.operation_flow import Flow, Outcome
 from amends.recovery.plan import Plan, first_call_is_plain
+from amends.recovery.process_quota import process_quota
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.to_fault import fault_of
@@ -46,7 +47,9 @@ def run(
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
@@ -69,7 +72,9 @@ async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwar
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             return result
     return await arun_flow(plan.checked(), call, args, kwargs, None, first)
