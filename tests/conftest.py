@@ -5,6 +5,8 @@ import signal
 import pytest
 from hypothesis import settings
 
+from amends.recovery.process_quota import process_quota
+
 # The duration of an example depends on the load of the machine.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
@@ -29,3 +31,9 @@ def escape(value):
     if isinstance(value, list | tuple):
         return type(value)(map(escape, value))
     return value
+
+
+@pytest.fixture(autouse=True)
+def fresh_quota():
+    """Every test starts with a full quota of repeats."""
+    process_quota.turn(on=True)

@@ -133,7 +133,7 @@ def test_a_wrong_call_does_not_count_for_the_upstream():
     ):
         with pytest.raises(TypeError):
             call()
-    assert (taken, shared.snapshot().failing, shared.snapshot().state) == ([], 0.0, "flowing")
+    assert (taken, shared.snapshot().failing, shared.snapshot().state) == ([], 0.0, "open")
 
 
 def test_a_type_error_inside_the_function_is_a_failure():

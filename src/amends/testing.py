@@ -30,6 +30,7 @@ from amends.recovery import events
 from amends.recovery.async_library import sleep
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
+from amends.recovery.process_quota import process_quota
 from amends.recovery.waiter import ThreadWaiter
 from amends.storyboard import assert_error_code
 
@@ -75,6 +76,7 @@ class FakeClock:
     def __enter__(self) -> Self:
         self._installed = CLOCK.using(
             now=self.now,
+            wall=self.now,
             draw=self._draw,
             sleep=self._sleep,
             asleep=self._asleep,
@@ -82,6 +84,7 @@ class FakeClock:
             apark=self._apark,
         )
         self._installed.__enter__()
+        process_quota.turn(on=True)  # the time of this clock starts again, and so does the quota
         return self
 
     def __exit__(
@@ -89,6 +92,7 @@ class FakeClock:
     ) -> None:
         assert self._installed is not None
         self._installed.__exit__(kind, error, trace)
+        process_quota.turn(on=True)
 
     def _start_wait(self, seconds: float) -> float:
         with self._lock:

@@ -11,6 +11,7 @@ import requests
 from amends import FaultError, extract, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.foreign import registry
+from amends.recovery import configure
 from amends.testing import FakeClock, Script
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery.md"
@@ -73,6 +74,7 @@ def test_the_table_of_repeats_is_true(clock):
         for failure in ROWS[name]:
             for options, calls in (({}, undeclared), ({"read_only": True}, read_only)):
                 script = Script(failure, repeat=True)
+                configure(quota=True)  # full again: the rows are about single operations
                 with pytest.raises((FaultError, KeyboardInterrupt, SystemExit)):
                     recover(script, **options)
                 assert script.count == int(calls), (name, failure, options)

@@ -4,6 +4,7 @@ tasks.
 """
 
 import asyncio
+import pickle
 import signal
 import threading
 import time
@@ -12,20 +13,27 @@ import pytest
 
 from amends import Fault, FaultError, Operation, Policy, Upstream, arecover, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
-from amends.recovery import Tuning
+from amends.recovery import configure, controller
+from amends.recovery import upstream as upstream_module
 from amends.recovery.clock import CLOCK
+from amends.recovery.quota import Quota
 from amends.recovery.waiter import TaskWaiter, ThreadWaiter
 from amends.testing import Script
 
 READ = Operation(name="read", read_only=True)
-QUICK = Tuning(probe_first=0.01, probe_cap=0.02, silence_first=0.01, silence_cap=0.02)
+
+
+def gaps(monkeypatch, seconds):
+    """Make the gaps between probes this long."""
+    for name in ("FIRST_PLAIN", "CAP_PLAIN", "FIRST_SILENT", "CAP_SILENT", "LEAST_CAP"):
+        monkeypatch.setattr(controller, name, seconds)
 
 
 def trip(upstream, now=0.0):
-    """Report five failures, so that the state is DOWN."""
+    """Report five failures, so that the state is SHUT."""
     for _ in range(5):
         upstream.failed(Fault(code="SERVICE_UNAVAILABLE"), now, now - 0.01, 0.5)
-    assert upstream.snapshot(now).state == "down"
+    assert upstream.snapshot(now).state == "shut"
 
 
 def test_a_hint_holds_back_all_operations(clock):
@@ -64,8 +72,8 @@ def test_parking_is_not_an_attempt(clock):
     upstream, history = Upstream(), []
     trip(upstream, clock.now())
     assert recover(lambda: "ok", upstream=upstream, operation=READ, history=history) == "ok"
-    assert (len(history), history[0].parked) == (1, pytest.approx(0.5))
-    assert upstream.snapshot().state == "flowing"
+    assert (len(history), history[0].parked) == (1, pytest.approx(5.0, rel=0.3))
+    assert upstream.snapshot().state == "open"
 
 
 def test_an_unsent_call_is_sent_when_its_waiting_is_used_up(clock):
@@ -80,9 +88,10 @@ def test_an_unsent_call_is_sent_when_its_waiting_is_used_up(clock):
         recover(Script(), upstream=held, policy=Policy(max_wait=1))
 
 
-def test_a_repeat_is_given_up_when_its_waiting_is_used_up(clock):
+def test_a_repeat_is_given_up_when_its_waiting_is_used_up(clock, monkeypatch):
     """The error has the failure of the call that was sent, and the reason."""
-    upstream = Upstream(tuning=Tuning(probe_first=50, probe_cap=50))
+    gaps(monkeypatch, 50.0)
+    upstream = Upstream()
     script = Script(ServiceUnavailableError(), repeat=True)
     trip(upstream, clock.now())
     with pytest.raises(ServiceUnavailableError) as caught:
@@ -92,9 +101,13 @@ def test_a_repeat_is_given_up_when_its_waiting_is_used_up(clock):
     assert upstream.snapshot().parked == 0
 
 
-def test_a_repeat_without_a_turn_is_given_up(clock):
+def test_a_repeat_without_a_turn_is_given_up(clock, monkeypatch):
     """After its own wait it waits in the queue, at most until `max_wait`."""
-    upstream = Upstream(tuning=Tuning(silence_first=50, silence_cap=50))
+    gaps(monkeypatch, 50.0)
+    upstream = Upstream()
+    upstream.succeeded(clock.now(), clock.now() - 1, lambda: 0.5)
+    for _ in range(2):
+        upstream.failed(Fault(code="TIMEOUT"), clock.now(), clock.now() - 0.5, 0.5)
     with pytest.raises(FaultError) as caught:
         recover(Script(Fault(code="TIMEOUT")), upstream=upstream, operation=READ, policy=Policy(max_wait=5))
     assert caught.value.decision.reason == "parked"
@@ -102,9 +115,10 @@ def test_a_repeat_without_a_turn_is_given_up(clock):
     assert upstream.snapshot().parked == 0
 
 
-def test_an_outer_deadline_bounds_the_wait_in_the_queue(clock):
+def test_an_outer_deadline_bounds_the_wait_in_the_queue(clock, monkeypatch):
     """No call is parked beyond the deadline of the outer operation."""
-    upstream = Upstream(tuning=Tuning(probe_first=50, probe_cap=50))
+    gaps(monkeypatch, 50.0)
+    upstream = Upstream()
     trip(upstream, clock.now())
     began = clock.now()
     assert recover(lambda: recover(Script("x"), upstream=upstream), policy=Policy(deadline=3)) == "x"
@@ -116,7 +130,7 @@ async def test_a_direct_first_call_is_reported():
     upstream = Upstream()
     with pytest.raises(FaultError):
         await arecover(Script(Fault(code="SERVICE_UNAVAILABLE")).acall, upstream=upstream)
-    assert upstream.snapshot().failing > 0
+    assert upstream.snapshot().calls == 1
     assert await arecover(Script("x").acall, upstream=upstream) == "x"
     assert upstream.snapshot().calls == 2
 
@@ -151,25 +165,41 @@ def test_a_call_within_the_probe_is_part_of_it(clock):
         return recover(Script("x"), upstream=upstream, operation=READ)
 
     assert recover(lambda: recover(outer, upstream=Upstream()), upstream=upstream) == "x"
-    assert clock.now() - began == pytest.approx(0.5)
-    assert upstream.snapshot().state == "flowing"
-    assert upstream._health.inflight == 0
+    assert clock.now() - began == pytest.approx(5.0, rel=0.3)
+    assert upstream.snapshot().state == "open"
 
 
-def test_repeats_are_a_share_of_the_calls(clock):
-    """If the budget is empty, a repeat waits for it or is given up."""
-    none = Tuning(repeats_saved=0, repeats_floor=0.1, repeats_share=0)
-    upstream = Upstream(tuning=none)
+def test_repeats_are_bounded_by_a_quota(clock):
+    """If it is empty, a repeat waits no longer than its backoff was and is then given up, with a time to resume."""
+    upstream = Upstream()
+    upstream._quota = Quota(per_success=1.5, per_second=0.1, saved=0.0)
     with pytest.raises(ServiceUnavailableError) as caught:
-        recover(
-            Script(ServiceUnavailableError()), upstream=upstream, operation=READ, policy=Policy(max_wait=5)
-        )
-    assert caught.value.decision.reason == "budget"
-    slow = Upstream(tuning=Tuning(repeats_saved=1, repeats_floor=0.2, repeats_share=0))
+        recover(Script(ServiceUnavailableError()), upstream=upstream, operation=READ)
+    assert (caught.value.decision.reason, caught.value.decision.resume_in > 0) == ("budget", True)
+    upstream = Upstream()
+    upstream._quota = Quota(per_success=1.5, per_second=1.5, saved=1.0)
     script = Script(ServiceUnavailableError(), ServiceUnavailableError(), "ok")
-    assert recover(script, upstream=slow, operation=READ) == "ok"
-    assert slow.snapshot().repeats == 2
-    assert clock.waited > 3
+    assert recover(script, upstream=upstream, operation=READ) == "ok"
+    assert upstream.snapshot().repeats == 2
+
+
+def test_operations_without_an_upstream_share_the_quota_of_the_process(clock):
+    """A bare `recover` stops repeating when most calls of the process fail. `configure` turns that off."""
+    script = Script(ServiceUnavailableError(), repeat=True)
+    try:
+        for _ in range(40):
+            with pytest.raises(ServiceUnavailableError) as caught:
+                recover(script, operation=READ)
+        assert caught.value.decision.reason == "budget"
+        assert 40 < script.count < 100
+        configure(quota=None)
+        with pytest.raises(ServiceUnavailableError) as caught:
+            recover(script, operation=READ)
+        assert caught.value.decision.reason == "attempts"
+        with pytest.raises(TypeError):
+            configure(quota=3)
+    finally:
+        configure()
 
 
 def test_a_client_error_ends_an_outage(clock):
@@ -178,7 +208,7 @@ def test_a_client_error_ends_an_outage(clock):
     trip(upstream, clock.now())
     with pytest.raises(FaultError):
         recover(Script(Fault(code="NOT_FOUND")), upstream=upstream)
-    assert upstream.snapshot().state == "flowing"
+    assert upstream.snapshot().state == "open"
 
 
 def test_an_unclassified_exception_is_no_outage(clock):
@@ -196,14 +226,14 @@ def test_snapshot_and_repr_show_the_state():
     first = upstream.snapshot(5.0)
     assert (first.name, first.state, first.parked, first.resumes_in, first.calls) == (
         "shop",
-        "flowing",
+        "open",
         0,
         0.0,
         0,
     )
     upstream.failed(Fault(code="RATE_LIMITED", retry_after=5), 5.0, 4.0, 0.0)
     assert upstream.snapshot(5.0).resumes_in == 5.0
-    assert "held" in repr(upstream)
+    assert "shut" in repr(upstream)
     assert upstream.snapshot().name == "shop"
 
 
@@ -212,13 +242,13 @@ def test_a_turn_that_cannot_be_used_is_given_back():
     upstream = Upstream()
     trip(upstream)
     one, two = ThreadWaiter(), ThreadWaiter()
-    assert upstream.look(one, 0.0) == pytest.approx(0.5)
+    assert upstream.look(one, 0.0) == pytest.approx(5.0)
     assert upstream.look(two, 0.0) == float("inf")
-    assert upstream.look(one, 1.0) == 0.0
-    upstream.leave(one, 1.0)
+    assert upstream.look(one, 6.0) == 0.0
+    upstream.leave(one, 6.0)
     assert two.granted
-    assert upstream.look(two, 1.0) == 0.0
-    assert upstream.force(two, 1.0)
+    assert upstream.look(two, 6.0) == 0.0
+    assert upstream.force(two, 6.0)
 
 
 def test_force_is_refused_while_the_server_asks_for_no_calls():
@@ -241,7 +271,107 @@ def test_the_next_waiter_is_woken_when_the_first_leaves():
     assert two.event.is_set()
     two.clear()
     assert not two.event.is_set()
-    assert upstream.look(two, 0.0) == pytest.approx(0.5)
+    assert upstream.look(two, 0.0) == pytest.approx(5.0)
+
+
+def test_a_long_hint_is_reported_whole_and_probed_early(clock):
+    """`resume_in` is what the service said. A new operation is sent after 30 s, and its success ends the wait."""
+    upstream, script = (
+        Upstream(),
+        Script(RateLimitedError(retry_after=86_400), RateLimitedError(retry_after=86_400), "ok"),
+    )
+    with pytest.raises(RateLimitedError):
+        recover(script, upstream=upstream)
+    clock.advance(10)
+    with pytest.raises(RateLimitedError) as caught:
+        recover(script, upstream=upstream)
+    assert caught.value.decision.resume_in == pytest.approx(86_390, abs=1)
+    assert caught.value.fault.retry_after == pytest.approx(86_390, abs=1)
+    clock.advance(20.5)
+    with pytest.raises(RateLimitedError):
+        recover(script, upstream=upstream)
+    clock.advance(91)
+    assert recover(script, upstream=upstream) == "ok"
+    assert (script.count, upstream.snapshot().state) == (3, "open")
+
+
+def test_a_scope_has_its_own_state(clock):
+    """A hint for one tenant holds back that tenant only. The quota and the credentials are shared."""
+    upstream = Upstream("shop")
+    one, two = upstream.scope("one"), upstream.scope("two")
+    with pytest.raises(RateLimitedError):
+        recover(Script(RateLimitedError(retry_after=3600)), upstream=one)
+    assert (one.snapshot().state, two.snapshot().state, upstream.snapshot().state) == ("shut", "open", "open")
+    assert one._quota is upstream._quota
+    assert (one.name, upstream.snapshot().scopes) == ("shop/one", ("one", "two"))
+    assert not upstream.idle
+    upstream.reset()
+    assert one.snapshot().state == "open"
+    assert upstream.idle
+    assert recover(Script("ok"), upstream=one) == "ok"
+
+
+def test_scopes_are_bounded(monkeypatch):
+    """The one used longest ago is dropped."""
+    monkeypatch.setattr(upstream_module, "_MOST_SCOPES", 2)
+    upstream = Upstream()
+    first = upstream.scope("1")
+    upstream.scope("2")
+    assert upstream.scope("1") is first
+    upstream.scope("3")
+    assert upstream.snapshot().scopes == ("1", "3")
+
+
+async def test_concurrency_bounds_the_calls_in_flight():
+    """The others wait for their turn; failures and interrupted calls give their place back."""
+    upstream, running, most = Upstream(concurrency=3), 0, 0
+
+    async def call():
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        if most == 3 and running == 1:
+            raise KeyError
+        return "ok"
+
+    results = await asyncio.gather(
+        *(arecover(call, upstream=upstream) for _ in range(20)), return_exceptions=True
+    )
+    assert most == 3
+    assert results.count("ok") > 5
+    assert (upstream._inflight, upstream.snapshot().parked) == (0, 0)
+    with pytest.raises(ValueError, match="at least 1"):
+        Upstream(concurrency=0)
+
+
+def test_calls_are_paced_where_an_answer_allows_few(clock):
+    """`allow` paces the calls if fewer are allowed than arrive; otherwise it changes nothing."""
+    upstream = Upstream()
+    for _ in range(30):
+        recover(Script("ok"), upstream=upstream)
+    upstream.allow(1000, 10.0, clock.now())
+    assert upstream.open
+    upstream.allow(5, 10.0, clock.now())
+    assert upstream.snapshot().pace == pytest.approx(0.5)
+    recover(Script("ok"), upstream=upstream)
+    assert clock.waits == [pytest.approx(2.0)]
+
+
+def test_an_upstream_is_pickled_without_its_state():
+    """Another process learns the state of the service itself."""
+    upstream = Upstream("shop", vendor="acme", own=True, keyed=True, concurrency=4)
+    trip(upstream)
+    again = pickle.loads(pickle.dumps(upstream))
+    assert (again.name, again.vendor, again.own, again.keyed, again.concurrency) == (
+        "shop",
+        "acme",
+        True,
+        True,
+        4,
+    )
+    assert again.snapshot().state == "open"
 
 
 def test_the_refusal_without_a_hint_is_unavailable():
@@ -275,9 +405,10 @@ def test_an_interrupt_reaches_a_parked_thread():
     assert upstream.snapshot().parked == 0
 
 
-def test_parked_threads_all_succeed_after_an_outage():
+def test_parked_threads_all_succeed_after_an_outage(monkeypatch):
     """Few calls are needed to find out that it is over."""
-    upstream = Upstream(tuning=QUICK)
+    gaps(monkeypatch, 0.02)
+    upstream = Upstream()
     over, calls, results, lock = time.monotonic() + 0.15, [], [], threading.Lock()
 
     def call():
@@ -301,9 +432,10 @@ def test_parked_threads_all_succeed_after_an_outage():
     assert upstream.snapshot().parked == 0
 
 
-async def test_parked_tasks_all_succeed_after_an_outage():
+async def test_parked_tasks_all_succeed_after_an_outage(monkeypatch):
     """The same on an event loop."""
-    upstream = Upstream(tuning=QUICK)
+    gaps(monkeypatch, 0.02)
+    upstream = Upstream()
     over, calls = time.monotonic() + 0.1, []
 
     async def call():
@@ -319,9 +451,10 @@ async def test_parked_tasks_all_succeed_after_an_outage():
     assert len(calls) < 240
 
 
-async def test_a_cancelled_task_leaves_the_queue():
+async def test_a_cancelled_task_leaves_the_queue(monkeypatch):
     """A parked call can be cancelled at once, and the next one takes its place."""
-    upstream = Upstream(tuning=Tuning(probe_first=60, probe_cap=60))
+    gaps(monkeypatch, 60.0)
+    upstream = Upstream()
     trip(upstream, time.monotonic())
 
     async def call():
@@ -336,13 +469,14 @@ async def test_a_cancelled_task_leaves_the_queue():
         await first
     assert upstream.snapshot().parked == 1
     now = time.monotonic()
-    upstream.succeeded(now, now - 0.01, lambda: 0.5)
+    upstream.succeeded(now, now, lambda: 0.5)
     assert await second == "ok"
 
 
-async def test_threads_and_tasks_share_one_queue():
+async def test_threads_and_tasks_share_one_queue(monkeypatch):
     """A thread's report wakes a task, and a task's report a thread."""
-    upstream = Upstream(tuning=QUICK)
+    gaps(monkeypatch, 0.02)
+    upstream = Upstream()
     trip(upstream, time.monotonic())
 
     def call():

@@ -14,11 +14,13 @@ from __future__ import annotations
 from amends.recovery.decorator import recovering
 from amends.recovery.drivers import arecover, recover
 from amends.recovery.events import Event, EventHook, add_hook, remove_hook, set_hooks
-from amends.recovery.health import Tuning
 from amends.recovery.history import Attempt, History
 from amends.recovery.iterators import Attempts, Try, attempts
+from amends.recovery.origins import configure, upstream_for
 from amends.recovery.policies import ADCP, CLI, NONE, TASK, from_retry_policy
 from amends.recovery.scope import current_operation, time_left
+from amends.recovery.scoping import route_scope
+from amends.recovery.sharing import Shared
 from amends.recovery.stepper import Stepper
 from amends.recovery.streams import arecover_stream, recover_stream
 from amends.recovery.to_fault import fault_in_response
@@ -34,15 +36,16 @@ __all__ = [
     "Event",
     "EventHook",
     "History",
+    "Shared",
     "Snapshot",
     "Stepper",
     "Try",
-    "Tuning",
     "Upstream",
     "add_hook",
     "arecover",
     "arecover_stream",
     "attempts",
+    "configure",
     "current_operation",
     "fault_in_response",
     "from_retry_policy",
@@ -50,6 +53,8 @@ __all__ = [
     "recover_stream",
     "recovering",
     "remove_hook",
+    "route_scope",
     "set_hooks",
     "time_left",
+    "upstream_for",
 ]

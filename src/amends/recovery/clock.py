@@ -24,11 +24,13 @@ _LONGEST = 31_536_000.0
 class Clock:
     """The functions that give the time and that wait. Each can be replaced; `using` replaces several at once."""
 
-    __slots__ = ("apark", "asleep", "draw", "now", "park", "sleep")
+    __slots__ = ("apark", "asleep", "draw", "now", "park", "sleep", "wall")
 
     def __init__(self) -> None:
         self.now: Callable[[], float] = _now
         """The time in seconds. Only differences between two readings have a meaning."""
+        self.wall: Callable[[], float] = _wall
+        """Seconds since the epoch, for what several processes share."""
         self.draw: Callable[[], float] = _draw
         """A random number from 0 to 1, for jitter."""
         self.sleep: Callable[[float], None] = _sleep
@@ -59,6 +61,10 @@ class Clock:
 
 def _now() -> float:
     return time.monotonic()
+
+
+def _wall() -> float:
+    return time.time()
 
 
 def _draw() -> float:

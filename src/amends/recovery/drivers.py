@@ -16,6 +16,7 @@ from amends.recovery.history import Attempt
 from amends.recovery.matching import On
 from amends.recovery.perform import arun_flow, failed_call, run_flow
 from amends.recovery.plan import Hook, Raises, plan_for
+from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -118,7 +119,9 @@ def recover(
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
@@ -199,7 +202,9 @@ async def arecover(
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             return result
     plan = plan_for(

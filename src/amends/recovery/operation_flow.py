@@ -25,7 +25,8 @@ from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
 from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
-from amends.recovery.queueing import renew_credentials, wait_for_budget, wait_for_turn
+from amends.recovery.process_quota import process_quota
+from amends.recovery.queueing import renew_credentials, wait_for_quota, wait_for_turn
 from amends.recovery.scope import SCOPE, Scope
 from amends.recovery.stepper import Stepper, remedy_for
 from amends.recovery.steps import Do, Finish, Send, Step, Steps, Wait, WaiterMaker
@@ -208,7 +209,7 @@ class Flow:
 
     def _wait(self, decision: Decision, *, held: bool) -> Generator[Step, Any, bool]:
         """
-        Wait before a repeat. Return False if its budget cannot pay for the repeat within the time left.
+        Wait before a repeat. Return False if the quota of repeats is used up.
 
         `held`: the upstream holds all its calls until the time the server named, so the wait takes place in its queue.
         """
@@ -217,11 +218,13 @@ class Flow:
         in_time, before = True, CLOCK.now()
         if decision.delay:
             yield Wait(decision.delay)
-        if self.plan.upstream is not None and decision.reason not in _UNCHARGED:
-            patience = self.stepper.patience(before)
-            in_time = yield from wait_for_budget(self.plan.upstream, before + patience)
+        if decision.reason not in _UNCHARGED and not (
+            self.plan.upstream is None and decision.reason == "hint"
+        ):
+            longest = min(self.stepper.patience(CLOCK.now()), decision.delay or 0.0)
+            in_time = yield from wait_for_quota(self.plan.upstream, longest)
             if not in_time:
-                self.stepper = self.stepper.gave_up("budget")
+                self.stepper = self.stepper.gave_up("budget", decision.delay)
         # Count the decided delay even if a test replaced `sleep` by a function that returns at once.
         self.stepper = self.stepper.waited(max(CLOCK.now() - before, decision.delay or 0.0))
         return in_time
@@ -327,7 +330,9 @@ class Flow:
     def _succeed(self, outcome: Outcome) -> Any:
         """Report the success and return the result."""
         before = self.stepper
-        if self.plan.upstream is not None:
+        if self.plan.upstream is None:
+            process_quota.earned += 1
+        else:
             self.plan.upstream.succeeded(outcome.ended, outcome.sent, CLOCK.draw)
         if before.history:
             with self._publish("recovered"):
@@ -382,7 +387,7 @@ class Flow:
 
 
 _UNCHARGED = frozenset({"refreshed", "set-up", "changed"})
-"""Reasons of repeats that are not taken from the budget: something changed, so they do not repeat the same call."""
+"""Reasons of repeats that are not taken from the quota: something changed, so they do not repeat the same call."""
 
 
 def scope_of(

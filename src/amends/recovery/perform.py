@@ -21,6 +21,7 @@ from amends.recovery.history import Attempt
 from amends.recovery.logs import log_late_call
 from amends.recovery.operation_flow import Flow, Outcome
 from amends.recovery.plan import Plan
+from amends.recovery.process_quota import process_quota
 from amends.recovery.scope import SCOPE
 from amends.recovery.steps import Do, Finish, Park, Send, Step, Steps, Wait
 from amends.recovery.to_fault import fault_of
@@ -68,7 +69,9 @@ def run(
         else:
             if awaitables and hasattr(result, "__await__"):
                 return _await_first(plan, call, args, kwargs, result, sent, generation)
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             if isinstance(result, CoroutineType):
                 refuse_coroutine(result)
@@ -93,7 +96,9 @@ async def arun(plan: Plan, call: Callable[..., Any], args: tuple[Any, ...], kwar
                 upstream.abandoned(CLOCK.now(), sent)
             raise
         else:
-            if upstream is not None:
+            if upstream is None:
+                process_quota.earned += 1
+            else:
                 upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
             return result
     return await arun_flow(plan, call, args, kwargs, None, first)
@@ -158,7 +163,9 @@ async def _await_first(
             upstream.abandoned(CLOCK.now(), sent)
         raise
     else:
-        if upstream is not None:
+        if upstream is None:
+            process_quota.earned += 1
+        else:
             upstream.succeeded(CLOCK.now(), sent, CLOCK.draw)
         return result
     return await arun_flow(plan, call, args, kwargs, None, first)

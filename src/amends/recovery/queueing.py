@@ -1,5 +1,5 @@
 """
-The parts of a flow that wait for other calls: for a turn, for the budget of repeats, for new credentials.
+The parts of a flow that wait for other calls: for a turn, for the quota of repeats, for new credentials.
 
 They are generators of steps, like the flow.
 """
@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from amends.recovery.clock import CLOCK
+from amends.recovery.process_quota import process_quota
 from amends.recovery.renewal import Turn
 from amends.recovery.scope import SCOPE
 from amends.recovery.stepper import Stepper
@@ -17,7 +18,7 @@ from amends.recovery.steps import Park, Step, Steps, Wait, WaiterMaker
 from amends.recovery.upstream import Upstream
 from amends.recovery.waiter import Waiter
 
-__all__ = ["renew_credentials", "wait_for_budget", "wait_for_turn"]
+__all__ = ["renew_credentials", "wait_for_quota", "wait_for_turn"]
 
 _Waiting = Generator[Step, Any, bool]
 
@@ -27,7 +28,8 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
     Wait in the upstream's queue until the call may be sent. Return whether it may.
 
     When the policy's waiting is used up, an operation that has made no call yet is sent in any case: having waited
-    must not be worse than not having waited. The exception is a wait that the server itself asked for.
+    must not be worse than not having waited. The exceptions are a wait that the server itself asked for, and an overload
+    in which fewer calls can be sent than arrive.
     """
     if upstream.open:
         return True
@@ -37,20 +39,23 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
         upstream.join()
         return True
     now = CLOCK.now()
-    patience = stepper.patience(now)
-    if upstream.held_for(now) > patience:
+    over, fresh = now + stepper.patience(now), not stepper.history
+    if upstream.refuses(now, over - now):
         return False
-    waiter, over = new_waiter(), now + patience
+    waiter = new_waiter()
     try:
-        while (look_at := upstream.look(waiter, now)) != 0.0:
+        while (look_at := upstream.look(waiter, now, fresh=fresh)) != 0.0:
             if now >= over:
-                if not stepper.history:
+                if fresh:
                     return upstream.force(waiter, now)
                 upstream.leave(waiter, now)
                 return False
             yield Park(waiter, min(look_at, over) - now)
             waiter.clear()
             now = CLOCK.now()
+            if not waiter.granted and upstream.refuses(now, over - now):
+                upstream.leave(waiter, now)
+                return False
         # If the credentials are being renewed, wait for the new ones.
         while now < over and upstream.watch_renewal(waiter):
             yield Park(waiter, over - now)
@@ -62,11 +67,16 @@ def wait_for_turn(upstream: Upstream, stepper: Stepper, new_waiter: WaiterMaker)
     return True
 
 
-def wait_for_budget(upstream: Upstream, over: float) -> _Waiting:
-    """Wait until the budget allows a repeat, and take it. Return False if it does not before `over`."""
+def wait_for_quota(upstream: Upstream | None, longest: float) -> _Waiting:
+    """
+    Take a repeat from the quota of the upstream, or of the process. Return whether there was one.
+
+    Waits at most `longest` seconds for it: where most calls fail, a repeat that waits for long would only be one more.
+    """
+    over = CLOCK.now() + longest
     while True:
         now = CLOCK.now()
-        at = upstream.take_repeat(now)
+        at = process_quota.take(now) if upstream is None else upstream.take_repeat(now)
         if at == 0.0:
             return True
         if at > over:

@@ -19,6 +19,8 @@ class Signal(Enum):
     """The service works; the failure concerns this one request."""
     PLAIN = "plain"
     """The service failed and answered quickly."""
+    REFUSED = "refused"
+    """The service refused the call because too many were made, and named no time."""
     SILENT = "silent"
     """The service did not answer in time; it may be overloaded."""
     HINT = "hint"
@@ -42,7 +44,9 @@ def signal_of(fault: Fault) -> Signal:
         return Signal.WELL
     everyday = row_for(fault.vocabulary, fault.code, fault.status).everyday
     if everyday in _FOR_ALL:
-        return Signal.PLAIN if usable(fault.vocabulary, fault.retry_after) is None else Signal.HINT
+        if usable(fault.vocabulary, fault.retry_after) is not None:
+            return Signal.HINT
+        return Signal.REFUSED if everyday == "RATE_LIMITED" else Signal.PLAIN
     if everyday == "TIMEOUT":
         return Signal.SILENT
     if everyday != "INTERNAL_ERROR":

@@ -2,11 +2,12 @@
 `Upstream`: the state that all operations against one service share in this process.
 
 All callers obey a hint that one of them receives. During an outage, single calls probe the service while the others
-wait in a queue. Repeats are a bounded share of the calls. Credentials are renewed once for all callers.
+wait in a queue. After it, and in an overload, calls are paced. Repeats are bounded by a quota. Credentials are renewed
+once for all callers. `controller` decides; this module has the queue, the lock and the scopes.
 
 An Upstream can be used from threads and tasks at the same time: every method holds one lock for a short time and never
-waits inside it. There is no background thread. The first waiter in the queue wakes up when the next call may be sent,
-and lets the others out.
+waits inside it. There is no background thread. One waiter in the queue wakes up when the next call may be sent, and
+lets the others out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from math import inf
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import msgspec
@@ -23,16 +24,23 @@ from amends.core.backoff import Backoff
 from amends.core.enums import Executed
 from amends.core.fault import Fault
 from amends.core.hints import usable
-from amends.core.validate import check_kind
-from amends.recovery.budget import Budget
-from amends.recovery.health import FLOWING, HELD, STATES, Health, Tuning
+from amends.core.validate import check_count, check_kind
+from amends.recovery.clock import CLOCK
+from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, STATES, Controller
+from amends.recovery.quota import Quota
 from amends.recovery.renewal import Renewal, Turn
+from amends.recovery.sharing import Shared, Sharing
 from amends.recovery.signals import Signal, signal_of
 from amends.recovery.waiter import Waiter
 
 __all__ = ["Snapshot", "Upstream"]
 
 _BACKOFF = Backoff()
+_KINDS = {Signal.PLAIN: PLAIN, Signal.REFUSED: REFUSED, Signal.HINT: HINT, Signal.SILENT: SILENT}
+_MOST_SCOPES = 1000
+"""Scopes that an Upstream keeps. More: memory; fewer: where many tenants are in trouble, some are forgotten."""
+_LONG_HINT = 30.0
+"""After a longer hint, waiting calls are woken and fail if it exceeds their waiting time."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +48,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     state: str
-    """flowing · draining · down · held"""
+    """open · ramp · shut"""
     resumes_in: float
     """Seconds until a parked call may be sent; 0 if it may be sent now."""
     parked: int
@@ -48,15 +56,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     """The number of calls that have ended."""
     repeats: int
-    """Repeats taken from the budget so far …"""
+    """Repeats taken from the quota so far …"""
     repeats_left: float
     """… and how many are left in it."""
     failing: float
-    """The share of the calls that failed lately."""
+    """The share of the calls that failed lately, outages left out."""
     round_trip: float
     """Seconds a good answer usually takes; 0 before the first."""
     renewals: int
     """How often the credentials were renewed."""
+    pace: float | None = None
+    """Calls per second, while they are paced."""
+    scopes: tuple[str, ...] = ()
+    """The scopes that have had trouble lately."""
 
 
 class Upstream:
@@ -65,41 +77,63 @@ class Upstream:
 
         payments = Upstream("payments", refresh=renew_token)
         recover(charge, order, upstream=payments, operation=Operation(name="charge", keyed=True))
+
+    Where the service has limits per tenant, `payments.scope("tenant-7")` is an Upstream of its own for that tenant.
     """
 
     def __init__(
         self,
         name: str = "",
         *,
+        vendor: str | None = None,
         own: bool = False,
         keyed: bool | None = None,
+        concurrency: int | None = None,
+        shared: Shared | None = None,
         refresh: Callable[..., Any] | None = None,
-        tuning: Tuning | None = None,
     ) -> None:
         """
         Args:
-            name: for logs and telemetry.
+            name: for logs and telemetry, and for `shared`.
+            vendor: whose error format to expect, such as "openai".
             own: the service is part of our own system: a server that calls it passes its failures on as they were read.
             keyed: whether the service honours idempotency keys; the clients' transports repeat a request with a key if
                 it does. None: unknown.
+            concurrency: how many calls may be in flight at once. None: any number.
+            shared: shares what is known about the service with other processes; see `amends.recovery.Shared`.
             refresh: renews the credentials; the default for operations that have no `refresh` of their own.
-            tuning: constants that replace the defaults.
 
         """
         check_kind("name", name, str, 'Upstream("payments")')
+        if vendor is not None:
+            check_kind("vendor", vendor, str, 'Upstream("models", vendor="openai")')
+        check_kind("own", own, bool, "own=True")
+        if concurrency is not None:
+            check_count("concurrency", concurrency)
+            if concurrency < 1:
+                raise ValueError("concurrency counts calls in flight: it is at least 1")
         self.name = name
+        self.vendor = vendor
         self.own = own
         self.keyed = keyed
+        self.concurrency = concurrency
+        self.shared = shared
         self.refresh = refresh
-        self._tuning = tuning = tuning or Tuning()
-        self._lock = Lock()
-        self._health = Health(tuning)
-        self._budget = Budget(tuning)
+        self._lock = RLock()
+        self._controller = Controller()
+        self._quota = Quota()
         self._renewal = Renewal()
+        self._sharing = None if shared is None else Sharing(shared, name)
         self._queue: OrderedDict[Waiter, None] = OrderedDict()
+        self._timed: Waiter | None = None
+        self._inflight = 0
         self._held_by: Fault | None = None
-        self.open = True
-        """Whether a call may be sent at once: the state is FLOWING and no call waits. Read without the lock."""
+        self._asked_until = 0.0
+        self._scopes: OrderedDict[str, Upstream] = OrderedDict()
+        self.last_used = 0.0
+        """When a call last ended with something else than a success in OPEN, or began to wait."""
+        self.open = self._is_open()
+        """Whether a call may be sent at once: the state is OPEN and no call waits. Read without the lock."""
 
     def __deepcopy__(self, memo: object) -> Upstream:
         # A copy of a client calls the same service, so it shares what is known about it.
@@ -107,55 +141,111 @@ class Upstream:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process learns the state of the service itself; only the declaration is pickled.
-        return _unpickled, (self.name, self.own, self.keyed, self.refresh, self._tuning)
+        options = {
+            each: getattr(self, each)
+            for each in ("vendor", "own", "keyed", "concurrency", "shared", "refresh")
+        }
+        return _unpickled, (self.name, options)
 
     def __repr__(self) -> str:
-        return f"Upstream({self.name!r}, {STATES[self._health.state]})"
+        return f"Upstream({self.name!r}, {STATES[self._controller.state]})"
 
     def snapshot(self, now: float | None = None) -> Snapshot:
         """Return the state at this moment."""
-        if now is None:
-            from amends.recovery.clock import CLOCK
-
-            now = CLOCK.now()
+        now = CLOCK.now() if now is None else now
         with self._lock:
-            health = self._health
-            resumes = (health.next_send, health.resume_at)[health.state > 1] if health.state else now
+            controller = self._controller
+            state = controller.state
+            resumes = (
+                controller.resume_at if state == SHUT else controller.next_send if state == RAMP else now
+            )
             return Snapshot(
                 name=self.name,
-                state=STATES[health.state],
+                state=STATES[state],
                 resumes_in=max(0.0, resumes - now),
                 parked=len(self._queue),
-                calls=health.calls,
-                repeats=self._budget.taken,
-                repeats_left=self._budget.saved,
-                failing=health.failure_share,
-                round_trip=health.round_trip,
+                calls=controller.calls,
+                repeats=self._quota.taken,
+                repeats_left=self._quota.saved,
+                failing=controller.failing,
+                round_trip=controller.usual,
                 renewals=self._renewal.generation,
+                pace=controller.pace if state == RAMP else None,
+                scopes=tuple(self._scopes),
             )
+
+    def scope(self, name: str) -> Upstream:
+        """
+        Return the Upstream of one part of the service: a tenant, a route, a credential. The same name gives the same one.
+
+        It has its own state and queue. The quota of repeats and the credentials are those of this Upstream.
+
+        >>> shop = Upstream("shop")
+        >>> shop.scope("tenant-7") is shop.scope("tenant-7")
+        True
+        """
+        check_kind("name", name, str, 'upstream.scope("tenant-7")')
+        with self._lock:
+            found = self._scopes.get(name)
+            if found is None:
+                found = self._scopes[name] = _scope_of(self, name)
+                idle = next((each for each in self._scopes if len(self._scopes) > _MOST_SCOPES), None)
+                if idle is not None:
+                    del self._scopes[idle]
+            else:
+                self._scopes.move_to_end(name)
+            return found
+
+    def reset(self) -> None:
+        """Forget all trouble: hints, outages, paces, in every scope. Waiting calls are sent. For operators and tests."""
+        with self._lock:
+            self._controller = Controller()
+            self._held_by, self._asked_until = None, 0.0
+            scopes = tuple(self._scopes.values())
+            self._let_out(CLOCK.now())
+        if self._sharing is not None:
+            self._sharing.clear()
+        for each in scopes:
+            each.reset()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing would be lost if this Upstream were dropped: OPEN, without waiting calls or failures."""
+        with self._lock:
+            quiet = not self._queue and not self._renewal.leading and self._controller.state == OPEN
+            return quiet and all(each.idle for each in self._scopes.values())
 
     # Sending ---------------------------------------------------------------------------------------------------
 
-    def look(self, waiter: Waiter, now: float) -> float:
+    def look(self, waiter: Waiter, now: float, *, fresh: bool = True) -> float:
         """
         Return 0 if the waiter's call may be sent; its outcome has to be reported then.
 
-        Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier.
+        Otherwise put the waiter into the queue and return the time to look again. It may be woken earlier. `fresh`: the
+        operation has made no call yet.
         """
+        if self._sharing is not None:
+            self._learn_from_others(now)
         with self._lock:
             if waiter not in self._queue and not waiter.granted:
+                waiter.fresh = fresh
                 self._queue[waiter] = None
+                self.last_used = now
+                if fresh and self._controller.state != OPEN:
+                    self._controller.arrived()
             if not waiter.granted:
                 self._let_out(now, waiter)
             if waiter.granted:
                 return 0.0
-            return waiter.look_at if next(iter(self._queue)) is waiter else inf
+            look_at = waiter.look_at if self._timed is waiter else inf
+        return look_at if self._sharing is None else min(look_at, now + self._sharing.interval)
 
     def leave(self, waiter: Waiter, now: float) -> None:
         """Remove a waiter from the queue, or give back the turn it got and cannot use."""
         with self._lock:
             if waiter.granted:
-                self._health.abandoned(now)
+                self._end_call()
+                self._controller.abandoned(now)
                 waiter.granted = False
             else:
                 self._queue.pop(waiter, None)
@@ -163,31 +253,39 @@ class Upstream:
             self._let_out(now)
 
     def force(self, waiter: Waiter, now: float) -> bool:
-        """Let a waiter out before its turn. Return False if the server asked for no calls until a later time."""
+        """Let a waiter out before its turn. Return False if the server asked for no calls, or is overloaded."""
         with self._lock:
             if waiter.granted:
                 return True
             self._queue.pop(waiter, None)
-            allowed = self._health.state != HELD
+            allowed = self._controller.may_force(now) and not self._is_full()
             if allowed:
-                self._health.force()
+                self._inflight += 1
             self._let_out(now)
             return allowed
 
     def join(self) -> None:
         """Count a call that is sent inside another one, which this upstream has let out."""
         with self._lock:
-            self._health.force()
+            self._inflight += 1
 
     def held_for(self, now: float) -> float:
         """Return the seconds for which the server asked for no calls; 0 if it did not."""
         with self._lock:
-            return max(0.0, self._health.held_until() - now)
+            held = self._controller.held_until()
+            return max(0.0, held - now, self._asked_until - now) if held > now else 0.0
+
+    def refuses(self, now: float, patience: float) -> bool:
+        """Return whether a call cannot be sent within `patience` seconds, because the server asked for that."""
+        with self._lock:
+            controller = self._controller
+            due = controller.state == SHUT and controller.probe_sent < 0.0 and now >= controller.resume_at
+            return controller.held_until() - now > patience and not due
 
     def refusal(self, now: float) -> Fault:
         """Return the fault of an operation whose call could not be sent."""
+        held = self.held_for(now)
         with self._lock:
-            held = self._health.held_until() - now
             by = self._held_by
             if by is None or held <= 0:
                 return Fault(code="SERVICE_UNAVAILABLE", executed=Executed.NO)
@@ -201,68 +299,139 @@ class Upstream:
             )
 
     def take_repeat(self, now: float) -> float:
-        """Take one repeat from the budget and return 0, or return the time when one will be available."""
+        """
+        Take one repeat from the quota and return 0, or return the time when one will be available.
+
+        Only repeats in OPEN are taken from it: in the other states the queue bounds them.
+        """
         with self._lock:
-            return self._budget.take(now, self._health.calls)
+            return self._quota.take(now) if self._controller.state == OPEN else 0.0
 
     # Reports ---------------------------------------------------------------------------------------------------
 
     def succeeded(self, now: float, sent: float, draw: Callable[[], float]) -> None:
         """Report that the call sent at `sent` succeeded."""
-        # `with self._lock` costs 0.15 µs more on CPython 3.11: a successful call of `arecover` would cost 1.30 of
-        # google-api-core's retry instead of 1.16 (target 1.3, bench/overhead.py).
+        # `with self._lock` costs 0.15 µs more on CPython 3.11 (bench/overhead.py).
         self._lock.acquire()
         try:
+            self._quota.earned += 1
             if self.open:
-                self._health.succeeded_flowing(now, sent)
+                self._controller.succeeded_open(now, sent)
             else:
-                self._health.succeeded(now, sent, draw(), waiting=bool(self._queue))
-                self._let_out(now)
+                self._succeeded(now, sent)
         finally:
             self._lock.release()
+
+    def _succeeded(self, now: float, sent: float) -> None:
+        self._end_call()
+        was = self._controller.state
+        self._controller.succeeded(now, sent, waiting=bool(self._queue))
+        if self._sharing is not None and was == SHUT and self._controller.state != SHUT:
+            self._sharing.clear()
+        self._let_out(now)
 
     def failed(self, fault: Fault, now: float, sent: float, draw: float) -> bool:
         """Report that the call sent at `sent` failed. Return whether its hint now holds back all calls."""
         signal = signal_of(fault)
         with self._lock:
-            health = self._health
-            if signal is Signal.HINT:
-                hint = usable(fault.vocabulary, fault.retry_after) or 0.0
-                self._held_by = fault
-                health.hold(now, sent, now + _BACKOFF.above(hint, draw))
-            elif signal is Signal.WELL:
-                health.succeeded(now, sent, draw, waiting=bool(self._queue))
-            elif signal is Signal.NOTHING:
-                health.abandoned(sent)
+            self.last_used = now
+            controller, held = self._controller, False
+            if signal is Signal.WELL:
+                self._succeeded(now, sent)
+                return False
+            self._end_call()
+            if signal is Signal.NOTHING:
+                controller.abandoned(sent)
             else:
-                health.failed(now, sent, draw, silent=signal is Signal.SILENT)
+                hint = 0.0
+                if signal is Signal.HINT:
+                    hint = _BACKOFF.above(usable(fault.vocabulary, fault.retry_after) or 0.0, draw)
+                    asked = now + (fault.retry_after or 0.0)
+                    held_already = controller.held_until() > now
+                    self._asked_until = max(asked, self._asked_until) if held_already else asked
+                    self._held_by = fault
+                held = controller.failed(now, sent, draw, _KINDS[signal], hint)
+                if held and hint > _LONG_HINT:
+                    for waiter in self._queue:
+                        waiter.wake()
+                if self._sharing is not None and controller.state == SHUT and not controller.wary:
+                    self._sharing.write(controller, now)
             self._let_out(now)
-            return signal is Signal.HINT
+            return held
 
     def abandoned(self, now: float, sent: float) -> None:
         """Report that the call sent at `sent` was interrupted."""
         with self._lock:
-            self._health.abandoned(sent)
+            self._end_call()
+            self._controller.abandoned(sent)
             self._let_out(now)
+
+    def allow(self, remaining: int, seconds: float, now: float) -> None:
+        """
+        Report that an answer allowed `remaining` calls within the next `seconds` (`RateLimit`, `x-ratelimit-remaining`).
+
+        If that is less than arrives, the calls are paced so that they last until then.
+        """
+        with self._lock:
+            self._controller.allow(now, remaining, seconds)
+            self._let_out(now)
+
+    # Inside ----------------------------------------------------------------------------------------------------
+
+    def _end_call(self) -> None:
+        if self._inflight > 0:
+            self._inflight -= 1
+
+    def _is_full(self) -> bool:
+        return self.concurrency is not None and self._inflight >= self.concurrency
+
+    def _is_open(self) -> bool:
+        return (
+            self._controller.state == OPEN
+            and not self._queue
+            and not self._renewal.leading
+            and self.concurrency is None
+            and self._sharing is None
+        )
+
+    def _next(self, now: float) -> Waiter:
+        """Return the waiter whose turn is next. Before the hinted time, that is one that has not received the hint."""
+        queue = self._queue
+        head = next(iter(queue))
+        if not head.fresh and self._controller.held_until() > now:
+            return next((each for each in queue if each.fresh), head)
+        return head
 
     def _let_out(self, now: float, asking: Waiter | None = None) -> None:
         """Grant the calls that may be sent, in the order of the queue, and give the next waiter its time to look."""
-        queue, health = self._queue, self._health
+        queue, controller = self._queue, self._controller
         self.open = False
         while queue:
-            head = next(iter(queue))
-            look_at = health.admit(now)
+            head = self._next(now)
+            look_at = inf if self._is_full() else controller.admit(now, fresh=head.fresh)
             if look_at == 0.0:
+                if self._sharing is not None and controller.state == SHUT and not self._sharing.may_probe():
+                    controller.postpone(now + self._sharing.interval)
+                    continue
                 del queue[head]
                 head.granted = True
-            elif look_at == head.look_at:
+                self._inflight += 1
+            elif head is self._timed and look_at == head.look_at:
                 return
-            head.look_at = look_at
+            head.look_at, self._timed = look_at, head
             if head is not asking:
                 head.wake()
             if look_at:
                 return
-        self.open = health.state == FLOWING and not self._renewal.leading
+        self.open = self._is_open()
+
+    def _learn_from_others(self, now: float) -> None:
+        """Take over what another process wrote about the service."""
+        assert self._sharing is not None
+        record = self._sharing.read(now, self._controller.last_answered)
+        if record is not None:
+            with self._lock:
+                self._controller.learn(now, *record)
 
     # Credentials -----------------------------------------------------------------------------------------------
 
@@ -298,7 +467,20 @@ class Upstream:
             self._let_out(now)
 
 
-def _unpickled(
-    name: str, own: bool, keyed: bool | None, refresh: Callable[..., Any] | None, tuning: Tuning
-) -> Upstream:
-    return Upstream(name, own=own, keyed=keyed, refresh=refresh, tuning=tuning)
+def _unpickled(name: str, options: dict[str, Any]) -> Upstream:
+    return Upstream(name, **options)
+
+
+def _scope_of(parent: Upstream, name: str) -> Upstream:
+    """Return a new scope: its own state, with the parent's declaration, quota and credentials."""
+    scope = Upstream(
+        f"{parent.name}/{name}" if parent.name else name,
+        vendor=parent.vendor,
+        own=parent.own,
+        keyed=parent.keyed,
+        concurrency=parent.concurrency,
+        shared=parent.shared,
+        refresh=parent.refresh,
+    )
+    scope._lock, scope._quota, scope._renewal = parent._lock, parent._quota, parent._renewal  # noqa: SLF001
+    return scope

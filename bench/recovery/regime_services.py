@@ -1,0 +1,401 @@
+"""The services and loads of the regimes outside a to h."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from bench.recovery import services as known
+from bench.recovery.draws import draw
+from bench.recovery.load import Arrival, burst, poisson
+from bench.recovery.overload import Overload
+from bench.recovery.wire import Request
+
+Answer = tuple[float | None, int, float | None]  # when (None: never), status, seconds of Retry-After
+
+
+class Simple:
+    """Answers 200 after `latency`."""
+
+    def __init__(self, seed: int, *, latency: float = 0.05) -> None:
+        self.seed, self.latency = seed, latency
+
+    def call(self, now: float, operation: int, number: int, client: int) -> Answer:
+        status, hint = self.judge(now, operation, number, client)
+        return now + (self.latency if status == 200 else min(self.latency, 0.05)), status, hint
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        return 200, None
+
+
+class OneHint(Simple):
+    """Healthy, but one call after `at` gets 429 with Retry-After; `true`: everything is refused for that long."""
+
+    def __init__(
+        self, seed: int, *, hint: float = 5.0, at: float = 60.0, true: bool = False, **options: float
+    ) -> None:
+        super().__init__(seed, **options)
+        self.hint, self.at, self.true, self.done = hint, at, true, False
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        if self.true:
+            return (
+                (429, math.ceil(self.at + self.hint - now))
+                if self.at <= now < self.at + self.hint
+                else (200, None)
+            )
+        if now >= self.at and not self.done:
+            self.done = True
+            return 429, self.hint
+        return 200, None
+
+
+class Failing(Simple):
+    """Calls fail on their own: `share` with a bare 503, `refused` with 429 and `hint`."""
+
+    def __init__(
+        self, seed: int, *, share: float = 0.0, refused: float = 0.0, hint: float = 120.0, **options: float
+    ) -> None:
+        super().__init__(seed, **options)
+        self.share, self.refused, self.hint = share, refused, hint
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        chance = draw(self.seed, operation, number)
+        if chance < self.share:
+            return 503, None
+        return (429, self.hint) if chance < self.share + self.refused else (200, None)
+
+
+class Stalls(Simple):
+    """A share of the calls never answers."""
+
+    def __init__(self, seed: int, *, share: float = 0.2, **options: float) -> None:
+        super().__init__(seed, **options)
+        self.share = share
+
+    def call(self, now: float, operation: int, number: int, client: int) -> Answer:
+        if draw(self.seed, operation, number) < self.share:
+            return None, 0, None
+        return now + self.latency, 200, None
+
+
+class HalfDead(Simple):
+    """Half of the replicas answer 503 at once, from `start` on; the balancer chooses one at random."""
+
+    def __init__(self, seed: int, *, start: float = 20.0, share: float = 0.5, **options: float) -> None:
+        super().__init__(seed, **options)
+        self.start, self.share = start, share
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        return (
+            (503, None)
+            if now >= self.start and draw(self.seed, operation, number) < self.share
+            else (200, None)
+        )
+
+
+class Flapping(Simple):
+    """Up for `period`, down (bare 503) for `period`."""
+
+    def __init__(self, seed: int, *, period: float = 2.0, **options: float) -> None:
+        super().__init__(seed, **options)
+        self.period = period
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        return (503, None) if now // self.period % 2 else (200, None)
+
+
+class Lying(Simple):
+    """A 503 outage whose answers name 1 s, or 20 s, whatever is left of it."""
+
+    def __init__(
+        self, seed: int, *, start: float = 20.0, length: float = 30.0, hint: float = 1.0, **options: float
+    ) -> None:
+        super().__init__(seed, **options)
+        self.start, self.end, self.hint = start, start + length, hint
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        return (503, self.hint) if self.start <= now < self.end else (200, None)
+
+
+class Bucket(Simple):
+    """A token bucket of `rate` per second and `depth`; 429 with Retry-After `hint` (None: without)."""
+
+    def __init__(
+        self, seed: int, *, rate: float = 5.0, depth: float = 5.0, hint: float | None = 1.0, **options: float
+    ) -> None:
+        super().__init__(seed, **options)
+        self.rate, self.depth, self.hint, self.level, self.at = rate, depth, hint, depth, 0.0
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        self.level = min(self.depth, self.level + (now - self.at) * self.rate)
+        self.at = now
+        if self.level >= 1.0:
+            self.level -= 1.0
+            return 200, None
+        return 429, self.hint
+
+
+class Tenants(Simple):
+    """One tenant of `count` gets 429 with Retry-After 3600 from `start` on. The operation's number is its tenant."""
+
+    def __init__(
+        self, seed: int, *, count: int = 10, start: float = 20.0, hint: float = 3600.0, **options: float
+    ) -> None:
+        super().__init__(seed, **options)
+        self.count, self.start, self.hint = count, start, hint
+
+    def tenant(self, operation: int) -> int:
+        return int(draw(self.seed, operation, 0) * self.count)
+
+    def judge(self, now: float, operation: int, number: int, client: int) -> tuple[int, float | None]:
+        return (429, self.hint) if now >= self.start and self.tenant(operation) == 0 else (200, None)
+
+
+class Known:
+    """A service of a to h."""
+
+    def __init__(self, seed: int, *, service: type[known.Service], **options: Any) -> None:
+        self.service = service(seed, **options)
+
+    def call(self, now: float, operation: int, number: int, client: int) -> Answer:
+        answer = self.service.receive(now, Request(operation, number, "key"))
+        if answer is None:
+            return None, 0, None
+        hint = answer[1].headers.get("Retry-After")
+        return answer[0], answer[1].status, None if hint is None else float(hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """A service, its load, and what is measured."""
+
+    name: str
+    service: Callable[..., Any]
+    load: Callable[[int], list[Arrival]]
+    options: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 2.0
+    capacity: float = 0.0
+    """What the service can do per second; goodput is a share of it."""
+    settled: float = 30.0
+    spell_end: float = 0.0
+    only: Callable[[Any, int, Arrival], bool] | None = None
+    """Which operations are measured."""
+
+    def build(self, seed: int) -> Any:
+        return self.service(seed, **self.options)
+
+    def counted(self, service: Any, index: int, arrival: Arrival) -> bool:
+        return self.only is None or self.only(service, index, arrival)
+
+
+def _fleet(
+    clients: int = 200, spell: float = 60.0, queue: int = 500, latency: float = 0.05, *, outage: bool = False
+) -> Regime:
+    options: dict[str, Any] = {
+        "service": Overload,
+        "slow_until": 20.0 + spell,
+        "queue": queue,
+        "latency": latency,
+    }
+    name = f"fleet {clients} clients, {spell:g} s, queue {queue}, {latency:g} s"
+    if outage:
+        options = {
+            "service": Overload,
+            "slow_from": 20.0,
+            "slow_until": 20 + spell,
+            "slow_rate": 0.001,
+            "queue": 0,
+        }
+    seconds = 20 + spell + 240
+    return Regime(
+        name,
+        Known,
+        partial(poisson, rate=100 / clients, seconds=seconds, clients=clients),
+        options,
+        spell_end=20.0 + spell,
+    )
+
+
+def _sustained(factor: float, clients: int) -> Regime:
+    return Regime(
+        f"overload {factor:g}x, {clients} processes",
+        Known,
+        partial(poisson, rate=60 * factor / clients, seconds=240, clients=clients),
+        {"service": Overload, "rate": 60.0, "slow_rate": 60.0},
+        capacity=60.0,
+        settled=60.0,
+    )
+
+
+def _all() -> list[Regime]:
+    found = [
+        Regime(
+            "one hint, 5 s calls at 20/s",
+            OneHint,
+            partial(poisson, rate=20, seconds=180),
+            {"latency": 5.0},
+            60.0,
+            only=_after(75),
+        ),
+        Regime(
+            "one hint, 30 s calls at 2/s",
+            OneHint,
+            partial(poisson, rate=2, seconds=300),
+            {"latency": 30.0},
+            120.0,
+            only=_after(125),
+        ),
+        Regime(
+            "true hint of 60 s, 5 s calls at 5/s",
+            OneHint,
+            partial(poisson, rate=5, seconds=300),
+            {"latency": 5.0, "hint": 60.0, "true": True},
+            60.0,
+        ),
+        Regime(
+            "epoch in ms as hint, 0.05 s calls at 10/s",
+            OneHint,
+            partial(poisson, rate=10, seconds=300),
+            {"hint": 3600.0},
+            only=_after(60),
+        ),
+    ]
+    found += [
+        Regime(
+            f"{share} % fail at {rate}/s",
+            Failing,
+            partial(poisson, rate=rate, seconds=300 if rate < 200 else 90),
+            {"share": share / 100},
+        )
+        for share in (30, 50)
+        for rate in (10, 50, 200, 500)
+    ]
+    found.append(
+        Regime(
+            "1 % get Retry-After 120 at 20/s",
+            Failing,
+            partial(poisson, rate=20, seconds=200),
+            {"refused": 0.01},
+        )
+    )
+    found += [_fleet(spell=spell) for spell in (10, 30, 60, 120)]
+    found += [_fleet(clients) for clients in (20, 500, 1000)]
+    found += [_fleet(spell=30, queue=queue) for queue in (100, 250, 1000)]
+    found += [_fleet(spell=30, latency=latency) for latency in (0.005, 0.2, 1.0)]
+    found += [_fleet(1000, 120), _fleet(1000, 30, latency=1.0)]
+    found += [_sustained(factor, clients) for factor in (1.5, 2.0) for clients in (1, 20, 200)]
+    for hint in (1.0, None):
+        label = "Retry-After 1" if hint else "no header"
+        found.append(
+            Regime(
+                f"token bucket 5/s, offered 10/s, {label}",
+                Bucket,
+                partial(poisson, rate=10, seconds=240),
+                {"hint": hint},
+                capacity=5.0,
+            )
+        )
+        found.append(
+            Regime(
+                f"token bucket 50/s, offered 75/s, {label}",
+                Bucket,
+                partial(poisson, rate=75, seconds=180),
+                {"rate": 50.0, "depth": 50.0, "hint": hint},
+                capacity=50.0,
+            )
+        )
+        found.append(
+            Regime(
+                f"token bucket 20/s, 20 processes 2/s, {label}",
+                Bucket,
+                partial(poisson, rate=2, seconds=240, clients=20),
+                {"rate": 20.0, "depth": 20.0, "hint": hint},
+                capacity=20.0,
+            )
+        )
+    found += [
+        Regime(
+            f"tenants at {rate}/s, the other nine",
+            Tenants,
+            partial(poisson, rate=rate, seconds=200),
+            only=lambda s, i, a: s.tenant(i) > 0,
+        )
+        for rate in (5, 20, 100)
+    ]
+    found += [
+        Regime("long hint of an hour", known_hostile, partial(poisson, rate=1, seconds=3600)),
+        Regime("lying hint of 1 s, 30 s outage, 5/s", Lying, partial(poisson, rate=5, seconds=120)),
+        Regime(
+            "lying hint of 20 s, 5 s outage, 5/s",
+            Lying,
+            partial(poisson, rate=5, seconds=120),
+            {"length": 5.0, "hint": 20.0},
+        ),
+        Regime("flapping every 2 s, 5/s", Flapping, partial(poisson, rate=5, seconds=120)),
+        Regime("flapping every 15 s, 5/s", Flapping, partial(poisson, rate=5, seconds=240), {"period": 15.0}),
+        Regime(
+            "low traffic, 1 call a minute, 30 % fail",
+            Failing,
+            partial(poisson, rate=1 / 60, seconds=36000),
+            {"share": 0.3},
+        ),
+        Regime("half-dead replicas, 20/s", HalfDead, partial(poisson, rate=20, seconds=200)),
+        Regime(
+            "30 s calls, 20 % stall, 2/s",
+            Stalls,
+            partial(poisson, rate=2, seconds=600),
+            {"latency": 30.0},
+            60.0,
+        ),
+        Regime(
+            "0.5 s calls, 20 % stall, 20/s",
+            Stalls,
+            partial(poisson, rate=20, seconds=200),
+            {"latency": 0.5},
+            2.0,
+        ),
+        Regime(
+            "b from 20 processes",
+            Known,
+            partial(poisson, rate=0.1, seconds=60, clients=20),
+            {"service": known.Outage},
+        ),
+        Regime("b", Known, partial(poisson, rate=2, seconds=60), {"service": known.Outage}),
+        Regime(
+            "b 120 s",
+            Known,
+            partial(poisson, rate=2, seconds=160),
+            {"service": known.Outage, "length": 120.0},
+        ),
+        Regime("a", Known, partial(burst, count=60, within=1.0), {"service": known.Window}),
+        Regime("c", Known, partial(poisson, rate=10, seconds=50), {"service": known.Brownout}),
+        Regime(
+            "c 60 %", Known, partial(poisson, rate=10, seconds=50), {"service": known.Brownout, "share": 0.6}
+        ),
+        Regime("f", Known, partial(poisson, rate=5, seconds=100), {"service": known.Lossy}),
+        Regime("f 30 %", Known, partial(poisson, rate=5, seconds=100), {"service": known.Lossy, "loss": 0.3}),
+        Regime("g", Known, partial(burst, count=10, within=1.0), {"service": known.Hostile}),
+        Regime(
+            "h+hint",
+            Known,
+            partial(poisson, rate=0.5, seconds=300, clients=200),
+            {"service": Overload, "hint": 5},
+            spell_end=30.0,
+        ),
+    ]
+    return found
+
+
+def known_hostile(seed: int) -> Known:
+    return Known(seed, service=known.Hostile)
+
+
+def _after(at: float) -> Callable[[Any, int, Arrival], bool]:
+    return lambda _service, _index, arrival: arrival[0] >= at
+
+
+REGIMES = {regime.name: regime for regime in _all()}

@@ -1,0 +1,320 @@
+"""Tests of the state machine that decides which calls may be sent."""
+
+from math import inf, isfinite
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amends.recovery import controller as constants
+from amends.recovery.controller import HINT, OPEN, PLAIN, RAMP, REFUSED, SHUT, SILENT, Controller
+
+
+def healthy(*, trip=0.05, rate=10.0, seconds=40.0):
+    """Return the controller of a service that has answered for a while, and the time."""
+    controller, now = Controller(), 100.0
+    while now < 100.0 + seconds:
+        controller.succeeded_open(now + trip, now)
+        now += 1.0 / rate
+    return controller, now + trip
+
+
+def shut(kind=PLAIN, **options):
+    """Return a controller in SHUT, and the time."""
+    controller, now = healthy(**options)
+    while controller.state != SHUT:
+        controller.failed(now, now - 0.01, 0.5, kind)
+    return controller, now
+
+
+def probed(controller):
+    """Send the probe and report its success. Return the time."""
+    now = controller.resume_at
+    assert controller.admit(now) == 0.0
+    controller.succeeded(now + 0.05, now, waiting=True)
+    return now + 0.05
+
+
+def test_a_run_of_failures_that_is_no_chance_is_an_outage():
+    """At 10 calls per second six plain failures in a row, three time-outs, or two hints."""
+    for kind, least in ((PLAIN, 6), (REFUSED, 6), (SILENT, 3), (HINT, 2)):
+        controller, now = healthy()
+        for number in range(1, least + 1):
+            controller.failed(now, now - 0.01, 0.5, kind, 5.0 if kind == HINT else 0.0)
+            assert (controller.state == SHUT and not controller.wary) == (number == least)
+
+
+def test_independent_failures_are_no_outage():
+    """Where half of the calls fail, runs of failures are learned as chance."""
+    controller, now = healthy()
+    for number in range(4000):
+        now += 0.1
+        if number * 7 % 16 < 8:
+            controller.failed(now, now - 0.01, 0.5, PLAIN)
+        else:
+            controller.succeeded(now, now - 0.01, waiting=False)
+        assert controller.state == OPEN
+    assert controller.share == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_time_out_does_not_count_if_a_later_call_was_answered():
+    """A message was lost, and the service works."""
+    controller, now = healthy()
+    for _ in range(20):
+        controller.failed(now, now - 2.0, 0.5, SILENT)
+    assert controller.state == OPEN
+
+
+def test_old_failures_are_no_evidence():
+    """A failure a minute is no outage."""
+    controller, now = healthy()
+    for _ in range(50):
+        now += 61.0
+        controller.failed(now, now - 0.01, 0.5, PLAIN)
+    assert controller.state == OPEN
+
+
+def test_an_outage_is_probed_with_one_call_at_a_time():
+    """The gap doubles with each failed probe, up to five seconds at this rate."""
+    controller, now = shut()
+    gaps = []
+    for _ in range(6):
+        gaps.append(controller.resume_at - now)
+        assert controller.admit(now) == controller.resume_at
+        now = controller.resume_at
+        assert controller.admit(now) == 0.0
+        assert controller.admit(now) > now
+        controller.failed(now + 0.05, now, 0.5, PLAIN)
+        now += 0.05
+    assert gaps == pytest.approx([0.5, 1.0, 2.0, 4.0, 5.0, 5.0])
+    assert shut(SILENT)[0].resume_at - now != gaps[0]
+
+
+def test_after_an_outage_calls_are_paced_at_the_rate_that_arrived():
+    """A calm answer raises the pace; when no call waits, the state is OPEN again."""
+    controller, _ = shut()
+    now = probed(controller)
+    assert controller.state == RAMP
+    assert controller.pace == pytest.approx(10.0, rel=0.2)
+    before = controller.pace
+    controller.succeeded(now + 0.1, now, waiting=True)
+    assert before < controller.pace <= 1.06 * before
+    controller.succeeded(now + 0.2, now + 0.15, waiting=False)
+    assert controller.state == OPEN
+
+
+def test_slow_answers_lower_the_pace_once_in_two_round_trips():
+    """Never below SLOWEST of the arrivals."""
+    controller, _ = shut()
+    now = probed(controller)
+    before = controller.pace
+    for _ in range(5):
+        controller.succeeded(now + 0.3, now, waiting=True)
+    assert controller.pace == pytest.approx(constants.CUT * before)
+    for number in range(1, 50):
+        controller.succeeded(now + number + 0.3, now + number, waiting=True)
+        assert controller.pace >= constants.SLOWEST * controller.rate(now + number + 0.3) - 1e-9
+
+
+def test_one_hint_is_answered_by_one_call_at_a_time():
+    """If that call succeeds, the hint concerned one caller only, and all calls are sent again."""
+    controller, now = healthy()
+    assert not controller.failed(now, now - 0.05, 0.5, HINT, 3600.0)
+    assert controller.wary
+    assert controller.held_until() == 0.0
+    assert controller.admit(now + 0.01, fresh=False) > now + 1000
+    assert controller.admit(now + 0.01) == 0.0
+    assert controller.admit(now + 0.02) > now + 0.02
+    controller.succeeded(now + 0.06, now + 0.01, waiting=True)
+    assert controller.state == OPEN
+
+
+def test_a_hint_before_any_success_holds_at_once():
+    """One call is enough, because nothing speaks against it."""
+    controller = Controller()
+    assert controller.failed(1.0, 0.9, 0.5, HINT, 3600.0)
+    assert controller.held_until() == 3601.0
+
+
+def test_a_long_hint_costs_at_most_eight_calls_an_hour():
+    """A probe is sent after 30, 90, 270 … seconds."""
+    controller, now, calls = Controller(), 0.0, 0
+    controller.failed(0.0, 0.0, 0.5, HINT, 3600.0)
+    while now < 3600.0:
+        now += 1.0
+        if controller.admit(now) == 0.0:
+            calls += 1
+            controller.failed(now + 0.05, now, 0.5, HINT, 3600.0)
+    assert 3 <= calls <= 8
+
+
+def test_a_probe_that_outlives_failures_is_presumed_good():
+    """Where calls take 30 s, the others do not wait for the end of one."""
+    controller, now = healthy(trip=30.0, rate=2.0)
+    controller.failed(now, now - 0.05, 0.5, HINT, 5.0)
+    assert controller.admit(now) == 0.0
+    assert controller.admit(now + 0.1) == pytest.approx(now + constants.PRESUMED_FIRST)
+    assert controller.admit(now + 1.1) == 0.0
+    assert controller.state == OPEN
+
+
+def test_refusals_that_are_usual_here_lower_the_pace():
+    """Half of the calls are refused: the pace settles above what succeeds."""
+    controller, now = healthy()
+    for number in range(400):
+        now += 0.1
+        if number % 2:
+            controller.failed(now, now - 0.01, 0.5, REFUSED)
+        else:
+            controller.succeeded(now, now - 0.01, waiting=True)
+    assert controller.state == RAMP
+    assert controller.pace < 10.0
+
+
+def test_what_another_process_found_out():
+    """It shuts the state, and opens it again."""
+    controller, now = healthy()
+    controller.learn(now, now + 5.0, 0.0, True)
+    assert controller.admit(now) == now + 5.0
+    controller.learn(now + 1.0, now + 1.0, 0.0, False)
+    assert controller.state == RAMP
+
+
+kinds = st.sampled_from(["ok", PLAIN, REFUSED, HINT, SILENT, "abandon"])
+scripts = st.lists(
+    st.tuples(st.floats(0, 20), kinds, st.floats(0, 4000), st.floats(0, 1), st.booleans(), st.booleans()),
+    max_size=80,
+)
+
+
+def play(script, scale=1.0, check=lambda *_: None):
+    """Run a script of admissions and reports. Return the controller, the time and the calls that are still out."""
+    controller, now, out = Controller(), 1000.0 * scale, []
+    for passed, kind, hint, draw, oldest, waiting in script:
+        now += passed * scale
+        before = controller.state, controller.share, controller.probe_sent
+        at = controller.admit(now)
+        if at == 0.0:
+            out.append(now)
+        check(controller, now, at, before)
+        if not out:
+            continue
+        sent = out.pop(0 if oldest else -1)
+        report(controller, now, sent, kind, hint * scale, draw, waiting)
+    return controller, now, out
+
+
+def report(controller, now, sent, kind, hint, draw, waiting):
+    """Report the end of one call."""
+    state, since, share = controller.state, controller.since, controller.share
+    if kind == "ok":
+        controller.succeeded(now, sent, waiting=waiting)
+        if state == SHUT and sent < since:
+            assert controller.state == SHUT
+    elif kind == "abandon":
+        controller.abandoned(sent)
+    else:
+        controller.failed(now, sent, draw, kind, hint if kind == HINT else 0.0)
+    if state == SHUT and kind != "ok":
+        assert controller.share == share
+
+
+@given(scripts)
+def test_admit_never_returns_a_past_or_infinite_time(script):
+    """It returns 0, or a finite time in the future; and at most one probe is out."""
+
+    def check(controller, now, at, before):
+        assert at == 0.0 or now < at < inf
+        assert isfinite(controller.pace)
+        if before[0] == SHUT and before[2] >= 0.0 and controller.state == SHUT:
+            assert at > 0.0
+
+    play(script, check=check)
+
+
+@given(scripts)
+def test_the_pace_is_never_below_its_bound(script):
+    """A slow service gets at least a share of what arrives, and a client at least a call in twenty seconds."""
+
+    def check(controller, now, at, before):
+        if controller.state == RAMP:
+            assert controller.pace >= constants.LEAST_PACE - 1e-9
+
+    play(script, check=check)
+
+
+@given(scripts)
+def test_a_healthy_service_is_open_again_in_bounded_time(script):
+    """After any reports: once all calls succeed and none waits, at most one probe's gap passes."""
+    controller, now, out = play(script)
+    for sent in out:
+        controller.abandoned(sent)
+    for _ in range(3):
+        at = controller.admit(now)
+        if at:
+            now = at
+            at = controller.admit(now)
+        assert at == 0.0
+        controller.succeeded(now + 0.05, now, waiting=False)
+        now += 0.06
+    assert controller.state == OPEN
+    assert now < 1000.0 + 80 * 20 + 30 * 3**8
+
+
+@given(scripts, st.lists(st.tuples(kinds, st.floats(0, 100)), min_size=2, max_size=5), st.randoms())
+def test_the_order_of_simultaneous_successes_and_of_failures_changes_no_state(script, reports, shuffler):
+    """Reports of one kind that arrive at the same moment, of calls sent at the same moment."""
+    kind = reports[0][0]
+    results = []
+    for order in (reports, shuffler.sample(reports, len(reports))):
+        controller, now, _ = play(script)
+        for _, hint in order:
+            report(controller, now + 1.0, now, kind, hint, 0.5, True)
+        results.append((controller.state, controller.run, controller.share, controller.until))
+    assert results[0] == results[1]
+
+
+_SECONDS = (
+    *(
+        "CALM",
+        "STALE",
+        "MEMORY",
+        "WINDOW",
+        "SLOW_ABOVE",
+        "FIRST_SILENT",
+        "CAP_SILENT",
+        "FIRST_PLAIN",
+        "CAP_PLAIN",
+    ),
+    *(
+        "LEAST_CAP",
+        "PRESUMED_FIRST",
+        "KEPT",
+        "RETURN",
+        "BEHIND",
+        "LEAST_SPAN",
+        "FAST_DOUBLING",
+        "SLOW_DOUBLING",
+    ),
+)
+
+
+@given(scripts)
+def test_scaling_all_times_scales_all_decisions(script):
+    """With the named constants scaled too, nothing depends on the unit of time."""
+    one, _, _ = play(script)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _SECONDS:
+            patch.setattr(constants, name, getattr(constants, name) * 2.0)
+        for name in ("LEAST_PACE", "LEAST_RATE"):
+            patch.setattr(constants, name, getattr(constants, name) / 2.0)
+        two, _, _ = play(script, scale=2.0)
+    assert (one.state, one.run, one.wary, one.failed_probes) == (
+        two.state,
+        two.run,
+        two.wary,
+        two.failed_probes,
+    )
+    assert one.share == two.share
+    if one.state == RAMP:
+        assert one.pace == pytest.approx(two.pace * 2.0)

@@ -1,0 +1,136 @@
+"""Tests of sharing what is known about a service between processes."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from amends import Fault, FaultError, Upstream, recover
+from amends.errors import ServiceUnavailableError
+from amends.recovery import Shared
+from amends.recovery.waiter import ThreadWaiter
+from amends.testing import Script
+
+from .test_upstream import READ, trip
+
+
+class Table:
+    """A `Shared` on a table of SQLite."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        with self.connect() as db:
+            db.execute("create table if not exists records (name text primary key, record text, leased real)")
+
+    def connect(self):
+        """Return a connection."""
+        return sqlite3.connect(self.path, isolation_level=None)
+
+    def read(self, name):
+        """Return the record."""
+        with self.connect() as db:
+            row = db.execute("select record from records where name = ?", (name,)).fetchone()
+        return None if row is None or row[0] is None else json.loads(row[0])
+
+    def write(self, name, record):
+        """Replace the record."""
+        text = None if record is None else json.dumps(record)
+        with self.connect() as db:
+            db.execute(
+                "insert into records values (?, ?, 0) on conflict (name) do update set record = excluded.record",
+                (name, text),
+            )
+
+    def lease(self, name, seconds):
+        """Take the lease if it is free."""
+        now = time.time()
+        with self.connect() as db:
+            db.execute("insert or ignore into records values (?, null, 0)", (name,))
+            changed = db.execute(
+                "update records set leased = ? where name = ? and leased < ?", (now + seconds, name, now)
+            )
+            return changed.rowcount == 1
+
+
+class Away:
+    """A `Shared` whose store cannot be reached."""
+
+    def _fail(self, *_):
+        raise ConnectionError
+
+    read = write = lease = _fail
+
+
+CHILD = """
+import sys
+from amends import Upstream
+from tests.recovery.test_sharing import Table
+from tests.recovery.test_upstream import trip
+import time
+upstream = Upstream("shop", shared=Table(sys.argv[1]))
+trip(upstream, time.monotonic())
+"""
+
+
+def test_another_process_learns_of_an_outage(tmp_path):
+    """It waits, although it has not made a call; when the first process removes the record, it sends again."""
+    path = tmp_path / "shared.db"
+    table: Shared = Table(path)
+    subprocess.run([sys.executable, "-c", CHILD, str(path)], check=True, timeout=60)
+    assert table.read("shop")["resume_at"] > time.time() - 5
+    upstream = Upstream("shop", shared=table)
+    now = time.monotonic()
+    assert upstream.look(ThreadWaiter(), now) > now
+    assert upstream.snapshot().state == "shut"
+    table.write("shop", None)
+    upstream.look(ThreadWaiter(), now + 2)
+    assert upstream.snapshot().state != "shut"
+
+
+def test_one_process_probes(tmp_path, clock):
+    """The one that has the lease. The other one learns from it that the service is available again."""
+    one, two = (Upstream("shop", shared=Table(tmp_path / "s.db")) for _ in range(2))
+    trip(one, clock.now())
+    trip(two, clock.now())
+    clock.advance(10)
+    late = clock.now()
+    first, second = ThreadWaiter(), ThreadWaiter()
+    assert one.look(first, late) == 0.0
+    assert two.look(second, late) > late
+    one.succeeded(late + 0.1, late, lambda: 0.5)
+    clock.advance(2)
+    assert two.look(second, clock.now()) == 0.0
+
+
+@pytest.mark.parametrize("shared", [Away(), None])
+def test_without_the_store_recovery_works_alone(shared, clock):
+    """Nothing but the sharing changes."""
+    upstream = Upstream("shop", shared=shared)
+    script = Script(ServiceUnavailableError(), ServiceUnavailableError(), "ok")
+    assert recover(script, upstream=upstream, operation=READ) == "ok"
+    with pytest.raises(FaultError):
+        recover(Script(Fault(code="SERVICE_UNAVAILABLE"), repeat=True), upstream=upstream, operation=READ)
+    assert recover(Script("ok"), upstream=upstream, operation=READ) == "ok"
+    upstream.reset()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"at": "x"},
+        {"at": float("nan"), "resume_at": 1, "until": 0},
+        {"at": 1, "resume_at": 10**400, "until": 0},
+    ],
+)
+def test_a_wrong_record_is_ignored(record, clock):
+    """So is one that is older than a minute."""
+
+    class Wrong(Away):
+        def read(self, name):
+            return record
+
+    assert recover(Script("ok"), upstream=Upstream("shop", shared=Wrong())) == "ok"
