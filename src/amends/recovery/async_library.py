@@ -124,9 +124,10 @@ async def within(seconds: float, awaitable: Awaitable[T]) -> T:
     trio: Any = running_trio()
     if trio is not None:
         with trio.move_on_after(seconds) as scope:
-            return await awaitable
-        assert scope.cancelled_caught
-        raise _time_is_over(seconds)
+            result = await awaitable
+        if scope.cancelled_caught:
+            raise _time_is_over(seconds)
+        return result
     import asyncio
 
     limit = asyncio.timeout(seconds)
