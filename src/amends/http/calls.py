@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from os import urandom
+from time import time
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
 
+from amends.carriers.allowance import allowance
 from amends.carriers.extraction import extract
 from amends.core.decision import Decision
 from amends.core.enums import Action
@@ -226,6 +228,11 @@ class Call:
         """Note what an answer, failed or not, proves about the service. `headers` are looked up without case."""
         if self.key is not None and proves_keys(headers, self.key):
             self.options.support.prove(self.origin, self.path)
+        report = getattr(self.options.upstream, "allow", None)
+        if report is not None:
+            allowed = allowance(headers, time())
+            if allowed is not None:
+                report(*allowed, CLOCK.now())
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
