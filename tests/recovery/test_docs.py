@@ -64,7 +64,7 @@ ROWS = {
 }
 
 
-def test_the_table_of_repeats_is_true(clock):
+def test_the_table_of_repeats_is_true():
     """Each row has the number of calls that `recover` makes if the failure persists."""
     section = PAGE.read_text().partition("## What is repeated by default")[2].partition("\n## ")[0]
     table = re.findall(r"^\| (.+?) \| (\d) \| (\d) \|", section, re.MULTILINE)
@@ -73,6 +73,7 @@ def test_the_table_of_repeats_is_true(clock):
         for failure in ROWS[name]:
             for options, calls in (({}, undeclared), ({"read_only": True}, read_only)):
                 script = Script(failure, repeat=True)
-                with pytest.raises((FaultError, KeyboardInterrupt, SystemExit)):
+                # A clock for each case: the quota of repeats starts again with it.
+                with FakeClock(), pytest.raises((FaultError, KeyboardInterrupt, SystemExit)):
                     recover(script, **options)
                 assert script.count == int(calls), (name, failure, options)
