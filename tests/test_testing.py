@@ -70,7 +70,7 @@ async def test_parked_calls_wait_in_fake_time():
         results = await asyncio.gather(*(arecover(Script(n).acall, upstream=upstream) for n in range(5)))
         assert results == [0, 1, 2, 3, 4]
         upstream.failed(Fault(code="RATE_LIMITED", retry_after=30), clock.now(), clock.now(), 0.0)
-        assert recover(Script("x"), upstream=upstream) == "x"
+        assert await asyncio.to_thread(recover, Script("x"), upstream=upstream) == "x"
         assert await asyncio.to_thread(recover, Script("y"), upstream=upstream) == "y"
     assert 30 in clock.waits
 

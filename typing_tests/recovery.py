@@ -6,10 +6,11 @@ A call keeps its result type, a decorated function keeps its signature, and a mi
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Generator, Iterator
 from datetime import timedelta
 from typing import assert_type
 
-from amends import Operation, Policy, Upstream, arecover, recover
+from amends import Operation, Policy, Upstream, arecover, arecover_stream, recover, recover_stream
 from amends.errors import RateLimitedError
 from amends.process import Finished, run
 from amends.recovery import Attempt, Snapshot, attempts, recovering
@@ -31,8 +32,33 @@ async def fetch(text: str) -> bytes:
 history: list[Attempt] = []
 assert_type(recover(count, "text", most=3, policy=Policy(attempts=2), history=history), int)
 assert_type(search.snapshot(), Snapshot)
+assert_type(recover(count, "text", on=(OSError, ValueError), read_only=True, raises="original"), int)
+assert_type(recover(count, "text", on=lambda error: True, timeout=timedelta(seconds=5)), int)
+assert_type(recover(count, "text", on_event=lambda event: None, fallback=lambda text, fault: 3), int)
+recover(count, "text", raises="always")  # type: ignore[arg-type]
+recover(count, "text", on="OSError")  # type: ignore[arg-type]
 recover(count, "text", policy=3)  # type: ignore[arg-type]
 recover(count, "text", upstream="search")  # type: ignore[arg-type]
+
+
+def lines(name: str) -> Iterator[str]:
+    """A generator function."""
+    yield name
+
+
+async def tokens() -> AsyncGenerator[int]:
+    """An async generator function."""
+    yield 1
+
+
+async def opened() -> AsyncGenerator[int]:
+    """An async function that returns an async iterable."""
+    return tokens()
+
+
+assert_type(recover_stream(lines, "x", read_only=True), Generator[str])
+assert_type(arecover_stream(tokens, timeout=5), AsyncGenerator[int])
+assert_type(arecover_stream(opened, on=OSError), AsyncGenerator[int])
 
 
 async def awaited() -> None:

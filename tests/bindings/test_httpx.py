@@ -328,3 +328,19 @@ def test_an_own_code_is_raised_as_its_own_class(flaky, caller):
         caller.call("GET", flaky.url + "/seats")
     assert caught.value.fault.status == 409
     assert caught.value.response.status_code == 409
+
+
+def test_the_upstream_learns_what_an_answer_still_allows():
+    """`RateLimit` of successful and failed answers is reported to an Upstream that paces its calls."""
+    reported = []
+
+    class Pacing(Upstream):
+        def allow(self, remaining, seconds, now):
+            reported.append((remaining, seconds))
+
+    answers = httpx2.MockTransport(
+        lambda request: httpx2.Response(200, headers={"RateLimit": '"default";r=50;t=30'})
+    )
+    with httpx2.Client(transport=Transport(answers, upstream=Pacing())) as client:
+        client.get("https://example.com/")
+    assert reported == [(50, 30.0)]

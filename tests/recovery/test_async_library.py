@@ -5,16 +5,19 @@ import logging
 import subprocess
 import sys
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import anyio
+import httpx2
 import pytest
 import trio
 
 from amends import FaultError, Operation, Policy, Upstream, arecover, recover
+from amends.bindings.httpx import AsyncTransport
 from amends.errors import RateLimitedError, ServiceUnavailableError, UnauthenticatedError
 from amends.errors import TimeoutError as TimedOut
 from amends.recovery import attempts, recovering, time_left
-from amends.recovery.async_library import TrioWaiter, in_event_loop
+from amends.recovery.async_library import TrioWaiter, in_event_loop, time_limit
 from amends.testing import Script
 
 RUNNERS = {
@@ -214,3 +217,54 @@ def test_trio_does_not_load_asyncio():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+class Busy(BaseHTTPRequestHandler):
+    """Answers the first request with 429 and a wait, and later ones with 200."""
+
+    seen = 0
+
+    def do_GET(self):
+        type(self).seen += 1
+        body = b"page"
+        self.send_response(429 if self.seen == 1 else 200)
+        self.send_header("Retry-After", "2")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_the_http_client_runs_on_each_library(run, clock):
+    """A real server's 429 is repeated after its wait; the bodies have a time limit."""
+    handler = type("Handler", (Busy,), {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+
+        async def main():
+            transport = AsyncTransport(upstream=Upstream(), policy=Policy(deadline=60))
+            async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+                return (await client.get(f"http://127.0.0.1:{server.server_port}/")).text
+
+        try:
+            assert run(main) == "page"
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (handler.seen, clock.waited >= 2) == (2, True)
+
+
+def test_a_time_limit_on_each_library(run):
+    """A block that takes too long raises TimeoutError; without a limit it runs."""
+
+    async def main():
+        with pytest.raises(TimeoutError):
+            async with time_limit(0.01):
+                await anyio.sleep_forever()
+        async with time_limit(None), time_limit(60):
+            await anyio.sleep(0)
+
+    run(main)

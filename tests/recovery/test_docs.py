@@ -11,7 +11,6 @@ import requests
 from amends import FaultError, extract, recover
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.foreign import registry
-from amends.recovery import configure
 from amends.testing import FakeClock, Script
 
 PAGE = Path(__file__).parents[2] / "docs" / "recovery.md"
@@ -65,7 +64,7 @@ ROWS = {
 }
 
 
-def test_the_table_of_repeats_is_true(clock):
+def test_the_table_of_repeats_is_true():
     """Each row has the number of calls that `recover` makes if the failure persists."""
     section = PAGE.read_text().partition("## What is repeated by default")[2].partition("\n## ")[0]
     table = re.findall(r"^\| (.+?) \| (\d) \| (\d) \|", section, re.MULTILINE)
@@ -74,7 +73,7 @@ def test_the_table_of_repeats_is_true(clock):
         for failure in ROWS[name]:
             for options, calls in (({}, undeclared), ({"read_only": True}, read_only)):
                 script = Script(failure, repeat=True)
-                configure(quota=True)  # full again: the rows are about single operations
-                with pytest.raises((FaultError, KeyboardInterrupt, SystemExit)):
+                # A clock for each case: the quota of repeats starts again with it.
+                with FakeClock(), pytest.raises((FaultError, KeyboardInterrupt, SystemExit)):
                     recover(script, **options)
                 assert script.count == int(calls), (name, failure, options)

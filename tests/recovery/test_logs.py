@@ -6,7 +6,7 @@ import httpx2
 import pytest
 import requests
 
-from amends import FaultError, Operation, Policy, recover
+from amends import FaultError, Operation, Policy, Upstream, recover
 from amends.bindings.httpx import Transport
 from amends.errors import RateLimitedError, ServiceUnavailableError
 from amends.testing import Script
@@ -67,3 +67,25 @@ def test_the_http_clients_log_their_trace_id(logged):
     )
     assert len(logged.records[-1].amends["trace_id"]) == 32
     assert logged.records[-1].amends["trace_id"] == logged.records[-2].amends["trace_id"]
+
+
+def test_a_long_wait_for_a_turn_is_a_warning(logged, clock, seen):
+    """A call that waits because of what other callers received is logged when the wait begins."""
+    upstream = Upstream()
+    hint = RateLimitedError(retry_after=20).fault
+    upstream.failed(hint, clock.now(), clock.now(), 0.0)
+    began = clock.now()
+    times = []
+    assert recover(Script("x"), upstream=upstream, on_event=lambda event: times.append(clock.now())) == "x"
+    assert [(event.kind, event.code, event.reason) for event in seen] == [
+        ("queued", "RATE_LIMITED", "queued")
+    ]
+    assert times == [began]
+    assert logged.records[-1].levelname == "WARNING"
+    assert logged.records[-1].getMessage() == "queued operation: RATE_LIMITED after attempt 0 (queued, 20 s)"
+
+
+def test_a_retry_that_waits_for_its_hint_is_logged_once(logged, clock, seen):
+    """The wait is in the event of the retry already."""
+    assert recover(Script(RateLimitedError(retry_after=20), "x"), upstream=Upstream()) == "x"
+    assert [event.kind for event in seen] == ["retry", "recovered"]

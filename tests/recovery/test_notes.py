@@ -18,6 +18,7 @@ FOLLOWED_BY_A_CALL = {
     "row-wait",
     "backoff",
     "uncertain",
+    "queued",
     "refreshed",
     "set-up",
     "changed",

@@ -8,7 +8,6 @@ called, or at the latest when a streamed response is closed.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import cache
@@ -19,6 +18,7 @@ from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading, FailedBody, in_time, late_body_error
 from amends.http.calls import Call
 from amends.http.raising import original_of, return_or_raise
+from amends.recovery.async_library import time_limit
 
 __all__ = ["answer", "araise_for_failure", "give_up_later", "module_of", "raise_for_failure"]
 
@@ -205,7 +205,7 @@ async def _next(source: AsyncIterator[bytes], reading: BodyReading) -> bytes | N
     if left is None:
         return await anext(source, None)
     try:
-        async with asyncio.timeout(left):
+        async with time_limit(left):
             return await anext(source, None)
     except TimeoutError as error:
         raise late_body_error() from error
@@ -285,7 +285,7 @@ async def araise_for_failure(response: Any, call: Call, request: Any) -> Any:
     source = aiter(response.stream)
     broken = False
     try:
-        async with asyncio.timeout(body.left):
+        async with time_limit(body.left):
             async for part in source:
                 if not body.add(part):
                     break

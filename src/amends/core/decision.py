@@ -39,6 +39,7 @@ REASONS: Mapping[str, str] = {
     "set-up": "what was missing has been set up, so the same request can succeed",
     "changed": "the request was changed, so it can be sent again",
     "not-happened": "a check found that it had not happened, so a repeat is safe",
+    "queued": "other calls of the service failed, so this one waits for its turn",
     "parked": "the service did not recover within the waiting time left",
     "budget": "too many calls are retries already, for longer than the waiting time left",
     "bug": "the called code has a bug, so the same call would fail again",

@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from inspect import isawaitable
 from os import urandom
+from time import time
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
 
+from amends.carriers.allowance import allowance
 from amends.carriers.extraction import extract
 from amends.core.decision import Decision
 from amends.core.enums import Action
@@ -236,6 +238,11 @@ class Call:
         if self.key is not None:
             succeeded = 200 <= status < 300
             self.options.support.answered(self.origin, self.path, self.key, headers, succeeded=succeeded)
+        report = getattr(self.options.upstream, "allow", None)
+        if report is not None:
+            allowed = allowance(headers, time())
+            if allowed is not None:
+                report(*allowed, CLOCK.now())
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""

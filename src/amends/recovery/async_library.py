@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from amends.recovery.waiter import TaskWaiter, Waiter
@@ -22,6 +24,7 @@ __all__ = [
     "new_task_waiter",
     "running_trio",
     "sleep",
+    "time_limit",
     "wait_for_waiter",
     "within",
 ]
@@ -113,6 +116,28 @@ async def wait_for_waiter(waiter: Any, seconds: float) -> None:
             await waiter.event.wait()
 
 
+@asynccontextmanager
+async def time_limit(seconds: float | None) -> AsyncGenerator[None]:
+    """
+    Cancel the block after so many seconds; None: no limit.
+
+    Raises:
+        TimeoutError: the time was over.
+
+    """
+    trio: Any = running_trio()
+    if trio is None:
+        import asyncio
+
+        async with asyncio.timeout(seconds):
+            yield
+        return
+    with trio.move_on_after(inf if seconds is None else max(0.0, seconds)) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
 async def within(seconds: float, awaitable: Awaitable[T]) -> T:
     """
     Await something for at most so many seconds, then cancel it.
@@ -124,9 +149,10 @@ async def within(seconds: float, awaitable: Awaitable[T]) -> T:
     trio: Any = running_trio()
     if trio is not None:
         with trio.move_on_after(seconds) as scope:
-            return await awaitable
-        assert scope.cancelled_caught
-        raise _time_is_over(seconds)
+            result = await awaitable
+        if scope.cancelled_caught:
+            raise _time_is_over(seconds)
+        return result
     import asyncio
 
     limit = asyncio.timeout(seconds)

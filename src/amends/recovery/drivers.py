@@ -101,13 +101,14 @@ def recover(
         and timeout is None
         and (
             operation is None
-            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)
+            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)  # type: ignore[redundant-expr]
         )
-        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))
-        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))
+        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))  # type: ignore[redundant-expr]
+        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))  # type: ignore[redundant-expr]
     ):
-        # The same as in `perform.run` for a plan that is `direct`, written out; the options are not checked yet. Through `run`, with a Plan, a successful call costs 0.71 of google-api-core's retry instead of 0.36
-        # (target 0.6): bench/overhead.py, CPython 3.11.
+        # The same as in `perform.run` for a plan that is `direct`, written out; the options are not checked yet. Through
+        # `run`, with a Plan, a successful call costs 0.71 of google-api-core's retry instead of 0.36 (target 0.6):
+        # bench/overhead.py, CPython 3.11.
         generation = 0 if upstream is None else upstream.generation
         sent = CLOCK.now()
         try:
@@ -180,10 +181,10 @@ async def arecover(
         and timeout is None
         and (
             operation is None
-            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)
+            or (isinstance(operation, Operation) and not operation.key and not operation.keyed)  # type: ignore[redundant-expr]
         )
-        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))
-        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))
+        and (policy is DEFAULT or policy is None or (isinstance(policy, Policy) and policy.deadline is None))  # type: ignore[redundant-expr]
+        and (upstream is None or (isinstance(upstream, Upstream) and upstream.open))  # type: ignore[redundant-expr]
     ):
         # The same as in `arun`, written out. Through `arun`, with a Plan and one more coroutine, a successful call costs
         # 0.75 of google-api-core's retry instead of 0.53 (target 0.6), with an Upstream 1.42 instead of 1.16 (target

@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something that recovery did for one operation."""
 
     kind: str
-    """retry · gave-up · recovered · fallback · refresh · setup · verify · fix"""
+    """retry · queued · gave-up · recovered · fallback · refresh · setup · verify · fix"""
     operation: str
     """`Operation.name`."""
     code: str
@@ -34,7 +34,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     """The number of calls made so far."""
     delay: float | None
-    """For a retry, the seconds recovery will wait."""
+    """For a retry, the seconds recovery will wait; for a queued call, those it is expected to wait, or has waited."""
     reason: str
     """A key of `amends.core.decision.REASONS`."""
     elapsed: float

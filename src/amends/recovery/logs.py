@@ -31,9 +31,12 @@ def describe_call(operation: str, method: str, url: str) -> str:
     return " ".join(dict.fromkeys(each for each in (name, method, url) if each)) or "operation"
 
 
+_WAITS = frozenset({"retry", "queued"})
+
+
 def log_level(event: Event) -> int:
     """Return the level of an event: WARNING for a long wait and when recovery gives up, otherwise INFO."""
-    if event.kind == "gave-up" or (event.kind == "retry" and (event.delay or 0.0) > LONG_WAIT):
+    if event.kind == "gave-up" or (event.kind in _WAITS and (event.delay or 0.0) > LONG_WAIT):
         return logging.WARNING
     return logging.INFO
 

@@ -9,7 +9,7 @@ nothing arranged is made without a flow (`perform.run`); if it fails, the flow s
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.events import publish
 from amends.recovery.give_up import final_error, with_fault
 from amends.recovery.history import Attempt
+from amends.recovery.logs import LONG_WAIT
 from amends.recovery.matching import is_unregistered_bug, matches
 from amends.recovery.plan import UNKNOWN, Plan, fallback_arguments, hook_arguments
 from amends.recovery.process_quota import process_quota
@@ -151,9 +152,16 @@ class Flow:
         generation, parked = 0, 0.0
         if upstream is not None:
             before = CLOCK.now()
-            granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
+            # The wait that a hint asked for was in the event of the retry.
+            known = 0.0 if self.stepper.verdict is None else self.stepper.decision.delay or 0.0
+            expected = 0.0 if upstream.open else upstream.snapshot(before).resumes_in
+            with self._publish_queued(upstream, expected if expected > LONG_WAIT + known else 0.0):
+                granted = yield from wait_for_turn(upstream, self.stepper, self.new_waiter)
             now = CLOCK.now()
             parked = now - before
+            if parked > LONG_WAIT + known and expected <= LONG_WAIT + known:
+                with self._publish_queued(upstream, parked):
+                    pass
             self.stepper = self.stepper.waited(parked)
             if not granted:
                 self._give_up_unsent(upstream, now)
@@ -374,6 +382,17 @@ class Flow:
         """Add the attempts to the caller's list."""
         if self.history is not None:
             self.history.extend(self.stepper.history)
+
+    def _publish_queued(self, upstream: Upstream, seconds: float) -> AbstractContextManager[None]:
+        """Publish that a call waits for its turn at the upstream; nothing if it does not wait long."""
+        if not seconds:
+            return nullcontext()
+        stepper = self.stepper
+        waiting = Decision(action=Action.RETRY, delay=seconds, reason="queued")
+        fault = stepper.fault or upstream.refusal(CLOCK.now())
+        return publish(
+            "queued", replace(stepper, fault=fault, verdict=waiting), CLOCK.now(), self.plan.on_event
+        )
 
     def _publish(self, kind: str) -> AbstractContextManager[None]:
         return publish(kind, self.stepper, CLOCK.now(), self.plan.on_event)

@@ -1,0 +1,32 @@
+"""Tests of `allowance`: the calls that an answer still allows."""
+
+import pytest
+
+from amends.carriers.allowance import allowance
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"ratelimit": '"default";r=50;t=30'}, (50, 30.0)),
+        ({"ratelimit": "limit=100, remaining=7, reset=20"}, (7, 20.0)),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "5"}, (0, 5.0)),
+        ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": f"{NOW + 90:.0f}"}, (9, 90.0)),
+        ({"ratelimit": '"a";r=1;t=1', "x-ratelimit-remaining": "3", "x-ratelimit-reset": "60"}, (3, 60.0)),
+        ({}, None),
+        ({"x-ratelimit-remaining": "9"}, None),
+        ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": "6m0s"}, None),
+        ({"x-ratelimit-remaining": "-1", "x-ratelimit-reset": "5"}, None),
+        ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": f"{NOW - 5:.0f}"}, None),
+        ({"x-ratelimit-remaining": "9", "x-ratelimit-reset": "1700000000000"}, None),
+        ({"x-ratelimit-remaining": "nan", "x-ratelimit-reset": "1e9"}, None),
+        ({"ratelimit": ";" * 5000}, None),
+        ({"ratelimit": "r=;t=,\ud800;;="}, None),
+        ({"ratelimit": 3, "x-ratelimit-remaining": 4, "x-ratelimit-reset": None}, None),
+    ],
+)
+def test_allowance(headers, expected):
+    """A value that cannot be read, is over, or lasts longer than a day counts as none."""
+    assert allowance(headers, NOW) == expected
