@@ -103,15 +103,19 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
     if recovery is None:
         # A12: without a recovery, the table's; an unknown one is terminal.
         recovery = Recovery.TERMINAL if unknown_recovery else row.recovery
+    wait = finite(error.get("retry_after"))
+    if executed is None and received == "transient" and wait is not None and not excluded(code):
+        # M3: an explicit invitation to send the same request again. A recovery from our table is none.
+        executed = Executed.NO
     message = error.get("message")
     fault = Fault(
         code=code,
         message=message if isinstance(message, str) else "",
         recovery=recovery,
         vocabulary=NAME,
-        retry_after=finite(error.get("retry_after")),
+        retry_after=wait,
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=executed or (Executed.NO if _invites(error, code) else row.executed),
+        executed=executed or row.executed,
         origin=origin,
     )
     if _COMMON.issuperset(error) and not unknown_recovery:
@@ -127,15 +131,6 @@ def fault_of(error: dict[str, Any], origin: Origin, executed: Executed | None = 
         suggestions=() if suggestion is None else (suggestion,),
         details=members.mapping(error.get("details")),
         extensions=extensions,
-    )
-
-
-def _invites(error: dict[str, Any], code: str) -> bool:
-    """M3: whether the error explicitly invites to send the same request again. A recovery from our table does not."""
-    return (
-        error.get("recovery") == "transient"
-        and finite(error.get("retry_after")) is not None
-        and not excluded(code)
     )
 
 
