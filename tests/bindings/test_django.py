@@ -59,6 +59,8 @@ def test_waits_headers_and_failing_middleware(client):
     refused = client.get("/ok", headers={"x-refuse": "1"})
     assert refused.json()["code"] == "INTERNAL_ERROR"
     assert b"s3cr3t" not in refused.content
+    lost = client.get("/ok", headers={"x-refuse": "lost"})
+    assert (lost.status_code, lost.json()["code"]) == (503, "SERVICE_UNAVAILABLE")
     typed = client.get("/ok", headers={"x-refuse": "typed"})
     assert (typed.status_code, typed["retry-after"], typed["x-shop"]) == (429, "3", "north")
     assert typed["x-content-type-options"] == "nosniff"
@@ -298,7 +300,7 @@ def test_behind_real_servers(command):
     """P1–P5 over HTTP/1.1 with keep-alive."""
     port = free_port()
     server = process(*(each.format(port=port) for each in command), port=port)
-    with server as (url, _), httpx2.Client(base_url=url) as session:
+    with server as (url, _), httpx2.Client(base_url=url, timeout=30) as session:
         for path in ("/busy", "/abusy"):
             response = session.get(path)
             fault = extract(response)

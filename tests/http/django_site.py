@@ -56,6 +56,8 @@ def refusing(get_response):
     def checked(request):
         if request.headers.get("x-refuse") == "typed":
             raise RateLimitedError("Not so fast", retry_after=3, headers={"X-Shop": "north"})
+        if request.headers.get("x-refuse") == "lost":
+            raise ConnectionResetError("s3cr3t of a database")
         if "x-refuse" in request.headers:
             raise ValueError("s3cr3t of a middleware")
         return get_response(request)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from amends.core.fault import Fault
-from amends.http.application_errors import with_header_wait
+from amends.http.application_errors import fault_for, unwrap_group, with_header_wait
 from amends.http.bodies import LIMIT, fault_from_body, may_rewrite
 from amends.http.negotiation import preferred_form
 from amends.http.responses import RawResponse, RequestInfo, Settings, error_response
@@ -56,5 +56,7 @@ def rewrite(
     fault = fault_from_body(status, content_type, body)
     if fault is None:
         return None
+    if cause is not None:
+        fault = fault_for(unwrap_group(cause), request.method, settings)
     fault = with_header_wait(fault, fields)
     return fault, error_response(fault, request, settings, headers=given, cause=cause)
