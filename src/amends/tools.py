@@ -101,7 +101,12 @@ def _parameters(function: Callable[..., Any]) -> Collection[str]:
 
 
 def log_and_describe(
-    exc: Exception, name: str, arguments: Collection[str] = (), *, repeats: int = 1, hosts: Collection[str] = ()
+    exc: Exception,
+    name: str,
+    arguments: Collection[str] = (),
+    *,
+    repeats: int = 1,
+    hosts: Collection[str] = (),
 ) -> str:
     """
     Log the failure of the tool `name`, and return its text. The log has details that the model does not get.
