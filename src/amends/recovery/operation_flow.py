@@ -161,7 +161,7 @@ class Flow:
                 self.call, self.args, self.kwargs, scope_of(stepper, upstream), "on_fix" in stepper.remedies
             )
             fault = examine(result) if callable(examine) else None
-            if fault is not None and not fault.fatal:
+            if isinstance(fault, Fault) and not fault.fatal:
                 # A remark on a call that succeeded.
                 fault = None
             error = None
