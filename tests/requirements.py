@@ -462,7 +462,7 @@ ALL = (
         f"{_MCP_GUARD}test_the_parts_of_a_failure_are_sent",
         f"{_MCP_CLIENT}test_errors_in_a_successful_result_are_not_fatal",
     ),
-    _("A6", "The detection order, seven steps", VECTORS, _S4_FORM),
+    _("A6", "The detection order, seven steps", VECTORS, _S4_FORM, "tests/carriers/test_detection.py::*"),
     _(
         "A7",
         "An object, a code of 1 to 64 characters, at most 4096 bytes",
@@ -471,6 +471,7 @@ ALL = (
         f"{_ADCP_ERROR}test_the_length_of_a_code",
         f"{_ADCP_ERROR}test_4096_bytes_and_one_more",
         f"{_ADCP_ERROR}test_the_depth_of_an_error_is_limited",
+        "tests/dialects/test_adcp_size.py::*",
     ),
     _(
         "A8",
@@ -606,6 +607,7 @@ ALL = (
         VECTORS,
         "tests/core/test_fence.py::*",
         "tests/core/test_text.py::*",
+        "tests/bindings/test_hostile.py::*",
         f"{_ADCP_ERROR}test_wrong_types_are_ignored",
         "tests/core/test_crosswalk.py::test_a_received_original_is_checked",
         f"{_MCP_CLIENT}test_the_members_of_an_error_do_not_change_the_client",

@@ -20,6 +20,7 @@ from mcp_types import CallToolResult
 from amends import FaultError, Operation, Policy
 from amends.bindings.fastmcp import Client as FastClient
 from amends.bindings.mcp import Client
+from amends.bindings.mcp.client_errors import error_of
 from amends.core.enums import Executed
 from amends.recovery import NONE
 from tests.bindings.apps import mcp_faulty
@@ -320,3 +321,9 @@ async def test_the_plain_client_hangs(nothing_left):
             async with asyncio.timeout(1):
                 async with mcp.Client(server.url):
                     pass
+
+
+def test_the_message_of_a_json_rpc_error_is_used():
+    """The inner message is optional (A3); the client's error has the outer one then."""
+    error, _ = error_of(mcp.MCPError(-32029, "Too many calls", {"adcp_error": {"code": "RATE_LIMITED"}}))
+    assert (error.fault.code, str(error)) == ("RATE_LIMITED", "Too many calls")

@@ -18,10 +18,13 @@ from a2a.types.a2a_pb2 import (
 from a2a.utils.error_handlers import build_rest_error_payload
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.server.mcpserver import MCPServer
 from tests.http.serving import serve
+from tests.strategies import json_values, mutated, rarely
 
-from amends import decide, extract
+from amends import decide, extract, for_llm
 from amends.carriers.extraction import examine
 from amends.core.enums import Executed, Recovery
 
@@ -201,3 +204,16 @@ def test_hostile_documents():
                 assert len(fault.message) <= 1024
                 assert len(fault.errors) <= 100
                 assert fault.field is None or len(fault.field) <= 1024
+
+
+@pytest.mark.parametrize("via", ["mcp", "a2a", "jsonrpc", "http"])
+@rarely
+@given(st.data())
+def test_any_document_is_read_without_an_exception(via, data):
+    """Decoders are total on input: a document with any change gives a consistent reading, as values and as bytes."""
+    document = data.draw(mutated(via))
+    for asked in (via, None):
+        _, reading = examine(document, asked, native=True)
+        assert not reading.fatal or reading.failed
+        assert reading.fault is None or (reading.fault.origin is not None and for_llm(reading.fault))
+    extract(json.dumps(data.draw(json_values())), via, native=True)

@@ -1,5 +1,6 @@
 """`outgoing`: every field of a fault is made plain and redacted, or is a listed exception."""
 
+import json
 import logging
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -10,7 +11,7 @@ import pytest
 
 from amends.core.fault import Fault, Origin
 from amends.core.redaction import URL_MEMBERS
-from amends.dialects import encode
+from amends.dialects import NAMES, encode
 from amends.dialects.outgoing import FORMATS, check_adcp_details, outgoing
 
 LEAK = "connect to 10.0.0.5:5432 failed"
@@ -136,3 +137,19 @@ def test_details_of_another_shape_are_logged(caplog):
         assert not caplog.records
         check_adcp_details(Fault(code="RATE_LIMITED", vocabulary="adcp", details={"limit": "many"}))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lone_surrogates_are_replaced(name):
+    """Every format can be sent as UTF-8, whatever a producer wrote or a tolerant reader accepted."""
+    bad = "a\ud800b"
+    part = Fault(code="X", message=bad, field=bad)
+    for origin in (None, Origin(name), Origin("other")):
+        fault = Fault(
+            code="X" + bad, message=bad, field=bad, suggestions=(bad, "é"), details={bad: [bad], "b": "é"}, errors=(part,),
+            trace_id=bad, doc_uri=bad, type=bad, title=bad, instance=bad, intent={bad: bad}, user_message=bad, strategy=bad,
+            extensions={bad: bad}, origin=origin,
+        )  # fmt: skip
+        written = json.dumps(encode(fault, name), ensure_ascii=False).encode()
+        assert b"a?b" in written
+        assert "é".encode() in written

@@ -688,3 +688,14 @@ def test_a_remark_on_a_success_is_no_failure():
             operation=Operation(read_only=True),
         )
     assert (caught.value.decision.action, clock.waits) == ("none", [])
+
+
+def test_native_failures_are_read_from_responses():
+    """`examine=True` reads MCP and A2A failures that carry no AdCP error: their number or state decides."""
+    unknown = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
+    waits = {"id": "t", "status": {"state": "auth-required"}}
+    for response, code, action in ((unknown, "NOT_FOUND", "fix"), (waits, "UNAUTHENTICATED", "fix")):
+        call = Script(response, repeat=True)
+        with pytest.raises(FaultError) as caught:
+            recover(call, examine=True, operation=Operation(read_only=True))
+        assert (caught.value.fault.code, caught.value.decision.action, call.count) == (code, action, 1)

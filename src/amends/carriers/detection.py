@@ -139,7 +139,9 @@ def _is_result(value: dict[str, Any]) -> bool:
 
 def _own_payload(document: dict[str, Any]) -> dict[str, Any] | None:
     """Return the members of a document that may hold a payload's errors."""
-    members = {name: plain(document[name]) for name in ("payload", "errors") if name in document}
+    members: dict[str, Any] = {
+        name: plain(document[name]) for name in ("payload", "errors") if name in document
+    }
     return members or None
 
 

@@ -103,7 +103,7 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
         if via in _DETECTED:
             # The document may have places of the others too.
             reading = detection.read(value, within=within)
-            return _VIA_OF.get(reading.path, via), reading
+            return _VIA_OF.get(reading.path or "", via), reading
     if via == "mcp":
         return via, mcp.read(value, within)
     return via, VIAS[via](value)

@@ -93,15 +93,18 @@ def fault_of(
     if recovery is None:
         # A12: without a recovery, the table's; an unknown one is terminal.
         recovery = Recovery.TERMINAL if unknown_recovery else row.recovery
+    wait = finite(error.get("retry_after"))
+    # M3: an explicit invitation to send the same request again. A recovery from our table is none.
+    invited = received == "transient" and wait is not None and not excluded(code)
     message = error.get("message")
     fault = Fault(
         code=code,
         message=message if isinstance(message, str) else "",
         recovery=recovery,
         vocabulary=NAME,
-        retry_after=finite(error.get("retry_after")),
+        retry_after=wait,
         actor=row.actor if recovery is row.recovery else row.actor_under(recovery),
-        executed=executed or (Executed.NO if _invites(error, code) else row.executed),
+        executed=executed or (Executed.NO if invited else row.executed),
         fatal=fatal,
         origin=origin,
     )
@@ -125,15 +128,6 @@ def fault_of(
         details=members.mapping(error.get("details")),
         errors=parts,
         extensions=extensions,
-    )
-
-
-def _invites(error: dict[str, Any], code: str) -> bool:
-    """M3: whether the error explicitly invites to send the same request again. A recovery from our table does not."""
-    return (
-        error.get("recovery") == "transient"
-        and finite(error.get("retry_after")) is not None
-        and not excluded(code)
     )
 
 

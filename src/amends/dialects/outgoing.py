@@ -10,7 +10,8 @@ field that is added to the class is redacted without a change here; `_FIELDS` li
 | envelope | credentials; paths and hosts stay, because the reader started the command on this machine |
 | arcp, task | nothing: `details` leave as raised (R4); a warning is logged where something looks like a leak |
 
-A fault that was received in the same format is passed on unchanged.
+A fault that was received in the same format is passed on unchanged. A lone surrogate, which UTF-8 cannot encode, becomes "?"
+in every format.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from amends.core.fault import Fault
@@ -64,7 +66,7 @@ def outgoing(fault: Fault, format: str) -> Fault:
     'no answer from [redacted]'
     """
     if fault.origin is not None and fault.origin.dialect == format:
-        return fault
+        return _encodable(fault)
     allowed = FORMATS[format]
     changes: dict[str, Any] = {}
     for name in fault.__struct_fields__:
@@ -79,11 +81,47 @@ def outgoing(fault: Fault, format: str) -> Fault:
     return replace(fault, **changes) if changes else fault
 
 
+def _encodable(fault: Fault) -> Fault:
+    """Return a fault that is passed on, unchanged except for lone surrogates: tolerant readers accept them, UTF-8 does not."""
+    changes: dict[str, Any] = {}
+    for name in fault.__struct_fields__:
+        before = getattr(fault, name)
+        after = before
+        if isinstance(before, str):
+            after = _without_surrogates(before)
+        elif isinstance(before, tuple):
+            after = tuple(
+                _encodable(item) if isinstance(item, Fault) else _without_surrogates(item) for item in before
+            )
+        elif isinstance(before, dict) and before and not _is_encodable(before):
+            after = json_value(before)
+        if after != before:
+            changes[name] = after
+    return replace(fault, **changes) if changes else fault
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value)
+    except UnicodeError:
+        return False
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass
+    return True
+
+
+def _without_surrogates(text: str) -> str:
+    if text.isascii():
+        return text
+    clean = text.encode("utf-8", "replace").decode()
+    return text if clean == text else clean
+
+
 def _clean(value: Any, level: int, format: str) -> Any:
     """A field's value with leaks removed; the same object where nothing had to change."""
     if isinstance(value, str):
         # A subclass of str, such as Django's SafeString, becomes a plain one.
-        return _clean_text(str.__str__(value), level)
+        return _clean_text(_without_surrogates(str.__str__(value)), level)
     if isinstance(value, Fault):
         return outgoing(value, format)
     if isinstance(value, tuple):

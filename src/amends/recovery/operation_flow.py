@@ -179,7 +179,7 @@ class Flow:
                 timeout=timeout,
             )
             fault = examine(result) if callable(examine) else None
-            if fault is not None and not fault.fatal:
+            if isinstance(fault, Fault) and not fault.fatal:
                 # A remark on a call that succeeded.
                 fault = None
             error = None

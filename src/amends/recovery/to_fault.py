@@ -31,7 +31,8 @@ def fault_in_response(response: Any) -> Fault | None:
     Return the fault of a response that reports a failure, or None for one that does not.
 
     Reads what `amends.extract` reads: an httpx or requests response, an MCP result, an A2A task, a finished process.
-    An error inside a response that did not fail counts as no failure.
+    MCP and A2A failures without an AdCP error are read too. An error inside a response that did not fail counts as no
+    failure.
 
     >>> fault_in_response({"status": 503, "headers": {}}).code
     'SERVICE_UNAVAILABLE'
@@ -40,7 +41,7 @@ def fault_in_response(response: Any) -> Fault | None:
     """
     from amends.carriers.extraction import examine
 
-    _, reading = examine(response)
+    _, reading = examine(response, native=True)
     if not reading.failed:
         return None
     return reading.fault or Fault(code="INTERNAL_ERROR")

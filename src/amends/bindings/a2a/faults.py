@@ -51,7 +51,8 @@ def _fault(exc: Exception, recording: Recording) -> Fault:
         # The SDK raises it for what the agent, or its protocol version, does not support.
         return fault_of(INVALID)
     if isinstance(exc, A2AError) and not isinstance(exc, A2AClientError):
-        return jsonrpc.read({"jsonrpc": "2.0", "error": {"data": exc.data}}).fault or from_exception(exc)
+        error = {"message": exc.message, "data": exc.data}
+        return jsonrpc.read({"jsonrpc": "2.0", "error": error}).fault or from_exception(exc)
     number = (recording.error() or {}).get("code")
     if isinstance(number, int) and number in JSONRPC:
         return fault_of(JSONRPC[number], details={"jsonrpc": number})

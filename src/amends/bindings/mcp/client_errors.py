@@ -130,7 +130,7 @@ def _fault(exc: BaseException) -> tuple[Fault, bool]:
         recorded = recorded_failure(exc.error.data)
         if recorded is not None:
             return recorded
-        fault = read_rpc({"jsonrpc": "2.0", "error": {"code": exc.code, "data": exc.error.data}}).fault
+        fault = read_rpc({"jsonrpc": "2.0", "error": exc.error.model_dump()}).fault
         if fault is not None:
             return fault, False
         if exc.code in _UNREADABLE:
