@@ -16,7 +16,7 @@ For a client class of your own, put `Recovering` before its other bases.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,7 @@ except ImportError as missing:
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.exceptions import ToolError
 
+from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
 from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected
 from amends.bindings.mcp.guard import FindMissing, Guard
@@ -42,7 +43,7 @@ from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.policies import ADCP
 from amends.recovery.upstream import Upstream
-from amends.serving.server_errors import fault_for
+from amends.serving.server_errors import OwnErrors, fault_for
 
 if TYPE_CHECKING:
     from fastmcp.client.client import CallToolResult
@@ -52,7 +53,14 @@ __all__ = ["Client", "Recovering", "guard"]
 S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
 
 
-def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
+def guard(
+    server: S,
+    *,
+    show: bool = True,
+    translate: Translate = fault_for,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
 
@@ -61,11 +69,19 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
         show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is sent to
             the caller.
         translate: returns the fault for any other exception.
+        errors: exception classes of yours with the code that each means, for this server alone: `{SeatTaken: "CONFLICT"}`.
+        code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
         raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
-    guarded = Guard(fastmcp_server(server), show=show, translate=translate, get_tool=server.get_tool)
+    guarded = Guard(
+        fastmcp_server(server),
+        show=show,
+        translate=translate,
+        own_errors=OwnErrors.of(errors, code_prefix),
+        get_tool=server.get_tool,
+    )
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
         guarded.wrap(server, "read_resource")
@@ -111,6 +127,9 @@ class Recovering:
             options: the client's own options.
 
         """
+        for name in ("sampling_handler", "elicitation_handler"):
+            if options.get(name) is not None:
+                options[name] = guard_callback(options[name], name)
         super().__init__(*args, **options)
         self._own = own
         self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)

@@ -18,6 +18,7 @@ from mcp import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
+from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
 from amends.bindings.mcp.client_errors import (
     error_of,
@@ -38,6 +39,7 @@ from amends.recovery.upstream import Upstream
 __all__ = ["Client"]
 
 _ERRORS = ("raise", "return")
+_CALLBACKS = ("sampling_callback", "elicitation_callback", "list_roots_callback")
 
 
 @dataclass
@@ -149,6 +151,9 @@ class Client(mcp.Client):
             for each in fields(mcp.Client)
             if each.init and each.name != "server"
         }
+        for name in _CALLBACKS:
+            if options[name] is not None:
+                options[name] = guard_callback(options[name], name)
         connection = ConnectionTask(mcp.Client(self._target.transport, **options), self.closing)
         left = self._calls.seconds_left()
         try:
