@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from amends import extract
 from amends.bindings import fastmcp as fast
 from amends.bindings.mcp import Client, guard
-from amends.errors import NotFoundError
+from amends.errors import NotFoundError, ValidationError
 from tests.bindings.apps.mcp_shop import SECRET
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -136,6 +136,37 @@ async def test_callbacks_of_a_client_leak_nothing(kind):
         await client.call_tool("ask")
     assert len(seen) == 2
     assert SECRET not in repr([error.error for error in seen])
+
+
+async def test_a_call_that_needs_input_is_to_be_answered_and_repeated():
+    """`input_required` of 2026-07-28: not a failure for the guard, correctable for a client that cannot answer."""
+    server = MCPServer("asking")
+
+    @server.tool()
+    async def book(ctx: Context) -> str | types.InputRequiredResult:
+        asked = types.ElicitRequest(
+            params=types.ElicitRequestFormParams(
+                message="Which row?", requested_schema={"type": "object", "properties": {}}
+            )
+        )
+        return types.InputRequiredResult(input_requests={"row": asked}, request_state="1")
+
+    guard(server)
+    async with Client(server) as client:
+        with pytest.raises(ValidationError) as caught:
+            await client.call_tool("book")
+    fault = caught.value.fault
+    assert (fault.recovery.value, fault.executed.value) == ("correctable", "no")
+    assert caught.value.decision.action.value == "fix"
+    assert len(caught.value.history) == 1
+
+    async def answer(context, params):
+        return types.ElicitResult(action="accept", content={})
+
+    async with Client(server, elicitation_callback=answer, input_required_max_rounds=2) as client:
+        with pytest.raises(ValidationError):
+            await client.call_tool("book")
+    assert extract({"resultType": "input_required", "inputRequests": {}}, "mcp") is None
 
 
 async def test_time_limits_and_inner_cancellations_are_failures():
