@@ -25,25 +25,29 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.fastmcp needs an extra: pip install 'amends[fastmcp]'") from missing
 
-from fastmcp.client.transports import StreamableHttpTransport
-from fastmcp.exceptions import ToolError
+from amends.serving.versions import require
 
-from amends.bindings.mcp.callbacks import guard_callback
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
-from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected
-from amends.bindings.mcp.guard import FindMissing, Guard
-from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found
-from amends.bindings.mcp.http_recorder import HttpRecorder
-from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task
-from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
-from amends.bindings.mcp.transport import default_http_client
-from amends.core.fault import Fault
-from amends.core.operation import Operation
-from amends.core.policy import Policy
-from amends.errors.base import FaultError
-from amends.recovery.policies import ADCP
-from amends.recovery.upstream import Upstream
-from amends.serving.server_errors import OwnErrors, fault_for
+require("fastmcp", at_least=(4, 1), below=5, binding="amends.bindings.fastmcp", extra="fastmcp")
+
+from fastmcp.client.transports import StreamableHttpTransport  # noqa: E402
+from fastmcp.exceptions import ToolError  # noqa: E402
+
+from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise  # noqa: E402
+from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
+from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
+from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found  # noqa: E402
+from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
+from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
+from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of  # noqa: E402
+from amends.bindings.mcp.transport import default_http_client  # noqa: E402
+from amends.core.fault import Fault  # noqa: E402
+from amends.core.operation import Operation  # noqa: E402
+from amends.core.policy import Policy  # noqa: E402
+from amends.errors.base import FaultError  # noqa: E402
+from amends.recovery.policies import ADCP  # noqa: E402
+from amends.recovery.upstream import Upstream  # noqa: E402
+from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
 
 if TYPE_CHECKING:
     from fastmcp.client.client import CallToolResult
