@@ -23,6 +23,7 @@ SECTIONS = {
     "stores": "Stores",
     "http": "HTTP",
     "mcp_calls": "MCP tool calls, guarded and with recovery",
+    "chains": "Calls at the last service of a chain",
     "arcp": "ARCP: an echo job over WebSocket",
     "arcp_durable": "ARCP: durable jobs on SQLite",
     "cluster": "ARCP: nodes on NATS",

@@ -43,7 +43,7 @@ async def test_the_numbers_depend_on_the_protocol(reason):
         async with mcp.Client(shop(lambda request: REASONS[reason], collapse=True), mode=mode) as client:
             with pytest.raises(mcp.MCPError) as caught:
                 await client.call_tool("add", {"a": 1})
-            assert caught.value.code == -32000
+            assert caught.value.code == (-32000 if mode == "legacy" else -31000)
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -235,7 +235,8 @@ def test_a_users_own_code_is_kept_where_codes_are_open(own_code):
         own_code,
         own_code,
         "INVALID_FIELD_VALUE",
-        "CONFLICT",
+        # AdCP's CONFLICT is transient, and the code is correctable.
+        "INVALID_REQUEST",
         "INVALID_REQUEST",
     ]
     assert transfer(fault, "http").details is None

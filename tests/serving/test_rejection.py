@@ -74,4 +74,7 @@ def test_json_rpc_numbers():
     assert number_for("RATE_LIMITED") == -32029
     assert number_for("RATE_LIMITED", protocol="2026-07-28") == -31029
     assert number_for("RATE_LIMITED", collapse=True) == -32000
+    assert number_for("RATE_LIMITED", collapse=True, protocol="2026-07-28") == -31000
+    assert number_for("PERMISSION_DENIED", protocol="2026-07-28") == -31000
+    assert number_for("PERMISSION_DENIED", protocol="2025-11-25") == -32000
     assert number_for("PERMISSION_DENIED") == -32000

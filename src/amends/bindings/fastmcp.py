@@ -16,7 +16,7 @@ For a client class of your own, put `Recovering` before its other bases.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,24 +25,29 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.fastmcp needs an extra: pip install 'amends[fastmcp]'") from missing
 
-from fastmcp.client.transports import StreamableHttpTransport
-from fastmcp.exceptions import ToolError
+from amends.serving.versions import require
 
-from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
-from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected
-from amends.bindings.mcp.guard import FindMissing, Guard
-from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found
-from amends.bindings.mcp.http_recorder import HttpRecorder
-from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task
-from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of
-from amends.bindings.mcp.transport import default_http_client
-from amends.core.fault import Fault
-from amends.core.operation import Operation
-from amends.core.policy import Policy
-from amends.errors.base import FaultError
-from amends.recovery.policies import ADCP
-from amends.recovery.upstream import Upstream
-from amends.serving.server_errors import fault_for
+require("fastmcp", at_least=(4, 1), below=5, binding="amends.bindings.fastmcp", extra="fastmcp")
+
+from fastmcp.client.transports import StreamableHttpTransport  # noqa: E402
+from fastmcp.exceptions import ToolError  # noqa: E402
+
+from amends.bindings.mcp.callbacks import guard_callback  # noqa: E402
+from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise  # noqa: E402
+from amends.bindings.mcp.client_errors import error_of, failed_result, is_elicitation, not_connected  # noqa: E402
+from amends.bindings.mcp.guard import FindMissing, Guard  # noqa: E402
+from amends.bindings.mcp.handler_errors import Translate, is_not_found, not_found  # noqa: E402
+from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
+from amends.bindings.mcp.sdk_internals import fastmcp_server, is_closed, parse_result, session_task  # noqa: E402
+from amends.bindings.mcp.tools import ToolOperations, list_all_tools, operations_of  # noqa: E402
+from amends.bindings.mcp.transport import default_http_client  # noqa: E402
+from amends.core.fault import Fault  # noqa: E402
+from amends.core.operation import Operation  # noqa: E402
+from amends.core.policy import Policy  # noqa: E402
+from amends.errors.base import FaultError  # noqa: E402
+from amends.recovery.policies import ADCP  # noqa: E402
+from amends.recovery.upstream import Upstream  # noqa: E402
+from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
 
 if TYPE_CHECKING:
     from fastmcp.client.client import CallToolResult
@@ -52,7 +57,14 @@ __all__ = ["Client", "Recovering", "guard"]
 S = TypeVar("S", bound="fastmcp.FastMCP[Any]")
 
 
-def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
+def guard(
+    server: S,
+    *,
+    show: bool = True,
+    translate: Translate = fault_for,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> S:
     """
     Guard a FastMCP server and return it. Tools may be registered before or after.
 
@@ -61,11 +73,19 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
         show: whether the text of a ToolError, ResourceError or PromptError that an author raised on purpose is sent to
             the caller.
         translate: returns the fault for any other exception.
+        errors: exception classes of yours with the code that each means, for this server alone: `{SeatTaken: "CONFLICT"}`.
+        code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
 
     """
     if not isinstance(server, fastmcp.FastMCP):
         raise TypeError(f"guard takes a FastMCP server, not {type(server).__name__}")
-    guarded = Guard(fastmcp_server(server), show=show, translate=translate, get_tool=server.get_tool)
+    guarded = Guard(
+        fastmcp_server(server),
+        show=show,
+        translate=translate,
+        own_errors=OwnErrors.of(errors, code_prefix),
+        get_tool=server.get_tool,
+    )
     if guarded.install():
         guarded.wrap(server, "call_tool", find_missing=_find_missing("tool"), error=ToolError)
         guarded.wrap(server, "read_resource")
@@ -111,6 +131,9 @@ class Recovering:
             options: the client's own options.
 
         """
+        for name in ("sampling_handler", "elicitation_handler"):
+            if options.get(name) is not None:
+                options[name] = guard_callback(options[name], name)
         super().__init__(*args, **options)
         self._own = own
         self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)

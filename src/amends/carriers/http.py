@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.carriers import challenge, jsonrpc
 from amends.carriers import headers as header_fields
-from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error
 from amends.carriers.reading import NOT_FAILED, Reading
 from amends.core.enums import Recovery
@@ -57,6 +57,11 @@ def read(response: Any, *, now: Callable[[], float] | None = None) -> Reading:
         path = "status" if wait is None and verdict is None else "header"
         fault = _bare(status, wait, path)
         reading = Reading(True, fault, path, None, True)
+    if status in _CHALLENGED and fault.vocabulary == "http":
+        asked = challenge.read(fields.get("www-authenticate"))
+        if asked:
+            fault = replace(fault, details={**(fault.details or {}), **asked})
+            reading = replace(reading, fault=fault)
     if verdict is False:
         # "Do not retry" is obeyed whatever the status is.
         return replace(reading, fault=replace(fault, max_retries=0))
@@ -132,3 +137,4 @@ def _has_verdict(body: Any) -> bool:
 
 
 _RECOVERY = frozenset(Recovery)
+_CHALLENGED = frozenset({401, 403})

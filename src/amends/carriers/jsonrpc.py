@@ -23,12 +23,22 @@ from amends.core.wire import as_dict
 from amends.dialects import adcp
 from amends.dialects.members import integer, text, truthy
 
-__all__ = ["COLLAPSED", "MOVED_SINCE", "RESERVED", "error_in", "is_response", "number", "read", "write"]
+__all__ = [
+    "COLLAPSED",
+    "MOVED_SINCE",
+    "RESERVED",
+    "collapsed",
+    "error_in",
+    "is_response",
+    "number",
+    "read",
+    "write",
+]
 
 RESERVED = {row.code: row.jsonrpc for row in vocabulary("adcp").rows.values() if row.jsonrpc is not None}
 """The codes for rejections before dispatch, with their numbers up to MCP 2025-11-25."""
 COLLAPSED = -32000
-"""One number for all three, for servers that do not want to reveal which one it is."""
+"""One number for all three up to MCP 2025-11-25, for servers that do not want to reveal which one it is."""
 MOVED_SINCE = "2026-07-28"
 _MOVED_BY = 1000
 
@@ -115,8 +125,22 @@ def number(code: str, *, protocol: str | None = None, collapse: bool = False) ->
     if code not in RESERVED:
         raise ValueError(f"{code} is not rejected before dispatch; only {', '.join(RESERVED)} are (A3)")
     if collapse:
-        return COLLAPSED
-    return (_MOVED if protocol is not None and protocol >= MOVED_SINCE else RESERVED)[code]
+        return collapsed(protocol)
+    return (_MOVED if _has_moved(protocol) else RESERVED)[code]
+
+
+def collapsed(protocol: str | None = None) -> int:
+    """
+    Return the one number for all rejections: -32000, and -31000 on MCP from 2026-07-28 on.
+
+    >>> collapsed(), collapsed("2025-11-25"), collapsed("2026-07-28")
+    (-32000, -32000, -31000)
+    """
+    return COLLAPSED + _MOVED_BY if _has_moved(protocol) else COLLAPSED
+
+
+def _has_moved(protocol: str | None) -> bool:
+    return protocol is not None and protocol >= MOVED_SINCE
 
 
 def write(

@@ -79,9 +79,14 @@ def source_row(fault: Fault) -> Row:
     return row_for(name, code, fault.status)
 
 
-def transfer(fault: Fault, to: str) -> Fault:
+def transfer(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
     """
     Translate a fault into the vocabulary `to`.
+
+    Args:
+        fault: the fault.
+        to: one of TARGETS.
+        prefix: the vendor's name for own codes in AdCP: with "ACME", OUT_OF_STOCK becomes X_ACME_OUT_OF_STOCK.
 
     Raises:
         LookupError: if `to` is not one of TARGETS.
@@ -92,9 +97,9 @@ def transfer(fault: Fault, to: str) -> Fault:
     if fault.vocabulary == to:
         if all(child.vocabulary == to for child in fault.errors):
             return fault
-        return replace(fault, errors=tuple(transfer(child, to) for child in fault.errors))
+        return replace(fault, errors=tuple(transfer(child, to, prefix=prefix) for child in fault.errors))
     row = row_for(fault.vocabulary, fault.code, fault.status)
-    code, details = _code(fault, to, row.everyday)
+    code, details = _code(fault, to, row, prefix)
     changes: dict[str, Any] = {"vocabulary": to, "code": code, "details": details}
     if to == "http" and fault.status is None:
         changes["status"] = row.status or row_for(EVERYDAY, row.everyday).status
@@ -103,21 +108,50 @@ def transfer(fault: Fault, to: str) -> Fault:
         # keeps the recovery it was received with.
         changes["recovery"] = row_for("http" if to == "http" else EVERYDAY, "CANCELLED").recovery
     if fault.errors:
-        changes["errors"] = tuple(transfer(child, to) for child in fault.errors)
+        changes["errors"] = tuple(transfer(child, to, prefix=prefix) for child in fault.errors)
     return replace(fault, **changes)
 
 
-def transfer_plainly(fault: Fault, to: str) -> Fault:
+def transfer_plainly(fault: Fault, to: str, *, prefix: str | None = None) -> Fault:
     """Translate a fault as `transfer` does, without the note of its original code (M5: AdCP and problems have none)."""
-    found = transfer(fault, to)
+    found = transfer(fault, to, prefix=prefix)
     if found.details is None or ORIGINAL not in found.details:
         return found
     kept = {name: value for name, value in found.details.items() if name != ORIGINAL}
     return replace(found, details=kept or None)
 
 
-def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | None]:
+# The codes of own classes that name only their recovery: their everyday code is no more than a default.
+_OWN_DEFAULTS = {
+    Recovery.TRANSIENT: ("SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE"),
+    Recovery.CORRECTABLE: ("VALIDATION_ERROR", "INVALID_REQUEST"),
+    Recovery.TERMINAL: ("PERMISSION_DENIED", "CONFIGURATION_ERROR"),
+    Recovery.UNCERTAIN: ("INTERNAL_ERROR", "SERVICE_UNAVAILABLE"),
+}
+
+
+def _own_adcp_code(fault: Fault, row: Row, prefix: str | None) -> str:
+    """
+    Return the AdCP code of an own code: its `adcp_code`, a vendor code, or a published code of the same recovery.
+
+    A class that is derived from an everyday one has that one's code, if AdCP gives it the same recovery.
+    """
+    from amends.core.vocabularies.adcp import is_vendor_code
+
+    if row.adcp_code is not None:
+        return row.adcp_code
+    if prefix is not None and is_vendor_code(vendor := f"X_{prefix}_{fault.code}"):
+        return vendor
+    default, generic = _OWN_DEFAULTS[fault.recovery]
+    code = code_in("adcp", row.everyday, fault.recovery)
+    if row.everyday == default or row_for("adcp", code).recovery is not fault.recovery:
+        return generic
+    return code
+
+
+def _code(fault: Fault, to: str, row: Row, prefix: str | None) -> tuple[str, dict[str, Any] | None]:
     """Return the code in the target, and the details with or without the note of the original code."""
+    everyday = row.everyday
     earlier = original(fault)
     if earlier is not None:
         if earlier[0] == to or _has_code(to, *earlier):
@@ -127,8 +161,8 @@ def _code(fault: Fault, to: str, everyday: str) -> tuple[str, dict[str, Any] | N
         return code_in(to, row_for(*earlier, fault.status).everyday, fault.recovery), fault.details
     if _has_code(to, fault.vocabulary, fault.code):
         return fault.code, fault.details
-    adcp_code = row_for(fault.vocabulary, fault.code, fault.status).adcp_code if to == "adcp" else None
-    code = adcp_code or code_in(to, everyday, fault.recovery)
+    own = fault.vocabulary == APP and to == "adcp"
+    code = _own_adcp_code(fault, row, prefix) if own else code_in(to, everyday, fault.recovery)
     if code == fault.code and code_in(fault.vocabulary, row_for(to, code).everyday, fault.recovery) == code:
         # The code is the same in both vocabularies, so translating back needs no note.
         return code, fault.details

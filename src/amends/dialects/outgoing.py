@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from amends.core.crosswalk import ORIGINAL
 from amends.core.fault import Fault
 from amends.core.json_value import json_value
 
@@ -39,6 +40,9 @@ FORMATS = {
     "arcp": _NOTHING,
     "task": _NOTHING,
 }
+
+# M5: the code that an error was translated from is not written into these.
+_WITHOUT_NOTE = frozenset({"problem", "adcp"})
 
 # Fields that are not free text. Identifiers and URLs lose credentials only: a dotted `field` is not a host name.
 # `intent` leaves as it is (design section 6).
@@ -76,6 +80,9 @@ def outgoing(fault: Fault, format: str) -> Fault:
         after = _clean(before, min(allowed, _FIELDS.get(name, _EVERYTHING)), format)
         if after is not before:
             changes[name] = after
+    if format in _WITHOUT_NOTE and fault.details is not None and ORIGINAL in fault.details:
+        details = changes.get("details", fault.details)
+        changes["details"] = {name: each for name, each in details.items() if name != ORIGINAL} or None
     if allowed == _NOTHING and fault.origin is None:
         _warn_of_leaks(fault, format)
     return replace(fault, **changes) if changes else fault

@@ -59,5 +59,5 @@ def number_for(code: str, *, protocol: str | None = None, collapse: bool = False
 
     """
     if code not in jsonrpc.RESERVED:
-        return jsonrpc.COLLAPSED
+        return jsonrpc.collapsed(protocol)
     return jsonrpc.number(code, protocol=protocol, collapse=collapse)

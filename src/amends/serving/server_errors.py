@@ -12,24 +12,26 @@ The Fault that an AdCP caller gets for an exception raised in a server's code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
 from amends.core.crosswalk import transfer_plainly
 from amends.core.enums import Executed
 from amends.core.fault import Fault
-from amends.core.vocabularies.adcp import VOCABULARY
+from amends.core.vocabularies.adcp import VOCABULARY, check_code
 from amends.errors.base import FaultError
 from amends.foreign import from_upstream
 from amends.foreign.bugs import bug_fault, is_bug
-from amends.foreign.registry import registered_fault
+from amends.foreign.registry import Known, known_errors, registered_fault
 from amends.foreign.rules import RULES, Rule
 from amends.foreign.safe_attr import attribute
 
 __all__ = [
+    "PLAIN",
     "Failure",
+    "OwnErrors",
     "came_from_a_call",
     "classify",
     "classify_safely",
@@ -73,6 +75,43 @@ def find_fault_error(exc: BaseException) -> FaultError | None:
     return None
 
 
+class OwnErrors(NamedTuple):
+    """How the errors that a server's author raises or has registered become AdCP errors."""
+
+    errors: Mapping[type[BaseException], Known] | None = None
+    """The option `errors={E: "CODE"}` of the binding, as `known_errors` returns it."""
+    prefix: str | None = None
+    """The option `code_prefix`: the vendor's name in the AdCP codes of own codes."""
+
+    @classmethod
+    def of(cls, errors: Mapping[type[BaseException], str] | None, code_prefix: str | None) -> Self:
+        """
+        Return the checked options of a binding.
+
+        Raises:
+            TypeError, ValueError: an exception class, a code or the prefix is not valid.
+
+        """
+        if code_prefix is not None:
+            # The vendor's name ends at the first underscore, so it has none.
+            check_code(f"X_{code_prefix.replace('_', '-')}_CODE")
+        return cls(known_errors(errors) if errors else None, code_prefix)
+
+    def fault_of(self, exc: BaseException) -> Fault | None:
+        """Return the fault of a typed error that was raised here, or of a registered class; None for all others."""
+        error = find_fault_error(exc)
+        if error is None:
+            fault = registered_fault(type(exc), self.errors)
+        else:
+            fault = error.fault if error.fault.origin is None else None
+        if fault is None or fault.vocabulary == VOCABULARY.name:
+            return fault
+        return transfer_plainly(fault, VOCABULARY.name, prefix=self.prefix)
+
+
+PLAIN = OwnErrors()
+
+
 def fault_for(
     exc: BaseException, *, own: bool = False, caller_can_fix: bool = False, rules: Iterable[Rule] = RULES
 ) -> Fault:
@@ -90,21 +129,14 @@ def fault_for(
     ('SERVICE_UNAVAILABLE', 'terminal', 'Something went wrong inside the service')
 
     """
+    fault = PLAIN.fault_of(exc)
+    if fault is not None:
+        return fault
     error = find_fault_error(exc)
-    if error is not None and error.fault.origin is None:
-        return _adcp(error.fault)
-    if error is None:
-        registered = registered_fault(type(exc))
-        if registered is not None:
-            return _adcp(registered)
-        if is_bug(exc):
-            return bug_fault(VOCABULARY.name)
+    if error is None and is_bug(exc):
+        return bug_fault(VOCABULARY.name)
     failure = exc if error is None else error
     return from_upstream(failure, own=own, caller_can_fix=caller_can_fix, rules=rules)
-
-
-def _adcp(fault: Fault) -> Fault:
-    return fault if fault.vocabulary == VOCABULARY.name else transfer_plainly(fault, VOCABULARY.name)
 
 
 def came_from_a_call(exc: BaseException) -> bool:
@@ -141,11 +173,23 @@ def with_executed(failure: Failure, *, read_only: bool) -> Failure:
     return failure._replace(fault=replace(fault, executed=Executed.NO if read_only else Executed.MAYBE))
 
 
-def classify(exc: BaseException) -> Failure:
-    """Return the failure of an exception; it is expected if it holds a FaultError or was registered."""
+def classify(
+    exc: BaseException, own_errors: OwnErrors = PLAIN, translate: Callable[[BaseException], Fault] = fault_for
+) -> Failure:
+    """
+    Return the failure of an exception; it is expected if it holds a FaultError or was registered.
+
+    Args:
+        exc: what the server's code raised.
+        own_errors: the options for errors that the server's author raises or has registered.
+        translate: returns the fault for every other exception.
+
+    """
     error = find_fault_error(exc)
-    expected = error is not None or registered_fault(type(exc)) is not None
-    return Failure(fault_for(exc), exc, expected=expected, settled=error is None and expected)
+    fault = own_errors.fault_of(exc)
+    if fault is None:
+        return Failure(translate(exc), exc, expected=error is not None)
+    return Failure(fault, exc, expected=True, settled=error is None)
 
 
 def classify_safely(

@@ -26,6 +26,7 @@ from amends.bindings.a2a.responses import (
     protocol_error,
     traceparent_of,
 )
+from amends.serving.server_errors import PLAIN, OwnErrors
 
 __all__ = ["GuardedExecutor"]
 
@@ -42,8 +43,11 @@ _TERMINAL = frozenset(
 class GuardedExecutor(AgentExecutor):
     """An executor that ends the task as failed if the wrapped executor raises."""
 
-    def __init__(self, executor: AgentExecutor, *, mime_type: bool = False) -> None:
+    def __init__(
+        self, executor: AgentExecutor, *, mime_type: bool = False, own_errors: OwnErrors = PLAIN
+    ) -> None:
         self._executor = executor
+        self._own_errors = own_errors
         self._mime_type = mime_type
 
     def __getattr__(self, name: str) -> Any:
@@ -87,10 +91,10 @@ class GuardedExecutor(AgentExecutor):
             if error is not None:
                 raise error from None
             what = f"cancelling task {context.task_id}"
-            raise internal_error(error_for(exc, what, traceparent_of(context.call_context))) from None
+            raise internal_error(self._error(exc, what, context)) from None
 
     async def _fail(self, context: RequestContext, queue: TrackedQueue, exc: BaseException) -> None:
-        error = error_for(exc, f"task {context.task_id}", traceparent_of(context.call_context))
+        error = self._error(exc, f"task {context.task_id}", context)
         if queue.ended:
             # The caller has a final event already, so the failure is only logged.
             return
@@ -102,6 +106,9 @@ class GuardedExecutor(AgentExecutor):
         except Exception:  # noqa: BLE001
             LOG.exception("the failure of task %s could not be published", context.task_id)
             raise internal_error(error) from None
+
+    def _error(self, exc: BaseException, what: str, context: RequestContext) -> Sent:
+        return error_for(exc, what, traceparent_of(context.call_context), self._own_errors)
 
     def _events(self, context: RequestContext, queue: TrackedQueue, error: Sent) -> Iterator[Any]:
         task_id, context_id = context.task_id or "", context.context_id or ""

@@ -16,11 +16,12 @@ from a2a.utils.errors import A2AError
 
 from amends.bindings.a2a.responses import error_for, internal_error, protocol_error, traceparent_of
 from amends.carriers.layers import KEY
+from amends.serving.server_errors import PLAIN, OwnErrors
 
 __all__ = ["GuardedHandler"]
 
 
-def _answer(exc: Exception, context: Any, name: str) -> A2AError:
+def _answer(exc: Exception, context: Any, name: str, own_errors: OwnErrors) -> A2AError:
     """Return the protocol error to answer an exception with."""
     if isinstance(exc, A2AError) and isinstance(exc.data, dict) and KEY in exc.data:
         # A guarded executor raised it.
@@ -28,7 +29,7 @@ def _answer(exc: Exception, context: Any, name: str) -> A2AError:
     error = protocol_error(exc)
     if error is not None:
         return error
-    return internal_error(error_for(exc, name, traceparent_of(context)))
+    return internal_error(error_for(exc, name, traceparent_of(context), own_errors))
 
 
 def _call(name: str) -> Any:
@@ -38,7 +39,7 @@ def _call(name: str) -> Any:
         try:
             return await getattr(self._handler, name)(params, context)
         except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
-            raise _answer(exc, context, name) from None
+            raise _answer(exc, context, name, self.own_errors) from None
 
     method.__name__ = name
     return method
@@ -53,7 +54,7 @@ def _stream(name: str) -> Any:
                 async for event in events:
                     yield event
         except Exception as exc:  # noqa: BLE001
-            raise _answer(exc, context, name) from None
+            raise _answer(exc, context, name, self.own_errors) from None
 
     method.__name__ = name
     return method
@@ -62,8 +63,9 @@ def _stream(name: str) -> Any:
 class GuardedHandler(RequestHandler):
     """A handler that raises protocol errors instead of the wrapped handler's exceptions."""
 
-    def __init__(self, handler: RequestHandler) -> None:
+    def __init__(self, handler: RequestHandler, *, own_errors: OwnErrors = PLAIN) -> None:
         self._handler = handler
+        self.own_errors = own_errors
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handler, name)

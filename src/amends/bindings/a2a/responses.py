@@ -8,6 +8,7 @@ message has the same parts, because a client of a stream reads the events one by
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -35,7 +36,14 @@ from amends.core import travel
 from amends.core.fault import Fault
 from amends.serving.adcp_error import error_object, sentence
 from amends.serving.reporting import report
-from amends.serving.server_errors import classify_safely, modules_of, with_executed
+from amends.serving.server_errors import (
+    PLAIN,
+    OwnErrors,
+    classify,
+    classify_safely,
+    modules_of,
+    with_executed,
+)
 
 __all__ = [
     "LOG",
@@ -65,7 +73,7 @@ class Sent(NamedTuple):
     """What travels beside it: the tries made below, and whether the call may have had its effect (M8)."""
 
 
-def error_for(exc: BaseException, what: str, traceparent: str | None) -> Sent:
+def error_for(exc: BaseException, what: str, traceparent: str | None, own_errors: OwnErrors = PLAIN) -> Sent:
     """
     Log an exception, and return the error to answer it with.
 
@@ -73,9 +81,11 @@ def error_for(exc: BaseException, what: str, traceparent: str | None) -> Sent:
         exc: the exception.
         what: what failed, for the log line.
         traceparent: the request's W3C trace context.
+        own_errors: the options for errors that the author raises or has registered.
 
     """
-    failure = with_executed(classify_safely(exc, log=LOG), read_only=False)
+    classifier = partial(classify, own_errors=own_errors)
+    failure = with_executed(classify_safely(exc, log=LOG, classifier=classifier), read_only=False)
     return error_of(report(failure, log=LOG, what=what, traceparent=traceparent))
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 from a2a.server.agent_execution import AgentExecutor
@@ -17,6 +18,7 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 
 from amends.bindings.a2a.executor import GuardedExecutor
 from amends.bindings.a2a.handler import GuardedHandler
+from amends.serving.server_errors import OwnErrors
 
 __all__ = ["guard"]
 
@@ -24,31 +26,59 @@ T = TypeVar("T")
 
 
 @overload
-def guard(part: AgentExecutor, *, mime_type: bool = False) -> AgentExecutor: ...
+def guard(
+    part: AgentExecutor,
+    *,
+    mime_type: bool = False,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> AgentExecutor: ...
 @overload
-def guard(part: RequestHandler, *, mime_type: bool = False) -> RequestHandler: ...
+def guard(
+    part: RequestHandler,
+    *,
+    mime_type: bool = False,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> RequestHandler: ...
 @overload
-def guard(part: T, *, mime_type: bool = False) -> T: ...
+def guard(
+    part: T,
+    *,
+    mime_type: bool = False,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> T: ...
 
 
-def guard(part: Any, *, mime_type: bool = False) -> Any:
+def guard(
+    part: Any,
+    *,
+    mime_type: bool = False,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> Any:
     """
     Return a guarded part of a server: its failures are AdCP errors.
 
     Args:
         part: an AgentExecutor, a RequestHandler, or a ServerCallContextBuilder. A guarded one is returned as it is.
         mime_type: set the MIME type of the error's data part (optional in AdCP; readers do not require it).
+        errors: exception classes of yours with the code that each means, for this part alone: `{SeatTaken: "CONFLICT"}`.
+        code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
 
     Raises:
         TypeError: `part` is anything else.
+        ValueError: a code or the prefix is not valid.
 
     """
+    own_errors = OwnErrors.of(errors, code_prefix)
     if isinstance(part, GuardedExecutor | GuardedHandler):
         return part
     if isinstance(part, AgentExecutor):
-        return GuardedExecutor(part, mime_type=mime_type)
+        return GuardedExecutor(part, mime_type=mime_type, own_errors=own_errors)
     if isinstance(part, RequestHandler):
-        return GuardedHandler(part)
+        return GuardedHandler(part, own_errors=own_errors)
     if callable(getattr(part, "build", None)):
         # The module of its base class imports Starlette, which not every server has installed.
         from amends.bindings.a2a.contexts import GuardedContexts

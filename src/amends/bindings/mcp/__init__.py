@@ -21,9 +21,13 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.mcp needs an extra: pip install 'amends[mcp]'") from missing
 
-from amends.bindings.mcp.client import Client
-from amends.bindings.mcp.guard import guard
-from amends.bindings.mcp.http_recorder import HttpRecorder
-from amends.bindings.mcp.reject import Incoming, Rejection, reject
+from amends.serving.versions import require
+
+require("mcp", at_least=(2, 3), below=3, binding="amends.bindings.mcp", extra="mcp")
+
+from amends.bindings.mcp.client import Client  # noqa: E402 - after the check of the version
+from amends.bindings.mcp.guard import guard  # noqa: E402
+from amends.bindings.mcp.http_recorder import HttpRecorder  # noqa: E402
+from amends.bindings.mcp.reject import Incoming, Rejection, reject  # noqa: E402
 
 __all__ = ["Client", "HttpRecorder", "Incoming", "Rejection", "guard", "reject"]

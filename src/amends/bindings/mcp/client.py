@@ -15,9 +15,11 @@ from typing import Any, Self
 
 import mcp
 from mcp import ClientSession
+from mcp.client.auth import OAuthClientProvider
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult
 
+from amends.bindings.mcp.callbacks import guard_callback
 from amends.bindings.mcp.calls import CONNECT, READ, Calls, PassThrough, result_or_raise
 from amends.bindings.mcp.client_errors import (
     error_of,
@@ -38,6 +40,9 @@ from amends.recovery.upstream import Upstream
 __all__ = ["Client"]
 
 _ERRORS = ("raise", "return")
+_SIGN_IN = 300.0
+"""Seconds that an interactive sign-in may take, without a limit of the client."""
+_CALLBACKS = ("sampling_callback", "elicitation_callback", "list_roots_callback")
 
 
 @dataclass
@@ -65,7 +70,7 @@ class Client(mcp.Client):
     limit: float | None = field(default=300.0, kw_only=True)
     """Seconds that one attempt may take, if neither the policy nor `read_timeout_seconds` is shorter."""
     connecting: float = field(default=30.0, kw_only=True)
-    """Seconds that opening a connection may take."""
+    """Seconds that opening a connection may take; with an HTTP client that signs a user in (OAuth), at least `limit`."""
     closing: float = field(default=5.0, kw_only=True)
     """Seconds that closing a connection may take before it is cancelled."""
     http_client: Any = field(default=None, kw_only=True)
@@ -149,13 +154,23 @@ class Client(mcp.Client):
             for each in fields(mcp.Client)
             if each.init and each.name != "server"
         }
+        for name in _CALLBACKS:
+            if options[name] is not None:
+                options[name] = guard_callback(options[name], name)
         connection = ConnectionTask(mcp.Client(self._target.transport, **options), self.closing)
         left = self._calls.seconds_left()
         try:
-            await connection.wait_open(self.connecting if left is None else min(self.connecting, left))
+            limit = self._connecting_limit()
+            await connection.wait_open(limit if left is None else min(limit, left))
         except Exception as exc:
             raise not_connected(exc) from exc
         return connection
+
+    def _connecting_limit(self) -> float:
+        """Return the seconds for opening a connection: a person who signs in needs more than a server."""
+        if isinstance(getattr(self.http_client, "auth", None), OAuthClientProvider):
+            return max(self.connecting, _SIGN_IN if self.limit is None else self.limit)
+        return self.connecting
 
     # ---------------------------------------------------------------------------------------------------- calls
 

@@ -26,6 +26,7 @@ from amends.core.vocabulary import EVERYDAY, row_for
 from amends.dialects import adcp
 from amends.errors.base import FaultError
 from amends.serving.adcp_error import TRACE
+from amends.serving.server_errors import modules_of
 
 __all__ = ["error_of", "failed_result", "first_error", "is_elicitation", "not_connected"]
 
@@ -77,6 +78,26 @@ def _with_trace(fault: Fault) -> Fault:
     return replace(fault, trace_id=trace) if isinstance(trace, str) and len(trace) <= 128 else fault
 
 
+def _needs_input(exc: BaseException) -> bool:
+    """
+    Whether the server asked for input (`input_required`) and the SDK could not answer: no callback, or too many rounds.
+
+    A failure of a round's own request passes through the same module, but is raised elsewhere.
+    """
+    modules = modules_of(exc)
+    return bool(modules) and modules[-1] == "mcp.client._input_required"
+
+
+_INPUT_REQUIRED = Fault(
+    code="VALIDATION_ERROR",
+    message="The server needs an answer before it can go on",
+    suggestions=("Answer the server's questions, then repeat the call with the answers",),
+    executed=Executed.NO,
+    origin=Origin("mcp", "input_required"),
+)
+"""Answer and repeat: the protocol repeats the call with the answers, so the first one had no effect."""
+
+
 def error_of(exc: BaseException) -> tuple[FaultError, bool]:
     """
     Return the typed error of an exception that a call raised, and whether the session expired.
@@ -126,6 +147,8 @@ def _leaves(exc: BaseException, depth: int) -> Iterator[BaseException]:
 
 
 def _fault(exc: BaseException) -> tuple[Fault, bool]:
+    if _needs_input(exc):
+        return _INPUT_REQUIRED, False
     if isinstance(exc, MCPError):
         recorded = recorded_failure(exc.error.data)
         if recorded is not None:

@@ -10,7 +10,8 @@ what other middleware raises. Progress, cancellation, elicitation and sampling a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial, wraps
@@ -28,6 +29,7 @@ from pydantic import ValidationError
 from amends.bindings.mcp.handler_errors import (
     Translate,
     classify,
+    is_time_limit,
     missing_arguments,
     not_found,
     raised_by_client,
@@ -43,7 +45,7 @@ from amends.bindings.mcp.tool_declarations import (
     listed_by,
 )
 from amends.core.fault import Fault
-from amends.serving.server_errors import Failure, classify_safely, fault_for, with_executed
+from amends.serving.server_errors import Failure, OwnErrors, classify_safely, fault_for, with_executed
 
 __all__ = ["TOOL", "FindMissing", "Guard", "guard"]
 
@@ -61,7 +63,14 @@ _UNGUARDED = frozenset({"ping", "server/discover", "subscriptions/listen"})
 """Methods that the protocol itself answers."""
 
 
-def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> S:
+def guard(
+    server: S,
+    *,
+    show: bool = True,
+    translate: Translate = fault_for,
+    errors: Mapping[type[BaseException], str] | None = None,
+    code_prefix: str | None = None,
+) -> S:
     """
     Guard a server and return it. Tools may be registered before or after.
 
@@ -70,19 +79,29 @@ def guard(server: S, *, show: bool = True, translate: Translate = fault_for) -> 
             `amends.bindings.fastmcp.guard`.
         show: whether the text of a ToolError or ResourceError that an author raised on purpose is sent to the caller.
         translate: returns the fault for any other exception; `amends.chain.relaying(…)` builds one from rules.
+        errors: exception classes of yours with the code that each means, for this server alone: `{SeatTaken: "CONFLICT"}`.
+        code_prefix: your vendor name: with "ACME", your own code OUT_OF_STOCK is sent as X_ACME_OUT_OF_STOCK.
 
     Raises:
         TypeError: `server` is neither.
+        ValueError: a code or the prefix is not valid.
 
     """
+    own_errors = OwnErrors.of(errors, code_prefix)
     if isinstance(server, MCPServer):
-        guarded = Guard(lowlevel_server(server), show=show, translate=translate, get_tool=_tool_of(server))
+        guarded = Guard(
+            lowlevel_server(server),
+            show=show,
+            translate=translate,
+            own_errors=own_errors,
+            get_tool=_tool_of(server),
+        )
         if guarded.install():
             guarded.wrap(server, "call_tool", find_missing=_find_missing_tool(server))
             guarded.wrap(server, "read_resource")
             guarded.wrap(server, "get_prompt", find_missing=_find_missing_prompt(server))
     elif isinstance(server, Server):
-        Guard(server, show=show, translate=translate).install()
+        Guard(server, show=show, translate=translate, own_errors=own_errors).install()
     else:
         raise TypeError(f"guard takes an MCPServer or a low-level Server, not {type(server).__name__}")
     return server
@@ -107,19 +126,26 @@ class Guard:
     """The guard of one low-level server."""
 
     def __init__(
-        self, server: Server[Any], *, show: bool, translate: Translate, get_tool: GetTool | None = None
+        self,
+        server: Server[Any],
+        *,
+        show: bool,
+        translate: Translate,
+        own_errors: OwnErrors,
+        get_tool: GetTool | None = None,
     ) -> None:
         """
         Args:
             server: the low-level server.
             show: whether the text of errors that an author raised on purpose is sent.
             translate: returns the fault for any other exception.
+            own_errors: the options for errors that the author raises or has registered.
             get_tool: finds a tool by its name; by default the handler of tools/list does.
 
         """
         self._server = server
         self._get_tool = get_tool
-        self._show, self._translate = show, translate
+        self._classifier = partial(classify, show=show, translate=translate, own_errors=own_errors)
         self._get_handler: Callable[[str], HandlerEntry[Any] | None] = server.get_request_handler
         self._entries: dict[str, tuple[HandlerEntry[Any], HandlerEntry[Any]]] = {}
 
@@ -156,8 +182,16 @@ class Guard:
                 result = await handler(ctx, params)
             except _Classified as classified:
                 return await self._answer(classified.failure, method, ctx, params)
+            except asyncio.CancelledError as exc:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # The request was not cancelled, but something that its handler awaited; the caller still waits.
+                return await self._answer(self._classify(exc), method, ctx, params)
             except Exception as exc:  # noqa: BLE001 - the guard answers failures of any kind
                 first = unwrap(exc)
+                if isinstance(first, MCPError) and is_time_limit(first):
+                    first = exc = TimeoutError()
                 if isinstance(first, MCPError) and not raised_by_client(first):
                     # The author, or the protocol, chose this answer.
                     raise first from None
@@ -176,7 +210,7 @@ class Guard:
         if method != TOOL:
             # The protocol defines resources, prompts and listings as read-only.
             number, message, data = rpc_error(
-                report(with_executed(failure, read_only=True), method, params, ctx.meta)
+                report(with_executed(failure, read_only=True), method, params, ctx.meta), params
             )
             raise MCPError(number, message, data) from None
         tool = await self._find_tool(getattr(params, "name", None), ctx)
@@ -192,9 +226,7 @@ class Guard:
         return DECLARES_NOTHING if entry is None else await find_declaration(listed_by(entry, ctx), name)
 
     def _classify(self, exc: BaseException) -> Failure:
-        return classify_safely(
-            exc, log=LOG, classifier=partial(classify, show=self._show, translate=self._translate)
-        )
+        return classify_safely(exc, log=LOG, classifier=self._classifier)
 
     # ------------------------------------------------------------------------------------- methods of frameworks
 

@@ -21,12 +21,14 @@ from amends.core.vocabularies.adcp import VOCABULARY
 from amends.foreign import validation
 from amends.foreign.classes import names
 from amends.foreign.safe_attr import attribute
-from amends.serving.server_errors import Failure, fault_for, find_fault_error, modules_of
+from amends.serving.server_errors import PLAIN, Failure, OwnErrors, fault_for, find_fault_error, modules_of
+from amends.serving.server_errors import classify as serving_classify
 
 __all__ = [
     "Translate",
     "classify",
     "is_not_found",
+    "is_time_limit",
     "missing_arguments",
     "not_found",
     "raised_by_client",
@@ -44,6 +46,8 @@ _WRAPPERS = frozenset(
 """Raised by authors on purpose, and by the frameworks around other exceptions."""
 _MISSING = frozenset({f"{_SDK}ResourceNotFoundError", f"{_FAST}NotFoundError", f"{_FAST}DisabledError"})
 _DENIED = frozenset({f"{_FAST}AuthorizationError"})
+_PROTOCOL = frozenset({"mcp.shared.exceptions.MCPError"})
+_PROMPTS = frozenset({f"{_FAST}PromptError"})
 _ARGUMENTS = frozenset({f"{_FAST}ValidationError"})
 _CRASHED = frozenset({f"{_SDK}UnexpectedToolError", f"{_SDK}UnexpectedResourceError"})
 _INVALID = frozenset({"pydantic_core._pydantic_core.ValidationError"})
@@ -63,7 +67,7 @@ def unwrap(exc: BaseException) -> BaseException:
             exc = exc.exceptions[0]
             continue
         cause = attribute(exc, "__cause__")
-        if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _is_prompt_wrapper(exc)):
+        if not isinstance(cause, BaseException) or not (_is(exc, _WRAPPERS) or _is_sdk_wrapper(exc)):
             break
         exc = cause
     return exc
@@ -74,12 +78,25 @@ def _is_prompt_wrapper(exc: BaseException) -> bool:
     return isinstance(exc, ValueError) and _raised_in(exc).startswith("mcp.server.mcpserver.")
 
 
+def _is_sdk_wrapper(exc: BaseException) -> bool:
+    """Whether the SDK raised this exception around what a prompt or a completion raised."""
+    if _is(exc, _PROTOCOL):
+        return _raised_in(exc).startswith("mcp.server.mcpserver.")
+    return _is_prompt_wrapper(exc)
+
+
 def _raised_in(exc: BaseException) -> str:
     modules = modules_of(exc)
     return modules[-1] if modules else ""
 
 
-def classify(exc: BaseException, *, show: bool = True, translate: Translate = fault_for) -> Failure:
+def classify(
+    exc: BaseException,
+    *,
+    show: bool = True,
+    translate: Translate = fault_for,
+    own_errors: OwnErrors = PLAIN,
+) -> Failure:
     """
     Return the failure to answer for an exception of a tool, resource or prompt.
 
@@ -87,14 +104,15 @@ def classify(exc: BaseException, *, show: bool = True, translate: Translate = fa
         exc: the exception as the framework raised it.
         show: whether the text of a ToolError raised on purpose is sent to the caller.
         translate: returns the fault for every other exception.
+        own_errors: the options for errors that the server's author raises or has registered.
 
     """
     refused = _refused_arguments(exc)
     if refused is not None:
         return Failure(refused, exc, expected=True)
     inner = unwrap(exc)
-    if find_fault_error(inner) is not None:
-        return Failure(translate(inner), inner, expected=True)
+    if own_errors.fault_of(inner) is not None or find_fault_error(inner) is not None:
+        return serving_classify(inner, own_errors, translate)
     if _is(inner, _MISSING):
         return Failure(_standard("REFERENCE_NOT_FOUND"), inner, expected=True)
     if _is(inner, _DENIED):
@@ -123,6 +141,11 @@ def raised_by_client(exc: BaseException) -> bool:
     return any(module.startswith(("mcp.client.", "fastmcp.client.")) for module in modules_of(exc))
 
 
+def is_time_limit(exc: BaseException) -> bool:
+    """Whether FastMCP raised this MCPError because a tool took longer than its `timeout`."""
+    return _raised_in(exc).startswith("fastmcp.tools.")
+
+
 def is_not_found(exc: BaseException) -> bool:
     """Whether a framework raised this exception because the request names something unknown."""
     return _is(exc, _MISSING)
@@ -141,13 +164,32 @@ def _is_for_the_caller(exc: BaseException) -> bool:
 def _refused_arguments(exc: BaseException) -> Fault | None:
     """Return the fault if the framework refused the arguments, else None."""
     cause = attribute(exc, "__cause__")
+    if _is_prompt_wrapper(exc):
+        cause = unwrap(exc)
+        if not _is(cause, _INVALID) or not _raised_by_framework(cause):
+            return None
+        return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
     invalid = isinstance(cause, BaseException) and _is(cause, _INVALID)
+    if invalid and _is(exc, _PROMPTS) and not _raised_by_framework(cause):
+        return None
     if _is(exc, _ARGUMENTS):
         if not invalid:
             return _standard("VALIDATION_ERROR")
     elif not invalid or not _is(exc, _WRAPPERS) or _is(exc, _CRASHED):
         return None
     return _invalid((issue["loc"], issue["type"]) for issue in _issues(cause))
+
+
+# Modules between a framework and the function that it calls.
+_BETWEEN = ("pydantic", "anyio", "asyncio", "concurrent", "threading", "contextvars", "functools")
+
+
+def _raised_by_framework(exc: Any) -> bool:
+    """Whether a framework validated the arguments, and not the author's code something else."""
+    for module in reversed(modules_of(exc)):
+        if not module.startswith(_BETWEEN):
+            return module.startswith(("mcp.server.", "fastmcp."))
+    return False
 
 
 def _issues(exc: Any) -> list[Any]:

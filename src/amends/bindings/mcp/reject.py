@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 
 from amends.bindings.mcp.guard import TOOL
 from amends.bindings.mcp.responses import ERRORS_BESIDE_SCHEMA, LOG, tool_result
-from amends.carriers import jsonrpc
+from amends.carriers import challenge, jsonrpc
 from amends.carriers.layers import KEY
 from amends.core import travel
 from amends.core.crosswalk import transfer
@@ -120,7 +120,10 @@ class Rejection:
 
     def http(self, app: App, *, body: str = "problem") -> App:
         """
-        Return an ASGI application that answers rejected requests with HTTP 401, 429 or 503 and `Retry-After`.
+        Return an ASGI application that answers rejected requests with HTTP 401, 403, 429 or 503 and `Retry-After`.
+
+        `scope`, `resource_metadata`, `error` and `error_description` in the details of a 401 or 403 are sent in
+        `WWW-Authenticate`, so that a client can sign in.
 
         Args:
             app: the result of `streamable_http_app()`.
@@ -155,7 +158,13 @@ class Rejection:
             if fault is None:
                 await app(scope, receive, send)
                 return
-            response = error_response(transfer(fault, "http"), request_info(scope), self._settings)
+            asked = challenge.write(fault.details) if fault.code in _CHALLENGES else None
+            response = error_response(
+                transfer(fault, "http"),
+                request_info(scope),
+                self._settings,
+                headers=[] if asked is None else [("www-authenticate", asked)],
+            )
             if body == "jsonrpc":
                 response = self._with_rpc_body(response, fault, protocol)
             await send_response(scope, send, response)
@@ -181,6 +190,7 @@ class Rejection:
 
 
 _BODIES = ("problem", "jsonrpc")
+_CHALLENGES = frozenset({"AUTH_MISSING", "AUTH_INVALID", "AUTH_REQUIRED", "PERMISSION_DENIED"})
 
 
 def _headers(given: Any) -> dict[str, str]:

@@ -26,6 +26,7 @@ The first protocol version whose clients do not validate the `structuredContent`
 schema. In earlier versions the error of a tool with an output schema is text alone (design section 8).
 """
 _LONGEST_NAME = 64
+_LONGEST_URI = 2048
 
 
 def report(failure: Failure, method: str, params: Any, meta: Any) -> Fault:
@@ -79,11 +80,17 @@ def tool_result(fault: Fault, protocol: str, *, structured: bool = True) -> dict
     )
 
 
-def rpc_error(fault: Fault) -> tuple[int, str, dict[str, Any]]:
+def rpc_error(fault: Fault, params: Any = None) -> tuple[int, str, dict[str, Any]]:
     """
     Return number, message and data of the JSON-RPC error for a failed resource, prompt or listing.
 
-    AdCP's three reserved numbers mean that nothing ran, so a handler's failure does not use them.
+    AdCP's three reserved numbers mean that nothing ran, so a handler's failure does not use them. The message is the one
+    of the error; `data` has the URI of the resource, as the SDKs send it.
     """
+    error = error_object(fault)
+    data = {KEY: error, **travel.write(fault)}
+    uri = getattr(params, "uri", None)
+    if uri is not None:
+        data["uri"] = str(uri)[:_LONGEST_URI]
     number = INVALID if fault.recovery is Recovery.CORRECTABLE else INTERNAL
-    return number, VOCABULARY.row(fault.code).message, {KEY: error_object(fault), **travel.write(fault)}
+    return number, error.get("message") or VOCABULARY.row(fault.code).message, data
