@@ -25,6 +25,13 @@ class Faulty:
     def table(self, name):
         return _Faulty(self, self._store.table(name))
 
+    def queue(self, name, **options):
+        return _Faulty(self, self._store.queue(name, **options))
+
+    @property
+    def url(self):
+        return self._store.url
+
     async def transaction(self, work, *, short=False):
         return await self.call(self._store.transaction, work)
 
@@ -51,6 +58,9 @@ class _Faulty:
         self._faults, self._part = faults, part
 
     def __getattr__(self, name):
+        if name in {"scan", "follow", "watch", "messages"}:
+            return getattr(self._part, name)
+
         async def call(*given, **options):
             return await self._faults.call(getattr(self._part, name), *given, **options)
 
