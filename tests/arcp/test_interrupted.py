@@ -187,6 +187,28 @@ async def test_putting_back_is_interrupted(store_url, begin, dead_ledger, crash_
     assert (await _wait_for_end(living, first.job_id)).count("result") == 1
 
 
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("here", [True, False])
+async def test_entries_that_cannot_be_read(store_url, begin, dead_ledger, here, repeatable):
+    """The job goes on from the entries before them if it may be repeated; otherwise it ends in doubt."""
+    spec = job_spec(key=None, repeatable=repeatable)
+    await dead_ledger.accept(spec, here=here)
+    for value in (b"\xff", b'["started"]'):
+        await dead_ledger.store.log(f"arcp.job/{spec.job_id}").append(value)
+    other = job_spec(key=None)
+    await dead_ledger.accept(other, here=True)
+    living = await begin(store_url, limits={"node_lease": 0.3})
+    kinds = await _wait_for_end(living, spec.job_id)
+    again = ["accepted", "requeued", "started", "event", "result"]
+    assert kinds == (again if repeatable else ["accepted", "error"])
+    assert await _wait_for_end(living, other.job_id) == ["accepted", "error"]
+    raw = await connected(living)
+    await raw.send("job.subscribe", {"job_id": spec.job_id, "history": True, "from_event_seq": 0})
+    end = await raw.end(spec.job_id)
+    assert repeatable or end["payload"]["details"]["in_doubt"] is True
+    await raw.close()
+
+
 async def test_running_again_is_interrupted(store_url, begin, dead_ledger, crash_after):
     """The node dies before it writes the row: the next submission with the key writes it, and the run ends in doubt."""
     living = await begin(store_url, limits={"node_lease": 0.5})

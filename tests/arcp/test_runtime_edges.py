@@ -25,9 +25,17 @@ class Door:
         return getattr(self._store, name)
 
     def table(self, name):
-        if self.broken:
+        return DoorTable(self, self._store.table(name))
+
+
+class DoorTable:
+    def __init__(self, door, table):
+        self._door, self._table = door, table
+
+    def __getattr__(self, name):
+        if self._door.broken:
             raise stores.StoreError("broken")
-        return self._store.table(name)
+        return getattr(self._table, name)
 
 
 async def resumed(runtime, raw):

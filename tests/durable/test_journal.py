@@ -10,7 +10,8 @@ from amends import stores
 from amends.durable import journal
 from amends.durable.index import IndexRow
 from amends.durable.journal import Fenced, ImpossibleRecord, Journal
-from amends.stores import DamagedStoreError, StoreUnavailableError
+from amends.stores import DamagedStoreError
+from tests.durable.faulty import HOWS, Faulty
 
 
 class Sums:
@@ -147,56 +148,6 @@ async def test_entries_that_do_not_fit(store, caplog):
         await journal.read(store, "l/m", KIND)
 
 
-class Faulty:
-    """
-    A memory store, with transactions or without, in which one operation goes wrong.
-
-    `point` is the number of the operation, and `how` what happens: it fails before or after its effect, or its caller is
-    cancelled before or after it.
-    """
-
-    def __init__(self, store, transactions):
-        self._store, self.supports_transactions = store, transactions
-        self.count, self.point, self.how, self.caller = 0, -1, "", None
-
-    def log(self, name):
-        return _Faulty(self, self._store.log(name))
-
-    def table(self, name):
-        return _Faulty(self, self._store.table(name))
-
-    async def transaction(self, work, *, short=False):
-        return await self.call(self._store.transaction, work)
-
-    async def call(self, function, *given, **options):
-        number, self.count = self.count, self.count + 1
-        hit = number == self.point
-        await asyncio.sleep(0)
-        if hit and self.how == "fails before":
-            raise StoreUnavailableError("no", "no")
-        if hit and self.how == "cancelled before":
-            self.caller.cancel()
-            await asyncio.sleep(0)
-        result = await function(*given, **options)
-        if hit and self.how == "fails after":
-            raise StoreUnavailableError("maybe", "maybe")
-        if hit and self.how == "cancelled after":
-            self.caller.cancel()
-            await asyncio.sleep(0)
-        return result
-
-
-class _Faulty:
-    def __init__(self, faults, part):
-        self._faults, self._part = faults, part
-
-    def __getattr__(self, name):
-        async def call(*given, **options):
-            return await self._faults.call(getattr(self._part, name), *given, **options)
-
-        return call
-
-
 async def script(one, written):
     """Write, use a transaction, write again; note what was acknowledged."""
     for name in ("a", "b"):
@@ -214,8 +165,7 @@ async def script(one, written):
 async def test_every_interruption_and_every_failure(cls, transactions):
     """After each of them the state equals the fold of the log, nothing acknowledged is missing, nothing is there twice."""
     tried = 0
-    hows = ("fails before", "fails after", "cancelled before", "cancelled after")
-    for how, again in itertools.product(hows, (False, True)):
+    for how, again in itertools.product(HOWS, (False, True)):
         for point in range(40):
             async with await stores.open("memory:") as memory:
                 await started(memory)

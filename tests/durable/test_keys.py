@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from amends import stores
 from amends.durable.batch import Batch
 from amends.durable.keys import (
     Claim,
@@ -17,7 +18,8 @@ from amends.durable.keys import (
     key_name,
     same_request,
 )
-from amends.stores import ConflictError
+from amends.stores import ConflictError, StoreError
+from tests.durable.faulty import HOWS, Faulty
 
 
 class Paid(KeyRecord, frozen=True, kw_only=True, omit_defaults=True):
@@ -135,3 +137,38 @@ async def test_one_of_many_gets_the_claim(store):
     found = await asyncio.gather(*(keys.claim("k", "f") for _ in range(20)), return_exceptions=True)
     assert sum(isinstance(each, Claim) for each in found) == 1
     assert sum(isinstance(each, KeyRunning) for each in found) == 19
+
+
+async def pay(keys, effects):
+    """Do the work under the key, as a process does that fails or is killed anywhere."""
+    claim = await keys.claim("k", "f")
+    if isinstance(claim, Claim):
+        effects.append(1)
+        await keys.complete(claim, receipt="r")
+        return "r"
+    return claim.receipt
+
+
+async def test_every_interruption_and_every_failure():
+    """Without `verify` the work never runs twice, whichever operation of a first caller fails or is its last."""
+    tried = 0
+    for how in HOWS:
+        for point in range(20):
+            async with await stores.open("memory:") as memory:
+                effects, faults = [], Faulty(memory, transactions=True)
+                faults.point, faults.how = point, how
+                faults.caller = asyncio.ensure_future(pay(keys_in(faults), effects))
+                (first,) = await asyncio.gather(faults.caller, return_exceptions=True)
+                if faults.count <= point:
+                    break
+                tried += 1
+                assert first == "r" or isinstance(first, StoreError | asyncio.CancelledError), (how, point)
+                # The lease of a process that died expires.
+                await memory.table("paid.leases").discard("k")
+                try:
+                    second = await pay(keys_in(memory), effects)
+                except KeyInDoubt:
+                    second = None
+                assert len(effects) <= 1, (how, point)
+                assert second == "r" if first == "r" else second in {"r", None}, (how, point)
+    assert tried >= 16

@@ -1,6 +1,7 @@
 """The state of a task never runs ahead of its log: what is recorded is what happened."""
 
 import asyncio
+import contextlib
 import sqlite3
 
 import pytest
@@ -9,6 +10,8 @@ from amends import stores
 from amends.stores import StoreFullError, StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
 from amends.tasks.task_reader import log_name
+from tests.durable.faulty import HOWS, Faulty
+from tests.stores.clocks import SetClock
 from tests.tasks.conftest import wait_until
 
 
@@ -170,6 +173,71 @@ async def test_a_log_without_a_readable_beginning(manual):
     with pytest.raises(stores.DamagedStoreError):
         await manual.state("t")
     assert (await log.bounds()).last == 1
+
+
+class RunningTasks:
+    """The runs of an orchestrator's worker, to be cancelled together."""
+
+    def __init__(self, orchestrator):
+        self._orchestrator = orchestrator
+
+    def cancel(self):
+        for run in list(self._orchestrator._worker._runs):
+            run.cancel()
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+async def test_every_interruption_and_every_failure(transactions):
+    """Whichever operation of a worker fails or is interrupted: one effect, and a result or a question at the end."""
+    tried, ends = 0, set()
+    for how in HOWS:
+        for point in range(100):
+            clock, effects = SetClock(), []
+            async with await stores.open("memory:", clock=clock) as memory:
+                faults = Faulty(memory, transactions)
+                options = {"worker": False, "clock": clock.wall, "keep": None, "grace": 0}
+                agent = counting_agent(effects)
+                async with Orchestrator([agent], store=faults, **options) as first:
+                    await first.submit("pay", id="t")
+                    faults.count, faults.point, faults.how = 0, point, how
+                    faults.caller = RunningTasks(first)
+                    with contextlib.suppress(StoreUnavailableError, asyncio.CancelledError):
+                        async with Hurry(clock):
+                            await first.drain()
+                if faults.count <= point:
+                    break
+                tried += 1
+                clock.pass_(100)
+                async with Orchestrator([agent], store=memory, **options) as second:
+                    await second.drain()
+                    end = (await second.get("t").response()).status
+                    row = [each.status async for each in second.list()]
+                assert len(effects) <= 1, (how, point)
+                assert end in {"completed", "input_required"}, (how, point)
+                assert row == [end], (how, point)
+                assert len(effects) == 1 or end == "input_required", (how, point)
+                ends.add(end)
+    assert tried > 12
+    assert ends == {"completed", "input_required"}
+
+
+class Hurry:
+    """Advances the clock while a worker repeats a write, so that its lease ends."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    async def __aenter__(self):
+        self._task = asyncio.ensure_future(self._advance())
+
+    async def __aexit__(self, *_):
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _advance(self):
+        while True:
+            await asyncio.sleep(0.2)
+            self._clock.pass_(10)
 
 
 class Slow:

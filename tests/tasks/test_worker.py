@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from amends import stores
+from amends.durable import worker as worker_module
 from amends.errors import task as errors
 from amends.stores.errors import StoreUnavailableError
 from amends.tasks import Agent, Orchestrator, entries
-from amends.tasks import worker as worker_module
 from amends.tasks.entries import Taken
 from amends.tasks.task_reader import log_name, read_task
 from tests.tasks.conftest import advance_until_rest, wait_until

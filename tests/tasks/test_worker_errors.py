@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from amends.durable import worker as worker_module
 from amends.tasks import Agent, offers
-from amends.tasks import worker as worker_module
 from amends.tasks.run import Run
 from tests.failing import first_failing
 from tests.tasks.conftest import wait_until

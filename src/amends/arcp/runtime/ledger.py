@@ -13,6 +13,7 @@ everything else: the node that creates it may start the job's log, and a node th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
@@ -40,7 +41,7 @@ from amends.stores import ConflictError, Entry, Store, TrimmedError
 
 __all__ = ["Ledger", "key_conflict", "may_rerun", "read_entry", "summary_of"]
 
-_read_entry = msgspec.json.Decoder(JobEntry).decode
+_decode_entry = msgspec.json.Decoder(JobEntry).decode
 _read_spec = msgspec.json.Decoder(JobSpec).decode
 _read_summary = msgspec.json.Decoder(Summary).decode
 _PAGE = 512
@@ -49,9 +50,18 @@ ExtraSteps = Callable[[Batch], None] | None
 """Adds steps of another component to the same transaction."""
 
 
+_log = logging.getLogger("amends.arcp")
+_UNREADABLE = JobEntry("unreadable", 0, 0, "", 0.0)
+_UNKNOWN_NODE = "?"
+"""The node of a job whose newest entries cannot be read. No node has this id, so the job is taken over or ends in doubt."""
+
+
 def read_entry(value: bytes) -> JobEntry:
-    """Decode an entry of a job's log."""
-    return _read_entry(value)
+    """Decode an entry of a job's log. One that is none has the kind `unreadable`, which is not sent to clients."""
+    try:
+        return _decode_entry(value)
+    except msgspec.MsgspecError:
+        return _UNREADABLE
 
 
 def summary_of(spec: JobSpec, status: str, run: int, *, ended: float = 0.0, last: int = 0) -> Summary:
@@ -91,13 +101,26 @@ class Ledger:
             first = await self.store.log(job_log(job_id)).read(1, limit=1)
         except TrimmedError:
             return None
-        entry = _read_entry(first[0].value) if first else None
+        entry = read_entry(first[0].value) if first else None
         return _read_spec(entry.payload) if entry is not None and entry.kind == "accepted" else None
 
     async def tail(self, job_id: str) -> tuple[int, JobEntry] | None:
-        """Return the newest entry and its number, or None if there is no such job."""
+        """
+        Return the newest entry and its number, or None if there is no such job.
+
+        If the newest entries cannot be read, the one before them counts. The job may have changed its node after it.
+        """
         newest = await self.store.log(job_log(job_id)).tail()
-        return None if newest is None else (newest.seq, _read_entry(newest.value))
+        if newest is None:
+            return None
+        entry = read_entry(newest.value)
+        if entry is _UNREADABLE:
+            _log.error("entry %d of the log of job %s cannot be read", newest.seq, job_id)
+            async for _, found in self.history(job_id):
+                entry = found
+            if not entry.ended:
+                entry = msgspec.structs.replace(entry, node=_UNKNOWN_NODE)
+        return newest.seq, entry
 
     async def spec_and_tail(self, job_id: str) -> tuple[JobSpec | None, tuple[int, JobEntry] | None]:
         """Return `spec` and `tail`, with a single read if the log has only one entry."""
@@ -120,11 +143,12 @@ class Ledger:
             return []
 
     async def history(self, job_id: str) -> AsyncIterator[tuple[int, JobEntry]]:
-        """Yield every entry of a job's log with its number."""
+        """Yield every entry of a job's log that can be read, with its number."""
         start = 1
         while page := await self.entries(job_id, start):
             for stored in page:
-                yield stored.seq, _read_entry(stored.value)
+                if (entry := read_entry(stored.value)) is not _UNREADABLE:
+                    yield stored.seq, entry
             start = page[-1].seq + 1
 
     async def active(self, node: str | None = None) -> AsyncIterator[tuple[str, Summary]]:
