@@ -75,14 +75,6 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick_collections():
-    """Exclude what exists before the test from the collections in it, which would take 0.1 s each."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @asynccontextmanager
 async def misbehaving(behave):
     """A server that misbehaves; yields its address and the tasks of its open connections."""
