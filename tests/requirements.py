@@ -37,16 +37,16 @@ _ENVELOPE = "tests/dialects/test_envelope.py::"
 _TASK = "tests/dialects/test_task.py::"
 _ADCP_ERROR = "tests/dialects/test_adcp.py::"
 _ARCP = "tests/dialects/test_arcp.py::"
-_GREETING = "tests/arcp/client/test_handshake.py::"
+_HANDSHAKE = "tests/arcp/client/test_handshake.py::"
 _CLIENT_RECOVERY = "tests/arcp/client/test_recovery.py::"
-_RESUMING = "tests/arcp/client/test_reconnect.py::"
+_RECONNECT = "tests/arcp/client/test_reconnect.py::"
 _SUBMITTING = "tests/arcp/client/test_submit.py::"
 _INTEROP = "tests/arcp/test_interop.py::"
 _CODES = "tests/arcp/test_codes.py::"
 _JOBS = "tests/arcp/test_jobs.py::"
 _OUTGOING = "tests/dialects/test_outgoing.py::"
 _ROUND = "tests/dialects/test_roundtrips.py::"
-_ANSWERS = "tests/bindings/test_cli_documents.py::"
+_CLI_DOCUMENTS = "tests/bindings/test_cli_documents.py::"
 _ROWS = "tests/core/test_vocabularies.py::"
 _ADCP = "tests/core/test_adcp_vocabulary.py::"
 _EXITS = "tests/core/test_exits.py::"
@@ -72,7 +72,7 @@ _FASTAPI = "tests/bindings/test_fastapi.py::"
 _HTTPX = "tests/bindings/test_httpx.py::"
 _A2A_GUARD = "tests/bindings/test_a2a_guard.py::"
 _A2A_CLIENT = "tests/bindings/a2a_client/test_failures.py::"
-_FILLING = "tests/core/test_defaults.py::"
+_DEFAULTS = "tests/core/test_defaults.py::"
 _MCP_GUARD = "tests/bindings/test_mcp_guard.py::"
 _MCP_CLIENT = "tests/bindings/test_mcp_client.py::"
 _MCP_REJECT = "tests/bindings/test_mcp_reject.py::"
@@ -151,9 +151,9 @@ ALL = (
         "One schema for responses and command lines; wrong types are ignored when read and never written",
         VECTORS,
         f"{_PROBLEM}test_wrong_types_are_ignored_and_never_emitted",
-        f"{_FILLING}test_a_value_of_the_wrong_type_raises",
+        f"{_DEFAULTS}test_a_value_of_the_wrong_type_raises",
         f"{_FASTAPI}test_schemathesis_finds_nothing_undocumented",
-        f"{_ANSWERS}test_the_problem_document",
+        f"{_CLI_DOCUMENTS}test_the_problem_document",
         "tests/commands/test_console.py::test_output_applies_when_parsing_fails",
     ),
     _(
@@ -192,17 +192,17 @@ ALL = (
         "stdout has one JSON envelope and nothing else",
         VECTORS,
         f"{_ENVELOPE}test_the_envelope_is_ok_error_meta",
-        f"{_ANSWERS}test_nothing_else_reaches_stdout",
-        f"{_ANSWERS}test_failures_and_exits",
-        f"{_ANSWERS}test_signals",
-        f"{_ANSWERS}test_a_success_carries_data_and_meta",
+        f"{_CLI_DOCUMENTS}test_nothing_else_reaches_stdout",
+        f"{_CLI_DOCUMENTS}test_failures_and_exits",
+        f"{_CLI_DOCUMENTS}test_signals",
+        f"{_CLI_DOCUMENTS}test_a_success_carries_data_and_meta",
     ),
     _(
         "C2",
         "retryable in every error: true, false or maybe",
         VECTORS,
         f"{_ENVELOPE}test_retryable_is_written_in_every_error",
-        f"{_ANSWERS}test_failures_and_exits",
+        f"{_CLI_DOCUMENTS}test_failures_and_exits",
     ),
     _(
         "C3",
@@ -210,7 +210,7 @@ ALL = (
         VECTORS,
         f"{_ENVELOPE}test_a_rate_limit_always_has_a_wait",
         f"{_ENVELOPE}test_waits_are_kept_as_received",
-        f"{_ANSWERS}test_an_upstreams_failure_without_its_text",
+        f"{_CLI_DOCUMENTS}test_an_upstreams_failure_without_its_text",
         "tests/foreign/test_http_clients.py::test_a_response_is_read_with_its_headers",
     ),
     _(
@@ -219,7 +219,7 @@ ALL = (
         VECTORS,
         f"{_ENVELOPE}test_the_example_of_s2",
         f"{_ROUND}test_writing_then_reading_gives_the_fault_minus_losses",
-        f"{_ANSWERS}test_failures_and_exits",
+        f"{_CLI_DOCUMENTS}test_failures_and_exits",
     ),
     _(
         "C5",
@@ -240,7 +240,7 @@ ALL = (
         VECTORS,
         f"{_EXITS}*",
         f"{_DECISIONS}test_no_decision_changed",
-        f"{_ANSWERS}test_failures_and_exits",
+        f"{_CLI_DOCUMENTS}test_failures_and_exits",
         "tests/bindings/test_cli_errors.py::test_one_mistake",
         "tests/commands/test_console.py::test_own_failures_are_envelopes_with_their_exit_code",
         "tests/carriers/test_process.py::test_a_named_profile_reads_its_numbers",
@@ -256,17 +256,17 @@ ALL = (
     _(
         "C9",
         "The framework retries on request",
-        f"{_ANSWERS}test_retries_of_a_read_only_command",
-        f"{_ANSWERS}test_retries_with_a_key",
-        f"{_ANSWERS}test_retries_are_refused_for_all_other_commands",
+        f"{_CLI_DOCUMENTS}test_retries_of_a_read_only_command",
+        f"{_CLI_DOCUMENTS}test_retries_with_a_key",
+        f"{_CLI_DOCUMENTS}test_retries_are_refused_for_all_other_commands",
     ),
     _(
         "C10",
         "meta.attempt and meta.max_attempts",
         VECTORS,
         f"{_ENVELOPE}test_the_example_of_s2",
-        f"{_ANSWERS}test_retries_of_a_read_only_command",
-        f"{_ANSWERS}test_attempts_of_recovery_inside_the_command",
+        f"{_CLI_DOCUMENTS}test_retries_of_a_read_only_command",
+        f"{_CLI_DOCUMENTS}test_attempts_of_recovery_inside_the_command",
     ),
     _("C11", "The rubric from 0 to 3 and its check, as a program", "tests/audit/*"),
     _(
@@ -483,14 +483,14 @@ ALL = (
         "A9",
         "Extraction keeps raw values",
         VECTORS,
-        f"{_FILLING}test_any_finite_wait_is_kept",
+        f"{_DEFAULTS}test_any_finite_wait_is_kept",
         f"{_ADCP_ERROR}test_waits_are_kept_as_received",
     ),
     _(
         "A10",
         "Acting by recovery, with the wait rounded up and clamped; a producer sends 1 to 3600 only",
         VECTORS,
-        f"{_FILLING}test_a_wait_is_finite",
+        f"{_DEFAULTS}test_a_wait_is_finite",
         f"{_DECISIONS}test_a_hint_is_waited_for_up_to_an_hour",
         f"{_ADCP_ERROR}test_a_producer_sends_whole_seconds_from_1_to_3600",
         "tests/core/test_hints.py::*",
@@ -640,7 +640,7 @@ ALL = (
         f"{_CODES}test_every_code_has_its_condition_and_one_shape",
         f"{_JOBS}test_a_tool_error_does_not_end_the_job",
         f"{_SUBMITTING}test_every_job_error_is_raised",
-        f"{_GREETING}test_a_session_error_is_what_connect_raises",
+        f"{_HANDSHAKE}test_a_session_error_is_what_connect_raises",
     ),
     _(
         "R3",
@@ -669,7 +669,7 @@ ALL = (
         f"{_OVER_ARCP}test_a_failed_result_without_an_error",
         f"{_SUBMITTING}test_every_job_error_is_raised",
         f"{_SUBMITTING}test_every_failed_result_is_raised",
-        f"{_RESUMING}test_a_session_that_cannot_be_resumed",
+        f"{_RECONNECT}test_a_session_that_cannot_be_resumed",
         f"{_INTEROP}test_its_failures_are_raised_by_our_client",
     ),
     _(
@@ -679,7 +679,7 @@ ALL = (
         "tests/arcp/test_security.py::test_a_first_frame_that_is_not_a_hello",
         "tests/arcp/test_sessions.py::test_who_may_connect",
         "tests/arcp/test_sessions.py::test_resuming_too_late",
-        f"{_GREETING}test_a_session_error_is_what_connect_raises",
+        f"{_HANDSHAKE}test_a_session_error_is_what_connect_raises",
         f"{_SUBMITTING}test_a_session_error_that_ends_the_connection_ends_the_session",
         f"{_CLIENT_RECOVERY}test_a_session_that_is_over_is_replaced",
     ),

@@ -38,11 +38,11 @@ __all__ = [
 _CALM = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-often = settings(_CALM, max_examples=100)
+often = settings(_CALM, max_examples=60)
 """For cheap properties."""
-rarely = settings(_CALM, max_examples=30)
+rarely = settings(_CALM, max_examples=20)
 """For properties that are parametrised already."""
-seldom = settings(_CALM, max_examples=10)
+seldom = settings(_CALM, max_examples=8)
 """For properties of every pair."""
 
 VOCABULARY_OF = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}

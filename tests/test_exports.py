@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import amends
+from tests.each import each
 
 SECTION_9 = {
     *("Fault", "FaultError", "Recovery", "Decision", "Policy", "Operation", "Upstream"),
@@ -74,7 +75,7 @@ def test_the_version():
     assert amends.__version__ == version("amends")
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith(NEEDS_EXTRA)])
+@each("name", [name for name in MODULES if not name.startswith(NEEDS_EXTRA)])
 def test_every_public_module_has_all(name):
     """House style 10: every public module has a docstring and an `__all__` whose names exist."""
     module = importlib.import_module(name)

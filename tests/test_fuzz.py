@@ -250,11 +250,12 @@ def test_values_that_contain_themselves():
         "body": endless,
         "details": endless,
     }
-    try_everything(endless, vias=(None, "adcp", "problem"), names=("envelope",))
+    # Making a value plain is the same for every `via`.
+    try_everything(endless, vias=(None, "problem"), names=())
     double: dict = {"code": "X"}
     for _ in range(200):
         double = {"code": "X", "title": "x", "status": 422, "errors": [double, double]}
-    try_everything(double, vias=(None, "adcp", "problem"), names=("envelope",))
+    try_everything(double, vias=(None, "adcp"), names=("envelope",))
 
 
 @pytest.mark.soak

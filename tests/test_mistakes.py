@@ -25,6 +25,7 @@ from amends.core.policy import Rule
 from amends.errors import RateLimitedError
 from amends.process import run
 from amends.recovery import recovering
+from tests.each import each
 
 FAULT = Fault(code="RATE_LIMITED")
 
@@ -104,7 +105,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
+@each(("call", "message"), WRONG.values(), ids=WRONG)
 def test_a_mistake_raises_with_the_correct_form(call, message):
     """A wrong argument raises TypeError, and the message shows what to write."""
     with pytest.raises(TypeError, match=message):

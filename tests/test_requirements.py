@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from amends import vectors
+from tests.each import each
 from tests.requirements import ALL, REQUIREMENTS, SUBJECTS, VECTORS
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +62,7 @@ def test_every_clause_is_listed():
     assert len(REQUIREMENTS) == len(ALL)
 
 
-@pytest.mark.parametrize("id", EXPECTED)
+@each("id", EXPECTED)
 def test_every_clause_has_tests_or_a_deferral(id):
     """Every clause has tests, or a deferral that names the subject of a later issue."""
     requirement = REQUIREMENTS[id]

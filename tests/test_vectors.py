@@ -16,6 +16,7 @@ from amends.carriers.report import Report, report
 from amends.core.enums import Action
 from amends.core.fault import Fault
 from amends.core.wire import Unreadable, read
+from tests.each import each
 
 ALL = tuple(vectors.load())
 TRANSPORT = tuple(vectors.load_transport())
@@ -56,7 +57,7 @@ def at(pointer: str, document: Any) -> Any:
     return document
 
 
-@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
+@each("vector", ALL, ids=lambda vector: vector.id)
 def test_every_vector_holds(vector):
     """Fault, action and wait are those that the vector expects."""
     expected = vector.expected
@@ -111,7 +112,7 @@ def test_ids_are_unique():
     assert len({vector.id for vector in TRANSPORT}) == len(TRANSPORT)
 
 
-@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.id)
+@each("vector", ALL, ids=lambda vector: vector.id)
 def test_a_vector_is_well_formed(vector):
     """A vector names its source and requirements, and expects only known members."""
     assert re.match(r"S[1-5] |mappings|design|requirements|data/|ARCP 1\.1|AdCP ", vector.source)

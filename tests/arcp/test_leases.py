@@ -17,6 +17,7 @@ from amends.errors.arcp import (
     LeaseSubsetViolationError,
     PermissionDeniedError,
 )
+from tests.each import each
 
 NOW = 1_778_700_000.0
 LATER = "2026-05-13T23:42:00Z"
@@ -74,7 +75,7 @@ GRANTED = [
 ]
 
 
-@pytest.mark.parametrize(("capability", "pattern", "target"), GRANTED)
+@each(("capability", "pattern", "target"), GRANTED)
 def test_what_a_pattern_grants(capability, pattern, target):
     """9.2: `*` is one segment or a part of one, `**` any number; anchored at both ends."""
     assert allowed(capability, pattern, target)
@@ -189,7 +190,7 @@ DENIED = [
 ]
 
 
-@pytest.mark.parametrize(("capability", "pattern", "target"), DENIED)
+@each(("capability", "pattern", "target"), DENIED)
 def test_what_a_pattern_does_not_grant(capability, pattern, target):
     """v1.0 section 14: traversal, encodings, case, trailing dots, user info, ports, other scripts."""
     error = lease({capability: [pattern]}).check(capability, target, NOW)

@@ -9,6 +9,7 @@ import pytest
 
 import amends.arcp
 import amends.commands.runtime
+from tests.each import each
 
 OURS = ("client", "leases", "transports", "wire")
 MODULES = [
@@ -28,7 +29,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_every_module_has_all(name):
     """House style 10."""
     module = importlib.import_module(name)

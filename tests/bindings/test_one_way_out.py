@@ -41,6 +41,7 @@ from amends.core.fault import Origin
 from amends.dialects.outgoing import FORMATS
 from amends.recovery import NONE, recover
 from tests.bindings.agents import Agent, application, failing, request
+from tests.each import each
 
 SECRET = "hunter2Xq9"
 TEXT = f"password={SECRET}"
@@ -237,8 +238,8 @@ def test_a_secret_leaves_through_no_command():
     assert SECRET.encode() not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("field", sorted(FIELDS))
-@pytest.mark.parametrize("format", ["problem", "adcp", "envelope"])
+@each("field", sorted(FIELDS))
+@each("format", ["problem", "adcp", "envelope"])
 def test_a_secret_leaves_in_no_format(format, field):
     """A19: the formats that redact, also for a fault that was received in another one."""
     assert FORMATS[format]

@@ -8,6 +8,7 @@ import types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 from tests.strategies import documents, json_values, mutated, rarely
 
 from amends.carriers.extraction import VIAS, examine, examine_read, extract
@@ -127,7 +128,7 @@ def test_values_without_a_shape(response):
     assert examine(response) == (None, NOT_FAILED)
 
 
-@pytest.mark.parametrize(
+@each(
     ("response", "via"),
     [
         (RESULT, "mcp"),
@@ -150,16 +151,14 @@ def test_values_without_a_shape(response):
         ({"type": "job.error", "payload": ERROR}, "arcp"),
     ],
 )
-@pytest.mark.parametrize(
-    "kind", [dict, json.dumps, lambda data: json.dumps(data).encode(), types.MappingProxyType]
-)
+@each("kind", [dict, json.dumps, lambda data: json.dumps(data).encode(), types.MappingProxyType])
 def test_every_via_reads_its_documents(response, via, kind):
     """Design 9: each document of the table is read as an object, as JSON and as any mapping."""
     assert extract(kind(response), via=via).code == "RATE_LIMITED"
 
 
-@pytest.mark.parametrize("via", ["adcp", "problem", "jsonrpc", "task", "arcp", "cli", "http", "mcp", "a2a"])
-@pytest.mark.parametrize("value", [{}, [], "x", b"\xff", None, 5])
+@each("via", ["adcp", "problem", "jsonrpc", "task", "arcp", "cli", "http", "mcp", "a2a"])
+@each("value", [{}, [], "x", b"\xff", None, 5])
 def test_values_without_an_error(via, value):
     """M6: no fault is extracted from values without an error."""
     assert extract(value, via=via) is None

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.each import each
 
 from amends.carriers.http import read
 from amends.carriers.reading import NOT_FAILED
@@ -25,10 +26,8 @@ def response(status, body=None, **headers):
     return {"status": status, "headers": named, "body": body}
 
 
-@pytest.mark.parametrize("status", [400, 404, 418, 429, 500, 503, 599, 600, 999, 429.0])
-@pytest.mark.parametrize(
-    "body", [None, "", "<html>", b"\xff\xfe", [], [PROBLEM], 5, {}, {"message": "no"}, "[1"]
-)
+@each("status", [400, 404, 418, 429, 500, 503, 599, 600, 999, 429.0])
+@each("body", [None, "", "<html>", b"\xff\xfe", [], [PROBLEM], 5, {}, {"message": "no"}, "[1"])
 def test_a_bare_status_is_a_fault(status, body):
     """Design 9, M6: without a structured body the fault follows from the status, and `error` is None."""
     reading = read(response(status, body))

@@ -15,6 +15,7 @@ from http import HTTPStatus
 import httpx
 import msgspec
 import pytest
+from tests.each import each
 from tests.strategies import documents
 
 from amends import decode, extract
@@ -110,8 +111,8 @@ def types_in(value):
     return found
 
 
-@pytest.mark.parametrize("conversion", CONVERSIONS)
-@pytest.mark.parametrize("via", VIAS)
+@each("conversion", CONVERSIONS)
+@each("via", VIAS)
 def test_every_via_reads_the_value_behind_the_type(via, conversion):
     """Design 4: what `extract` takes; with `via` and by shape."""
     for document in documents[via]:
@@ -123,8 +124,8 @@ def test_every_via_reads_the_value_behind_the_type(via, conversion):
             assert msgspec.json.encode(fault)
 
 
-@pytest.mark.parametrize("conversion", CONVERSIONS)
-@pytest.mark.parametrize("name", NAMES)
+@each("conversion", CONVERSIONS)
+@each("name", NAMES)
 def test_every_dialect_decodes_the_value_behind_the_type(name, conversion):
     """Design 9: `decode` takes a mapping."""
     for document in documents[{"envelope": "cli"}.get(name, name)]:

@@ -15,6 +15,7 @@ from amends.core.vocabularies import adcp
 from amends.core.vocabularies.adcp import ROWS, VOCABULARY, check_code, is_standard_code, is_vendor_code
 from amends.core.vocabularies.everyday import VOCABULARY as EVERYDAY
 from amends.core.vocabulary import Row, row_for, vocabulary
+from tests.each import each
 
 FACTS = json.loads((Path(__file__).parents[1] / "data" / "adcp-codes.json").read_text())
 ALL = (*ROWS, VOCABULARY.unknown)
@@ -49,14 +50,14 @@ def test_an_unknown_code_is_terminal():
     assert row.code not in VOCABULARY.rows
 
 
-@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+@each("row", ALL, ids=lambda row: row.code)
 def test_executed(row: Row):
     """M3: correctable codes, CONFLICT and RATE_LIMITED had no effect; for all others it is unknown."""
     harmless = row.recovery is Recovery.CORRECTABLE or row.code in {"CONFLICT", "RATE_LIMITED"}
     assert row.executed is (Executed.NO if harmless else Executed.MAYBE)
 
 
-@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+@each("row", ALL, ids=lambda row: row.code)
 def test_every_row_has_an_everyday_code(row: Row):
     """Each row names an everyday code, and has a status only if it differs from that code's status."""
     assert row.everyday in EVERYDAY.rows
@@ -65,7 +66,7 @@ def test_every_row_has_an_everyday_code(row: Row):
     )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+@each("row", ROWS, ids=lambda row: row.code)
 def test_the_everyday_code_matches_the_name(row: Row):
     """Codes with a common prefix or suffix have the same everyday code."""
     if row.code.endswith("_NOT_FOUND"):
@@ -117,7 +118,7 @@ def test_all_four_actors_occur():
     assert VOCABULARY.row("GOVERNANCE_UNAVAILABLE").actor is Actor.PROVIDER
 
 
-@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+@each("row", ALL, ids=lambda row: row.code)
 def test_texts_have_the_same_form(row: Row):
     """Ours: texts are short, begin with a capital letter and are ASCII; only user messages end with punctuation."""
     assert 0 < len(row.message) <= 80
@@ -131,14 +132,14 @@ def test_texts_have_the_same_form(row: Row):
     assert (row.message + row.suggestion + row.user_message).isascii()
 
 
-@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+@each("row", ALL, ids=lambda row: row.code)
 def test_suggestions_reveal_nothing(row: Row):
     """A19: texts contain no number, address, identifier or field path."""
     for text in (row.message, row.suggestion, row.user_message):
         assert not set(text) & set(string.digits + "/_`@[]<>")
 
 
-@pytest.mark.parametrize("row", ALL, ids=lambda row: row.code)
+@each("row", ALL, ids=lambda row: row.code)
 def test_the_only_placeholder_is_name(row: Row):
     """`{name}` is the name of a missing thing; only user messages contain it."""
     fields = [field for _, field, _, _ in string.Formatter().parse(row.user_message) if field is not None]
@@ -220,7 +221,7 @@ def test_the_error_message_is_bounded():
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+@each("row", ROWS, ids=lambda row: row.code)
 def test_published_codes_may_be_sent(row: Row):
     """Every published code passes the check, including the deprecated one, and none is a vendor code."""
     assert is_standard_code(row.code)

@@ -11,6 +11,7 @@ from amends.core.fault import Fault, Origin
 from amends.core.vocabularies import app
 from amends.core.vocabulary import EVERYDAY, row_for, vocabulary
 from amends.errors import FaultError
+from tests.each import each
 from tests.strategies import often
 
 # The table of mappings.md M5: the HTTP status, then the code in each other vocabulary.
@@ -63,8 +64,8 @@ def test_a_terminal_unauthenticated_is_auth_invalid_in_adcp():
     assert transfer(Fault(code="UNAUTHENTICATED", recovery="terminal"), "adcp").code == "AUTH_INVALID"
 
 
-@pytest.mark.parametrize("to", TARGETS)
-@pytest.mark.parametrize("code", M5)
+@each("to", TARGETS)
+@each("code", M5)
 def test_recovery_does_not_change(code, to):
     """M2: translation keeps the recovery; M5's exception is a cancellation that has the default recovery."""
     fault = Fault(code=code)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.core.text import strip, truncate
+from tests.each import each
 
 # Any `str`, including lone surrogates.
 ANY = st.text(st.characters(exclude_categories=()))
@@ -35,13 +36,13 @@ OURS = [
 ]
 
 
-@pytest.mark.parametrize("point", NAMED_BY_A20)
+@each("point", NAMED_BY_A20)
 def test_characters_named_by_the_document_are_removed(point):
     """A20: U+0000 to 001F, U+200B to 200F and U+202A to 202E are removed."""
     assert strip(f"a{chr(point)}b") == "ab"
 
 
-@pytest.mark.parametrize("point", OURS)
+@each("point", OURS)
 def test_other_invisible_characters_are_removed(point):
     """Ours: other invisible characters are removed too."""
     assert strip(f"é{chr(point)}b") == "éb"

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amends.core.urls import Refusal, UrlVerdict, check_url, judge_url, safe_urls
+from tests.each import each
 
 KNOWN = "seller.example"
 
@@ -158,7 +159,7 @@ def test_accepted_urls(url, normal):
     assert check_url(normal, KNOWN) == normal
 
 
-@pytest.mark.parametrize(("url", "why"), REFUSED)
+@each(("url", "why"), REFUSED)
 def test_refused_urls(url, why):
     """A21: other URLs are refused, including those that some clients would read as the known host."""
     assert judge_url(url, KNOWN) == UrlVerdict(refusal=why)

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 from tests.strategies import json_objects, often
 
 from amends.core.enums import Actor, Executed, Recovery
@@ -97,8 +98,8 @@ def test_values_that_are_not_json_are_not_errors():
     assert decode({"code": "X", None: 1}) is None
 
 
-@pytest.mark.parametrize("code", VOCABULARY.rows)
-@pytest.mark.parametrize("falsy", ["absent", None, "", 0, False, 0.0, float("nan")])
+@each("code", VOCABULARY.rows)
+@each("falsy", ["absent", None, "", 0, False, 0.0, float("nan")])
 def test_without_a_recovery_the_table_decides(code, falsy):
     """A12, M1: if it is missing or falsy in JavaScript's sense."""
     error = {"code": code} if falsy == "absent" else {"code": code, "recovery": falsy}

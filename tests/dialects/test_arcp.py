@@ -5,6 +5,7 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 from tests.strategies import json_objects, often
 
 from amends.core.enums import Executed, Recovery
@@ -13,8 +14,8 @@ from amends.core.vocabularies.arcp import VOCABULARY
 from amends.dialects.arcp import decode, encode
 
 
-@pytest.mark.parametrize("code", VOCABULARY.rows)
-@pytest.mark.parametrize("retryable", [True, False, None, "true", 1, 0])
+@each("code", VOCABULARY.rows)
+@each("retryable", [True, False, None, "true", 1, 0])
 def test_recovery_of_every_code(code, retryable):
     """R1, M1: true → transient; false → the row's recovery, or terminal if that is transient; absent → the row's."""
     row = VOCABULARY.rows[code]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.each import each
 
 from amends.core.fault import Fault, Origin
 from amends.dialects import ALIASES, NAMES, decode, dialect, encode
@@ -50,10 +51,8 @@ def test_decode_takes_objects_bytes_and_text(name, kind):
     assert decode(kind(encode(fault, name)), name) == decode(encode(fault, name), name) is not None
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "data", [b"", b"{", "nope", b"\xff", b"[]", b"null", "[" * 10_000, b"x" * (8 * 1024**2 + 1)]
-)
+@each("name", NAMES)
+@each("data", [b"", b"{", "nope", b"\xff", b"[]", b"null", "[" * 10_000, b"x" * (8 * 1024**2 + 1)])
 def test_unreadable_data_is_none(name, data):
     """decode returns None for invalid or too large JSON."""
     assert decode(data, name) is None

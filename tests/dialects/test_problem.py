@@ -1,6 +1,7 @@
 """Problem details (S1), read and written by the rules of M1."""
 
 import pytest
+from tests.each import each
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -61,7 +62,7 @@ def test_recovery_by_the_first_rule_that_applies(document, recovery):
     assert decode(document).recovery == recovery
 
 
-@pytest.mark.parametrize("status", range(400, 600))
+@each("status", range(400, 600))
 def test_a_status_alone(status):
     """M1: a problem with only a status has the code, recovery, effect and actor of the status row."""
     fault, row = decode({"status": status}), VOCABULARY.status_row(status)
@@ -156,7 +157,7 @@ def test_a_whole_float_is_a_status():
     assert decode({"status": 429.0}).status == 429
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("type", "title", "detail", "instance", "doc_uri", "trace_id", "retry_strategy", "field"),
@@ -164,7 +165,7 @@ def test_a_whole_float_is_a_status():
         *("max_attempts", "actor"),
     ],
 )
-@pytest.mark.parametrize("value", [5, True, 1.5, "x", [], {}, None, [5], {"a": 1}])
+@each("value", [5, True, 1.5, "x", [], {}, None, [5], {"a": 1}])
 def test_wrong_types_are_ignored_and_never_emitted(name, value):
     """P8: a member of the wrong type is not written again."""
     fault = decode({"status": 500, "title": "t", name: value})

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from tests.each import each
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -10,8 +11,8 @@ from amends.core.vocabularies.task import VOCABULARY
 from amends.dialects.task import decode, encode
 
 
-@pytest.mark.parametrize("code", VOCABULARY.rows)
-@pytest.mark.parametrize("recoverable", [True, False, None, "true", 1, 0])
+@each("code", VOCABULARY.rows)
+@each("recoverable", [True, False, None, "true", 1, 0])
 def test_recovery_of_every_code(code, recoverable):
     """M1: `recoverable` false → terminal; true or absent → the recovery of the code's row."""
     row = VOCABULARY.rows[code]

@@ -3,6 +3,8 @@
 import copy
 import pickle
 import traceback
+from enum import IntEnum, StrEnum
+from http import HTTPStatus
 
 import pytest
 
@@ -337,6 +339,31 @@ def test_every_field_of_a_row_can_be_set():
     assert Full().fault.message == "It is full"
 
 
+def test_attributes_may_be_enum_members():
+    """A status may be an HTTPStatus, a code a member of a StrEnum; what is written is the plain number and text."""
+
+    class Codes(StrEnum):
+        GONE = "EXHIBIT_GONE"
+
+    class Exits(IntEnum):
+        GONE = 17
+
+    class ExhibitGone(FaultError):
+        """The exhibit is gone"""
+
+        code = Codes.GONE
+        recovery = Recovery.CORRECTABLE
+        status = HTTPStatus.GONE
+        exit = Exits.GONE
+
+    row = row_for("app", "EXHIBIT_GONE")
+    assert (row.status, row.exit) == (410, 17)
+    assert {type(row.code), type(row.status), type(row.exit)} == {str, int}
+    written = encode(ExhibitGone().fault, "problem")
+    assert (written["status"], type(written["status"])) == (410, int)
+    assert (written["code"], type(written["code"])) == ("EXHIBIT_GONE", str)
+
+
 def test_a_class_inherits_from_its_parent():
     """Missing attributes come from the parent class, which may be a user's or a generated one."""
 
@@ -416,6 +443,13 @@ def test_invalid_attributes_raise_at_definition(wrong):
     """An invalid attribute raises when the class is defined, not when it is raised."""
     with pytest.raises(ValueError):
         type("Wrong", (FaultError,), {"code": "WRONG", **wrong})
+
+
+@pytest.mark.parametrize("status", ["409", 409.0, True, 200])
+def test_a_class_with_a_wrong_status_raises_at_definition(status):
+    """A status is a whole number from 400 to 599."""
+    with pytest.raises((TypeError, ValueError), match="status is "):
+        type("Wrong", (FaultError,), {"code": "WRONG", "status": status})
 
 
 def test_a_class_with_a_vocabulary_is_not_registered():

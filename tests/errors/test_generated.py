@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.each import each
 
 from amends import errors as everyday
 from amends.core.fault import Fault
@@ -57,7 +58,7 @@ def test_the_check_finds_a_changed_file(tmp_path):
     assert (done.returncode, done.stdout.partition(" ")[0]) == (1, "cli.py")
 
 
-@pytest.mark.parametrize(("name", "code"), CLASSES)
+@each(("name", "code"), CLASSES)
 def test_every_code_has_its_class(name, code):
     """Design 3, A16, R1: each code of each vocabulary has one class, which `class_for` returns."""
     cls = import_class(name, code)
@@ -69,7 +70,7 @@ def test_every_code_has_its_class(name, code):
     assert type(FaultError.from_fault(Fault(code=code, vocabulary=name))) is cls
 
 
-@pytest.mark.parametrize(("name", "code"), CLASSES)
+@each(("name", "code"), CLASSES)
 def test_every_class_has_its_rows_facts_and_can_be_copied(name, code):
     """House style 9: pickle and copy work; docstring and fault have the facts of the code's row."""
     cls, row = import_class(name, code), vocabulary(name).rows[code]
@@ -88,7 +89,7 @@ def test_every_class_has_its_rows_facts_and_can_be_copied(name, code):
         assert (again.fault, again.args, str(again)) == (full.fault, full.args, "The message")
 
 
-@pytest.mark.parametrize(("name", "code"), [item for item in CLASSES if item[0] != EVERYDAY])
+@each(("name", "code"), [item for item in CLASSES if item[0] != EVERYDAY])
 def test_classes_derive_from_their_everyday_class(name, code):
     """Design 3: a code of the everyday set derives from that class, so one `except` catches it in every dialect."""
     above = getattr(everyday, class_name(code), None)

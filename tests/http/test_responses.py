@@ -13,6 +13,7 @@ from amends.http.application_errors import fault_from_status
 from amends.http.effect_unknown import EffectUnknownError
 from amends.http.openapi import problems
 from amends.http.responses import RequestInfo, Settings, complete, error_response
+from tests.each import each
 
 LEAK = "postgres://admin:hunter2@10.0.0.5/prod"
 
@@ -36,8 +37,8 @@ VALUES = {
 REQUEST = RequestInfo(path="/orders", host="shop.example", traceparent=None)
 
 
-@pytest.mark.parametrize("form", [None, "text/html", "text/markdown"])
-@pytest.mark.parametrize("field", TEXT_FIELDS)
+@each("form", [None, "text/html", "text/markdown"])
+@each("field", TEXT_FIELDS)
 def test_every_text_of_a_fault_is_redacted(field, form):
     """A19: whichever field of a Fault a secret is in, no response contains it. A new field is tested too."""
     fault = Fault(**{"code": "CONFLICT", "message": "m", field: VALUES.get(field, LEAK)})

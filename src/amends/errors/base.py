@@ -33,6 +33,7 @@ from amends.core.invitation import excluded
 from amends.core.text import strip, truncate
 from amends.core.validate import in_seconds
 from amends.core.vocabulary import APP, EVERYDAY, Row, row_for
+from amends.core.wire import plain
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -223,7 +224,11 @@ def _invites(fault: Fault) -> bool:
 
 def _check_status(status: Any) -> None:
     """Refuse a status that is no error."""
-    if isinstance(status, int) and not 400 <= status <= 599:
+    if status is None:
+        return
+    if not isinstance(status, int) or isinstance(status, bool):
+        raise TypeError(f"status is int, not {type(status).__name__}")
+    if not 400 <= status <= 599:
         raise ValueError(
             f"status is an HTTP error status from 400 to 599, not {int(status)}: return a response for anything else"
         )
@@ -259,6 +264,8 @@ def _register(cls: type[FaultError]) -> None:
             break
         # A base class without a code has no row of its own; this class inherits its attributes.
         given = {**above.__dict__, **given}
+    # Enum members, such as those of HTTPStatus, become the text or number they hold.
+    given = {name: plain(given[name]) for name in Row.__struct_fields__ if name in given}
     _check_status(given.get("status"))
     recovery = Recovery(given.get("recovery", parent.recovery if parent else Recovery.TERMINAL))
     base = parent or row_for(EVERYDAY, _NEAREST[recovery])
