@@ -14,7 +14,14 @@ import amends
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Pages whose examples need servers or helpers; other test modules run them.
-TESTED_ELSEWHERE = {"recovery.md", "coming-from-retry-libraries.md", "stores.md", "security.md", "foreign.md", "vectors.md"}
+TESTED_ELSEWHERE = {
+    "recovery.md",
+    "coming-from-retry-libraries.md",
+    "stores.md",
+    "security.md",
+    "foreign.md",
+    "vectors.md",
+}
 
 
 def blocks(page: Path) -> list[str]:
