@@ -261,9 +261,7 @@ def test_an_exit_status_that_is_lost(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.stdout == "INTERNAL_ERROR maybe\n"
-    assert (
-        done.stderr == "gave-up sh: INTERNAL_ERROR after attempt 1 (effect-unknown)\n"
-    )  # the log's last resort
+    assert done.stderr == "gave-up sh: INTERNAL_ERROR after attempt 1 (effect-unknown)\n"
     assert (tmp_path / "runs").read_text() == "run\n"
 
 

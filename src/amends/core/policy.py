@@ -57,9 +57,6 @@ _TASK_RULES = {
 }
 
 
-_DEFAULT_RULES: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=_Default(3)), **_TASK_RULES})
-
-
 def meaning(fault: Fault) -> str:
     """
     Return the everyday code of a fault, whatever vocabulary its own code is from.
@@ -99,7 +96,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: int = 2
     """Retries in all after uncertain failures. A sender's `max_retries` can lower it."""
     backoff: Backoff = Backoff()
-    rules: Mapping[str, Rule] = _DEFAULT_RULES
+    rules: Mapping[str, Rule] = MappingProxyType({"adcp": Rule(attempts=_Default(3)), **_TASK_RULES})
     fallback: bool = False
     """Whether the operation has a fallback for failures that a retry cannot solve."""
 
@@ -138,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         rules = self.rules
         vocabulary = fault.vocabulary
         found = rules.get(f"{vocabulary}:{fault.code}") or rules.get(fault.code)
-        if found is None and rules is not _DEFAULT_RULES:
+        if found is None:
             found = rules.get(meaning(fault))
         if found is None and vocabulary == "task":
             found = rules.get(f"task/{row_for('task', fault.code).category}")

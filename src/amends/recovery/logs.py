@@ -21,7 +21,7 @@ LONG_WAIT = 2.0
 
 def describe_call(operation: str, method: str, url: str) -> str:
     """
-    Return what was called, in a few words.
+    Return what was called, as one short text.
 
     >>> describe_call("search", "GET", "https://api.example.com/v1"), describe_call("", "", "")
     ('search GET https://api.example.com/v1', 'operation')
