@@ -25,6 +25,7 @@ LABELS = {
 COLOURS = {"amends": "#1a7f37", "bare": "#9a6700", "no retry": "#57606a", "loop": "#cf222e"}
 SEEDED = ("amends", "no retry")
 FEW = 2  # seeds of the other policies
+LARGE = 8000  # operations; larger regimes run last
 
 
 def main() -> None:
@@ -47,16 +48,22 @@ def main() -> None:
 
 
 def run_missing(options: argparse.Namespace, found: dict, done: set) -> None:
-    for seed in range(options.seeds):
-        for regime in reported():
-            for policy in POLICIES if seed < FEW else SEEDED:
-                if (regime.name, policy, seed) in done:
-                    continue
-                run = Simulation(regime, seed, policy).run()
-                numbers, bins = measure(run), goodput(run)
-                found.setdefault((regime.name, policy), []).append({**numbers, "bins": bins})
-                with options.keep.open("a") as file:
-                    file.write(json.dumps([regime.name, policy, seed, numbers, bins]) + "\n")
+    order = [(size(regime), seed, regime) for regime in reported() for seed in range(options.seeds)]
+    for _, seed, regime in sorted(order, key=lambda each: (each[0] > LARGE, each[1])):
+        for policy in POLICIES if seed < FEW else SEEDED:
+            if (regime.name, policy, seed) in done:
+                continue
+            run = Simulation(regime, seed, policy).run()
+            numbers, bins = measure(run), goodput(run)
+            found.setdefault((regime.name, policy), []).append({**numbers, "bins": bins})
+            with options.keep.open("a") as file:
+                file.write(json.dumps([regime.name, policy, seed, numbers, bins]) + "\n")
+
+
+def size(regime: Regime) -> float:
+    """Return how many operations a run has."""
+    shape = regime.load.keywords
+    return shape["rate"] * shape["seconds"] * shape.get("clients", 1)
 
 
 def goodput(run: Simulation, count: int = 60) -> list[float]:

@@ -318,3 +318,11 @@ def test_scaling_all_times_scales_all_decisions(script):
     assert one.share == two.share
     if one.state == RAMP:
         assert one.pace == pytest.approx(two.pace * 2.0)
+
+
+def test_weeks_between_two_answers_change_the_pace_by_one_step():
+    """The time that has passed is bounded before it is an exponent."""
+    controller, _ = shut()
+    now = probed(controller) + 1e7
+    controller.succeeded(now + 0.05, now, waiting=True)
+    assert controller.pace <= constants.RISE * 10.5

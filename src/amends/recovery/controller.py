@@ -257,7 +257,7 @@ class Controller:
             self.pace = min(arriving, self.pace * exp(min(passed / RETURN, 9.0)))
         else:
             doubling = min(SLOW_DOUBLING, max(FAST_DOUBLING, 2.0 * usual))
-            self.pace *= min(RISE, 2.0 ** (passed / doubling))
+            self.pace *= min(RISE, 2.0 ** min(passed / doubling, 1.0))
         if not waiting:
             self.state = OPEN
 
