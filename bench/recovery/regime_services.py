@@ -193,7 +193,7 @@ class Regime:
 
 
 def _fleet(
-    clients: int = 200, spell: float = 60.0, queue: int = 500, latency: float = 0.05, *, outage: bool = False
+    clients: int = 200, spell: float = 60.0, queue: int = 500, latency: float = 0.05, *, tail: float = 240.0
 ) -> Regime:
     options: dict[str, Any] = {
         "service": Overload,
@@ -202,15 +202,7 @@ def _fleet(
         "latency": latency,
     }
     name = f"fleet {clients} clients, {spell:g} s, queue {queue}, {latency:g} s"
-    if outage:
-        options = {
-            "service": Overload,
-            "slow_from": 20.0,
-            "slow_until": 20 + spell,
-            "slow_rate": 0.001,
-            "queue": 0,
-        }
-    seconds = 20 + spell + 240
+    seconds = 20 + spell + tail
     return Regime(
         name,
         Known,
@@ -386,6 +378,127 @@ def _all() -> list[Regime]:
             {"service": Overload, "hint": 5},
             spell_end=30.0,
         ),
+    ]
+    return found
+
+
+def reported() -> list[Regime]:
+    """Return the regimes of the published table: other parameters than those used for tuning."""
+    found = [
+        Regime(
+            "one hint of 8 s, 12 s calls at 6/s",
+            OneHint,
+            partial(poisson, rate=6, seconds=180),
+            {"latency": 12.0, "hint": 8.0},
+            60.0,
+            only=_after(84),
+        ),
+        Regime(
+            "one hint of a day, 0.3 s calls at 15/s",
+            OneHint,
+            partial(poisson, rate=15, seconds=120),
+            {"latency": 0.3, "hint": 3600.0},
+            only=_after(60),
+        ),
+    ]
+    found += [
+        Regime(
+            f"{share} % fail at {rate}/s",
+            Failing,
+            partial(poisson, rate=rate, seconds=3000 / rate if rate < 400 else 15),
+            {"share": share / 100},
+        )
+        for share in (30, 50)
+        for rate in (20, 100, 400)
+    ]
+    found.append(
+        Regime(
+            "2 % get Retry-After 90 at 30/s",
+            Failing,
+            partial(poisson, rate=30, seconds=120),
+            {"refused": 0.02, "hint": 90.0},
+        )
+    )
+    for hint, label in ((2.0, "Retry-After 2"), (None, "no header")):
+        found.append(
+            Regime(
+                f"token bucket 8/s, offered 14/s, {label}",
+                Bucket,
+                partial(poisson, rate=14, seconds=180),
+                {"rate": 8.0, "depth": 8.0, "hint": hint},
+                capacity=8.0,
+            )
+        )
+    found += [
+        Regime(
+            "one tenant of eight gets an hour, 40/s: the others",
+            Tenants,
+            partial(poisson, rate=40, seconds=100),
+            {"count": 8},
+            only=lambda service, index, _: service.tenant(index) > 0,
+        ),
+        Regime(
+            "hint of 2 s in an outage of 20 s, 8/s",
+            Lying,
+            partial(poisson, rate=8, seconds=90),
+            {"length": 20.0, "hint": 2.0},
+        ),
+        Regime(
+            "hint of 25 s in an outage of 4 s, 8/s",
+            Lying,
+            partial(poisson, rate=8, seconds=90),
+            {"length": 4.0, "hint": 25.0},
+        ),
+        Regime("flapping every 3 s, 6/s", Flapping, partial(poisson, rate=6, seconds=120), {"period": 3.0}),
+        Regime("flapping every 20 s, 6/s", Flapping, partial(poisson, rate=6, seconds=160), {"period": 20.0}),
+        Regime(
+            "3 calls an hour, 30 % fail",
+            Failing,
+            partial(poisson, rate=1 / 1200, seconds=400_000),
+            {"share": 0.3},
+        ),
+        Regime(
+            "40 % of the replicas dead, 30/s",
+            HalfDead,
+            partial(poisson, rate=30, seconds=100),
+            {"share": 0.4},
+        ),
+        Regime(
+            "25 s calls, 20 % stall, 3/s",
+            Stalls,
+            partial(poisson, rate=3, seconds=300),
+            {"latency": 25.0},
+            50.0,
+        ),
+        Regime(
+            "b from 30 processes, outage 25 s",
+            Known,
+            partial(poisson, rate=0.1, seconds=60, clients=30),
+            {"service": known.Outage, "length": 25.0},
+        ),
+        Regime(
+            "writes, 90 % of the calls fail, 4/s",
+            Known,
+            partial(poisson, rate=4, seconds=100),
+            {"service": known.Lossy, "loss": 0.3},
+        ),
+    ]
+    found += [
+        Regime(
+            f"offered {factor:g} × capacity for good, {clients} process{'es' if clients > 1 else ''}",
+            Known,
+            partial(poisson, rate=70 * factor / clients, seconds=140, clients=clients),
+            {"service": Overload, "rate": 70.0, "slow_rate": 70.0, "queue": 400},
+            capacity=70.0,
+            settled=60.0,
+        )
+        for factor in (1.6, 1.9)
+        for clients in (1, 250)
+    ]
+    found += [
+        _fleet(100, 45, 300, 0.02, tail=100),
+        _fleet(300, 90, 700, 0.1, tail=100),
+        _fleet(800, 70, 400, 0.5, tail=100),
     ]
     return found
 

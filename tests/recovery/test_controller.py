@@ -65,6 +65,14 @@ def test_a_time_out_does_not_count_if_a_later_call_was_answered():
     assert controller.state == OPEN
 
 
+def test_four_failures_before_the_first_success_are_no_outage():
+    """Where half of the calls fail, a start with three failures in a row is common."""
+    controller = Controller()
+    for _ in range(4):
+        controller.failed(1.0, 0.9, 0.5, PLAIN)
+    assert controller.state == OPEN
+
+
 def test_old_failures_are_no_evidence():
     """A failure a minute is no outage."""
     controller, now = healthy()
@@ -306,7 +314,7 @@ def test_scaling_all_times_scales_all_decisions(script):
     with pytest.MonkeyPatch.context() as patch:
         for name in _SECONDS:
             patch.setattr(constants, name, getattr(constants, name) * 2.0)
-        for name in ("LEAST_PACE", "LEAST_RATE"):
+        for name in ("LEAST_PACE", "LEAST_RATE", "COLD_RATE"):
             patch.setattr(constants, name, getattr(constants, name) / 2.0)
         two, _, _ = play(script, scale=2.0)
     assert (one.state, one.run, one.wary, one.failed_probes) == (
@@ -318,3 +326,11 @@ def test_scaling_all_times_scales_all_decisions(script):
     assert one.share == two.share
     if one.state == RAMP:
         assert one.pace == pytest.approx(two.pace * 2.0)
+
+
+def test_weeks_between_two_answers_change_the_pace_by_one_step():
+    """The time that has passed is bounded before it is an exponent."""
+    controller, _ = shut()
+    now = probed(controller) + 1e7
+    controller.succeeded(now + 0.05, now, waiting=True)
+    assert controller.pace <= constants.RISE * 10.5

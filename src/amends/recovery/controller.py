@@ -44,6 +44,8 @@ MEMORY = 30.0
 LEAST_SPAN, LEAST_RATE = 1.0, 0.1
 """The first calls count as made within a second, and evidence as for a call in ten seconds. Less: with little traffic one
 failure is an outage; more: it takes many."""
+COLD_RATE = 1.0
+"""The least rate for evidence before the first success. Lower: a few failed calls at the start are an outage."""
 WINDOW = 10.0
 WINDOWS = 6
 """The usual round trip is the least mean of six windows of at least ten seconds. More: a rising queue is not taken
@@ -257,7 +259,7 @@ class Controller:
             self.pace = min(arriving, self.pace * exp(min(passed / RETURN, 9.0)))
         else:
             doubling = min(SLOW_DOUBLING, max(FAST_DOUBLING, 2.0 * usual))
-            self.pace *= min(RISE, 2.0 ** (passed / doubling))
+            self.pace *= min(RISE, 2.0 ** min(passed / doubling, 1.0))
         if not waiting:
             self.state = OPEN
 
@@ -345,7 +347,8 @@ class Controller:
                 kind = PLAIN
         # The share is an estimate: its likely error is added, so that a low estimate is no false alarm.
         self.likelihood *= min(0.95, max(self.share + sqrt(self.share * NEWEST), FLOORS[kind]))
-        return self.likelihood * CALM * max(self.rate(now), LEAST_RATE) < 1.0
+        least = COLD_RATE if self.last_answered < 0.0 else LEAST_RATE
+        return self.likelihood * CALM * max(self.rate(now), least) < 1.0
 
     def _learn(self) -> None:
         """Learn from a success: the failures before it were chance."""
