@@ -30,13 +30,12 @@ class Forks:
         self._lock = threading.Lock()
         self._socket = None
 
-    def run(self, program, arguments=(), *, env=None, timeout=60):
-        """Run a file, or source text, without input. Return a CompletedProcess with its output."""
+    def run(self, program, arguments=(), *, input=b"", env=None, timeout=60):
+        """Run a file, or source text. Return a CompletedProcess with its output."""
         with self._lock:
             if self._socket is None:
                 self._socket = self._start()
-            (out, stdout), (err, stderr) = os.pipe(), os.pipe()
-            stdin = os.open(os.devnull, os.O_RDONLY)
+            (out, stdout), (err, stderr), (stdin, into) = os.pipe(), os.pipe(), os.pipe()
             request = {
                 "program": str(program),
                 "text": "\n" in str(program),
@@ -55,9 +54,12 @@ class Forks:
             try:
                 found = {}
                 reading = threading.Thread(target=lambda: found.update(err=_read_all(err)))
+                writing = threading.Thread(target=_write_all, args=(into, input))
                 reading.start()
+                writing.start()
                 found["out"] = _read_all(out)
                 reading.join()
+                writing.join()
                 code = self._reply()
             finally:
                 late.cancel()
@@ -86,6 +88,11 @@ class Forks:
 
     def _reply(self):
         return int.from_bytes(_exactly(self._socket, 4), signed=True)
+
+
+def _write_all(descriptor, data):
+    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as file:
+        file.write(data)
 
 
 def _read_all(descriptor):
@@ -152,7 +159,11 @@ def become(request):
     os.chdir(request["cwd"])
     program, is_file = request["program"], not request["text"]
     sys.argv[:] = [program if is_file else "-", *request["arguments"]]
-    sys.path.insert(0, str(Path(program).parent) if is_file else "")
+    more = request["env"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [
+        str(Path(program).parent) if is_file else "",
+        *(each for each in more if each and each not in sys.path),
+    ]
     main = type(sys)("__main__")
     if is_file:
         main.__file__ = program

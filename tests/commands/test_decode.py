@@ -10,15 +10,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from amends.schemas import schema
+from tests.fork_server import Forks
 
 AMENDS = [sys.executable, "-m", "amends"]
 RATE_LIMITED = {"code": "RATE_LIMITED", "message": "Slow down", "retry_after": 5, "recovery": "transient"}
 TOOL_RESULT = {"isError": True, "content": [], "structuredContent": {"adcp_error": RATE_LIMITED}}
 
 
+FORKS = Forks()
+MAIN = "import runpy\nrunpy.run_module('amends', run_name='__main__', alter_sys=True)\n"
+
+
 def amends(*arguments, stdin=b"", env=None):
     data = stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()
-    return subprocess.run([*AMENDS, *arguments], input=data, capture_output=True, timeout=60, env=env)
+    return FORKS.run(MAIN, arguments, input=data, env=env)
 
 
 def decoded(*arguments, stdin):
