@@ -6,6 +6,7 @@ import signal
 import pytest
 from hypothesis import settings
 
+from amends.recovery.origins import forget_origins
 from amends.recovery.process_quota import process_quota
 
 # The duration of an example depends on the load of the machine.
@@ -42,5 +43,6 @@ def escape(value):
 
 @pytest.fixture(autouse=True)
 def fresh_quota():
-    """Every test starts with a full quota of repeats."""
+    """Every test starts with a full quota of repeats, and without knowledge about services."""
     process_quota.turn(on=True)
+    forget_origins()

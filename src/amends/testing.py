@@ -30,6 +30,7 @@ from amends.recovery import events
 from amends.recovery.async_library import sleep
 from amends.recovery.clock import CLOCK
 from amends.recovery.events import Event
+from amends.recovery.origins import forget_origins
 from amends.recovery.process_quota import process_quota
 from amends.recovery.waiter import ThreadWaiter
 from amends.storyboard import assert_error_code
@@ -85,6 +86,7 @@ class FakeClock:
         )
         self._installed.__enter__()
         process_quota.turn(on=True)  # the time of this clock starts again, and so does the quota
+        forget_origins()
         return self
 
     def __exit__(
@@ -93,6 +95,7 @@ class FakeClock:
         assert self._installed is not None
         self._installed.__exit__(kind, error, trace)
         process_quota.turn(on=True)
+        forget_origins()
 
     def _start_wait(self, seconds: float) -> float:
         with self._lock:

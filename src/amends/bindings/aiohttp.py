@@ -32,6 +32,7 @@ from amends.http.calls import Call, CallOptions
 from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import arecover
+from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.upstream import Upstream
 
 __all__ = ["recovering"]
@@ -43,7 +44,7 @@ Middleware = Callable[[aiohttp.ClientRequest, Handler], Awaitable[aiohttp.Client
 def recovering(
     *,
     policy: Policy = DEFAULT,
-    upstream: Upstream | None = None,
+    upstream: Upstream | PerOrigin | None = PER_ORIGIN,
     own: bool = False,
     keys: bool = True,
     keyed: bool | None = None,

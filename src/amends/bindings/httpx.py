@@ -48,6 +48,7 @@ from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.raising import return_or_raise
 from amends.http.redirects import same_party
 from amends.recovery.drivers import arecover, recover
+from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.upstream import Upstream
 
 __all__ = ["AsyncTransport", "Transport"]
@@ -64,7 +65,7 @@ class _Base:
         transport: Any = None,
         *,
         policy: Policy = DEFAULT,
-        upstream: Upstream | None = None,
+        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,
@@ -78,7 +79,8 @@ class _Base:
         Args:
             transport: the transport that sends; by default the library's own.
             policy: the bounds of recovery.
-            upstream: the state that all callers of the same service share.
+            upstream: the state that all callers of the same service share. By default one per origin, with a scope per
+                credential and route; None turns it off.
             own: the service is part of our own system: a server that calls it passes its failures on as they were read.
             keys: send an `Idempotency-Key` with POST and PATCH; False sends none.
             keyed: whether the service honours keys, so that a POST or PATCH that may have had its effect is repeated.

@@ -31,6 +31,7 @@ from amends.http.calls import Call, CallOptions
 from amends.http.mistakes import mistakes_pass, raise_if_mistake
 from amends.http.redirects import is_credential, same_party
 from amends.recovery.drivers import recover
+from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
 
@@ -46,7 +47,7 @@ class Adapter(HTTPAdapter):
         self,
         *,
         policy: Policy = DEFAULT,
-        upstream: Upstream | None = None,
+        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
         keys: bool = True,
         keyed: bool | None = None,

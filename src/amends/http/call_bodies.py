@@ -103,9 +103,9 @@ class BodyReading:
         if self.whole:
             return error
         fault = fault_of(error)
-        if options.upstream is not None:
-            options.upstream.join()
-            options.upstream.failed(fault, CLOCK.now(), call.sent, CLOCK.draw())
+        if call.upstream is not None:
+            call.upstream.join()
+            call.upstream.failed(fault, CLOCK.now(), call.sent, CLOCK.draw())
         if options.raises == "nothing" and not isinstance(error, FaultError):
             return error
         typed = error if isinstance(error, FaultError) else FaultError.from_fault(fault)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from inspect import isawaitable
+from itertools import count
 from os import urandom
 from time import time
 from typing import Any
@@ -35,8 +36,10 @@ from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.clock import CLOCK
+from amends.recovery.origins import PER_ORIGIN, PerOrigin, upstream_for
 from amends.recovery.plan import hook_arguments
 from amends.recovery.scope import current_operation, time_left
+from amends.recovery.scoping import route_scope
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import current_span, trace_id, traceparent
 
@@ -48,6 +51,9 @@ DEADLINE = "Request-Timeout"
 _UNSAFE = frozenset({"POST", "PATCH"})
 
 
+_COUNT = count()
+
+
 class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
     The options of the calls through one transport, with the same names as those of `recover`.
@@ -56,7 +62,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     policy: Policy = DEFAULT
-    upstream: Upstream | None = None
+    upstream: Upstream | PerOrigin | None = PER_ORIGIN
+    """PER_ORIGIN: the process's Upstream of the called origin, with a scope per credential and route."""
     own: bool = False
     """The service is part of our own system: a server that calls it passes its failures on as they were read (M9)."""
     keys: bool = True
@@ -71,6 +78,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: Callable[..., Any] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
+    number: int = msgspec.field(default_factory=_COUNT.__next__)
+    """Distinguishes the transports of the process."""
     support: KeySupport = msgspec.field(default_factory=shared_proofs)
     """The addresses that have proved that they honour keys: the process's, or those of one transport."""
 
@@ -135,6 +144,7 @@ class Call:
         self._open: list[Callable[[], Any]] = []
         self._failed: Any = None
         self.replayable = replayable
+        self.upstream = self._upstream()
         around = current_operation()
         self._redirected = redirected
         given = headers.get(KEY) or None  # an empty header counts as none
@@ -146,6 +156,15 @@ class Call:
                 given = str(uuid4())
         self.key = key or given
         self.operation = self._operation(around)
+
+    def _upstream(self) -> Upstream | None:
+        """Return the Upstream of the call: the one given, else that of the origin."""
+        options = self.options
+        if options.upstream is not PER_ORIGIN:
+            return options.upstream
+        owner = None if options.refresh is None else options.number
+        scope = route_scope(self.method, self.path, self.headers)
+        return upstream_for(self.origin, owner).scope(scope)
 
     def _operation(self, around: Operation | None) -> Operation:
         """Return the operation given to recovery. It has the key only if the service is known to honour it."""
@@ -175,8 +194,8 @@ class Call:
         """Return whether the service is known to honour keys; what the user says about it comes first."""
         options = self.options
         said = options.keyed
-        if said is None and options.upstream is not None:
-            said = options.upstream.keyed
+        if said is None and self.upstream is not None:
+            said = self.upstream.keyed
         if said is not None and not (said and self._redirected):
             return said
         return (
@@ -199,7 +218,7 @@ class Call:
             policy = replace(policy, deadline=max(left, 0.001))
         return {
             "policy": policy,
-            "upstream": options.upstream,
+            "upstream": self.upstream,
             "operation": self.operation,
             "refresh": options.refresh if replayable else None,
             "verify": None if options.verify is None else self._verify,
@@ -238,11 +257,10 @@ class Call:
         if self.key is not None:
             succeeded = 200 <= status < 300
             self.options.support.answered(self.origin, self.path, self.key, headers, succeeded=succeeded)
-        report = getattr(self.options.upstream, "allow", None)
-        if report is not None:
+        if self.upstream is not None:
             allowed = allowance(headers, time())
             if allowed is not None:
-                report(*allowed, CLOCK.now())
+                self.upstream.allow(*allowed, CLOCK.now())
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""

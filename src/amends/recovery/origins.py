@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
+from enum import Enum
 from threading import Lock
 from typing import Any
 
@@ -10,7 +12,7 @@ from amends.recovery.clock import CLOCK
 from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
-__all__ = ["configure", "upstream_for"]
+__all__ = ["PER_ORIGIN", "PerOrigin", "configure", "forget_origins", "upstream_for"]
 
 MOST = 1000
 """Origins that are kept. More: memory; fewer: a process that calls many services forgets some while it uses them."""
@@ -19,14 +21,27 @@ IDLE = 600.0
 learned again."""
 _SWEEP = 60.0
 
+
+class PerOrigin(Enum):
+    """The type of PER_ORIGIN."""
+
+    PER_ORIGIN = "per origin"
+
+
+PER_ORIGIN = PerOrigin.PER_ORIGIN
+"""The default `upstream=` of clients: the Upstream of the origin that is called. `upstream=None` turns it off."""
+
 _lock = Lock()
-_origins: OrderedDict[str, tuple[Upstream, float]] = OrderedDict()
+_origins: OrderedDict[tuple[str, Hashable], tuple[Upstream, float]] = OrderedDict()
 _swept_at = 0.0
 
 
-def upstream_for(origin: str) -> Upstream:
+def upstream_for(origin: str, owner: Hashable = None) -> Upstream:
     """
     Return the Upstream of an origin such as "https://api.example.com". All clients of this process share it.
+
+    A client that renews its own credentials names itself as the owner and shares the Upstream with no other client: one
+    renewal counts for all callers of an Upstream.
 
     >>> upstream_for("https://api.example.com") is upstream_for("https://api.example.com")
     True
@@ -34,10 +49,11 @@ def upstream_for(origin: str) -> Upstream:
     global _swept_at  # noqa: PLW0603 - the origins belong to the process
     now = CLOCK.now()
     with _lock:
-        found = _origins.get(origin)
+        key = origin, owner
+        found = _origins.get(key)
         upstream = Upstream(origin) if found is None else found[0]
-        _origins[origin] = upstream, now
-        _origins.move_to_end(origin)
+        _origins[key] = upstream, now
+        _origins.move_to_end(key)
         if not 0.0 <= now - _swept_at < _SWEEP or len(_origins) > MOST:
             _swept_at = now
             _drop_idle(now)
@@ -46,11 +62,17 @@ def upstream_for(origin: str) -> Upstream:
 
 def _drop_idle(now: float) -> None:
     """Drop unused origins, and the least recently used ones above the limit."""
-    for origin, (upstream, used) in list(_origins.items()):
+    for key, (upstream, used) in list(_origins.items()):
         if len(_origins) > MOST or (now - used > IDLE and upstream.idle):
-            del _origins[origin]
+            del _origins[key]
         elif now - used <= IDLE:
             break
+
+
+def forget_origins() -> None:
+    """Drop the Upstreams of all origins, with what is known about them. For tests."""
+    with _lock:
+        _origins.clear()
 
 
 def configure(*, quota: Any = True) -> None:
