@@ -48,7 +48,7 @@ def _get(app: Any) -> Call:
     from amends.bindings.httpx import AsyncTransport
 
     async def call() -> Any:
-        transport = AsyncTransport(httpx.ASGITransport(app), policy=_POLICY)
+        transport: Any = AsyncTransport(httpx.ASGITransport(app), policy=_POLICY)
         async with httpx.AsyncClient(transport=transport) as client:
             return (await client.get("http://service/")).text
 

@@ -63,8 +63,8 @@ async def test_it_replaces_the_plain_client(mode):
 
 def test_invalid_arguments_are_refused_at_construction():
     """So does the plain client."""
-    with pytest.raises(ValueError, match="errors is one of"):
-        Client("http://127.0.0.1/mcp", errors="ignore")
+    with pytest.raises(ValueError, match="raises is"):
+        Client("http://127.0.0.1/mcp", raises="ignore")
     with pytest.raises(ValueError, match="mode must be"):
         Client("http://127.0.0.1/mcp", mode="1999")
 
@@ -110,11 +110,25 @@ async def test_errors_are_typed_and_complete(mode):
 
 
 async def test_failed_results_can_be_returned():
-    """`errors="return"`, for the client or one call: the last result as it was received."""
-    async with Client(official(Shop()), errors="return", policy=NONE) as client:
+    """`raises="nothing"`, for the client or one call: the last result as it was received."""
+    async with Client(official(Shop()), raises="nothing", policy=NONE) as client:
         assert (await client.call_tool("fails", {"kind": "limited"})).is_error
         with pytest.raises(FaultError):
-            await client.call_tool("fails", {"kind": "limited"}, errors="raise")
+            await client.call_tool("fails", {"kind": "limited"}, raises="fault")
+        # Without a result, the exception of the SDK.
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.get_prompt("nothing")
+        assert not hasattr(caught.value, "fault")
+
+
+async def test_the_exception_of_the_sdk_can_be_raised():
+    """`raises="original"`: with fault, decision and history; a failed result has no exception of the SDK."""
+    async with Client(official(Shop()), raises="original", policy=NONE) as client:
+        with pytest.raises(mcp.MCPError) as caught:
+            await client.get_prompt("nothing")
+        assert caught.value.fault.code == "REFERENCE_NOT_FOUND"
+        with pytest.raises(RateLimitedError):
+            await client.call_tool("fails", {"kind": "limited"})
 
 
 async def test_a_failure_with_text_alone_is_an_internal_error():
@@ -204,7 +218,7 @@ async def test_the_members_of_an_error_do_not_change_the_client():
         with pytest.raises(FaultError):
             await client.call_tool("any", operation=Operation())
         assert dict(vars(client)) == before
-        assert (client.policy, client.errors) == (ADCP, "raise")
+        assert (client.policy, client.raises) == (ADCP, "fault")
         assert caught.value.fault.extensions["policy"] == "x"
         assert caught.value.decision.action.value == "escalate"
 

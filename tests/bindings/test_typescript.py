@@ -36,7 +36,8 @@ def server():
 def test_a_typescript_client_gets_every_error(version, tmp_path):
     """Also of a tool with an output schema, for which the client of 1.x threw -32602."""
     npm, node = shutil.which("npm"), shutil.which("node")
-    assert None not in {npm, node}, "node and npm are needed: apt-get install npm"
+    assert npm, "npm is needed: apt-get install npm"
+    assert node, "node is needed: apt-get install npm"
     shutil.copy(Path(__file__).parent / "typescript" / "client.mjs", tmp_path)
     subprocess.run([npm, "install", "--silent", PACKAGES[version]], cwd=tmp_path, check=True, timeout=600)
     with serve(server().streamable_http_app(), lifespan="on") as url:

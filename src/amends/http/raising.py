@@ -16,6 +16,8 @@ from amends.errors.base import FaultError
 
 __all__ = ["RAISES", "check_raises", "original_of", "return_or_raise"]
 
+_DEPTH = 16
+"""The most causes that are followed."""
 RAISES = ("fault", "original", "nothing")
 
 
@@ -67,9 +69,12 @@ def original_of(error: FaultError) -> BaseException | None:
 def _library_error(error: FaultError) -> BaseException | None:
     """Return the exception of the client's library that a typed error was made from."""
     cause: BaseException | None = error
-    while isinstance(cause, FaultError):
+    for _ in range(_DEPTH):
+        if not isinstance(cause, FaultError):
+            return cause
         cause = cause.__cause__
-    return cause
+    # A chain of causes may contain itself.
+    return None
 
 
 def _note(error: FaultError) -> str:

@@ -107,7 +107,7 @@ async def test_from_a_client_of_the_sdk_with_its_config(server):
 def test_invalid_arguments_are_refused():
     """An unknown choice, and interceptors that would be ignored."""
     with pytest.raises(ValueError, match="raise"):
-        Client("http://x.invalid", errors="ignore")
+        Client("http://x.invalid", raises="ignore")
     inner = ClientFactory().create(card())
     with pytest.raises(TypeError, match="interceptors"):
         Client(inner, interceptors=[Count()])

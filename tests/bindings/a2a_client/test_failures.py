@@ -172,11 +172,11 @@ async def test_a_json_rpc_error_without_data():
 
 
 async def test_events_instead_of_an_error(server):
-    """errors="return": after recovery, the events of the failed task."""
+    """raises="nothing": after recovery, the events of the failed task."""
     server.does(failing(RateLimitedError("Slow down", retry_after=2)))
     with FakeClock() as clock:
         for path in (ONCE, STREAM):
-            async with client_for(server.base, path, errors="return") as client:
+            async with client_for(server.base, path, raises="nothing") as client:
                 events = await events_of(client)
             assert extract(events[-1]).code == "RATE_LIMITED"
     assert len(clock.waits) == 4

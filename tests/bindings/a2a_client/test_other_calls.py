@@ -18,6 +18,7 @@ from a2a.types.a2a_pb2 import (
     TaskPushNotificationConfig,
     TaskState,
 )
+from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseDict
 
 from amends import FaultError, extract
@@ -111,9 +112,9 @@ async def test_following_a_task(server):
 
     server.does(work)
     for error in (None, ValidationError("Which day?")):
-        for errors in ("raise", "return"):
+        for raises in ("fault", "nothing"):
             go.clear()
-            async with client_for(server.base, STREAM, errors=errors) as client:
+            async with client_for(server.base, STREAM, raises=raises) as client:
                 async with aclosing(client.send_message(request())) as stream:
                     task_id = (await anext(stream)).task.id
                 seen, raised = [], None
@@ -123,7 +124,7 @@ async def test_following_a_task(server):
                         go.set()
                 except ValidationError as exc:
                     raised = exc
-                assert (raised is None) == (error is None or errors == "return")
+                assert (raised is None) == (error is None or raises == "nothing")
                 assert raised is None or raised.decision.action == "fix"
                 assert seen[0].HasField("task")
                 if raised is None:
@@ -131,13 +132,13 @@ async def test_following_a_task(server):
                     last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
                     wanted = "COMPLETED" if error is None else "FAILED"
                     assert last.status.state == TaskState.Value(f"TASK_STATE_{wanted}")
-                with pytest.raises(NotFoundError):
+                with pytest.raises(NotFoundError if raises == "fault" else A2AError):
                     await anext(client.subscribe(SubscribeToTaskRequest(id="nowhere")))
 
 
-@pytest.mark.parametrize("errors", ["raise", "return"])
+@pytest.mark.parametrize("raises", ["fault", "nothing"])
 @pytest.mark.parametrize("state", ["failed", None])
-async def test_a_task_read_between_its_error_and_its_state(bare, errors, state):
+async def test_a_task_read_between_its_error_and_its_state(bare, raises, state):
     """It is followed until the failed state, or until nothing more comes."""
     error = {"code": "BUDGET_TOO_LOW", "message": "Below 500", "recovery": "correctable"}
     go = asyncio.Event()
@@ -169,14 +170,14 @@ async def test_a_task_read_between_its_error_and_its_state(bare, errors, state):
 
         http.event_hooks["response"].append(go_on)
         seen, raised = [], None
-        async with Client(plain, errors=errors, timeout=1 if state is None else 60) as client:
+        async with Client(plain, raises=raises, timeout=1 if state is None else 60) as client:
             try:
                 async for event in client.subscribe(SubscribeToTaskRequest(id=task_id)):
                     seen.append(event)
             except BudgetTooLowError as exc:
                 raised = exc
-    assert (raised is None) == (errors == "return")
-    if errors == "return":
+    assert (raised is None) == (raises == "nothing")
+    if raises == "nothing":
         assert extract(seen[-1] if state is None else seen[0]).code == "BUDGET_TOO_LOW"
         last = seen[-1].status_update if seen[-1].HasField("status_update") else seen[-1].task
         assert (last.status.state == TaskState.TASK_STATE_FAILED) == (state is not None)

@@ -51,6 +51,7 @@ from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
+from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream
 from amends.recovery.upstream import Upstream
@@ -75,7 +76,7 @@ class Client(SdkClient):
         own: bool = False,
         timeout: float = 120.0,
         repeatable: bool | Callable[[SendMessageRequest], bool] = False,
-        errors: str = "raise",
+        raises: str = "fault",
         refresh: Callable[..., Any] | None = None,
     ) -> None:
         """
@@ -91,17 +92,18 @@ class Client(SdkClient):
                 shortens it.
             repeatable: whether the agent treats a repeated message as one, or only reads; or a function that returns
                 this for a request.
-            errors: "raise" the failure of a task as a typed error, or "return" its events.
+            raises: what a failure raises: "fault", our typed error; "original", the SDK's exception with the fault attached
+                (a failed task has none, so it raises the typed error); "nothing", the events of a failed task are
+                returned, and other failures raise the SDK's own exception.
             refresh: renews credentials that were refused, as in `recover`.
 
         """
         super().__init__()
-        if errors not in {"raise", "return"}:
-            raise ValueError(f'errors is "raise" or "return", not {errors!r}')
+        check_raises(raises)
         self._connection = Connection(agent, config, interceptors, policy, timeout)
         self._calls = Calls(self._connection, policy, upstream, timeout, refresh, own)
         self._repeatable = repeatable
-        self._errors = errors
+        self._raises = raises
 
     # Messages --------------------------------------------------------------------------------------------------
 
@@ -176,27 +178,35 @@ class Client(SdkClient):
                 yield event
 
     def _events_of(self, error: FaultError, operation: Operation) -> tuple[StreamResponse, ...]:
-        """Return the events of a failed task with `errors="return"`; raise the error otherwise."""
+        """Return the events of a failed task with `raises="nothing"`; raise the error otherwise."""
         events: tuple[StreamResponse, ...] = getattr(error, "events", ())
-        if self._errors == "return" and events:
+        if self._raises == "nothing" and events:
             return events
         error.own = error.own or self._calls.own
         if error.decision is None:
             # The error of a task that was followed was not part of recovery, so it has no decision yet.
             error.decision = decide(error.fault, policy=self._calls.policy, operation=operation)
-        raise error
+        return return_or_raise(error, self._raises)  # type: ignore[no-any-return]
+
+    async def _call(
+        self, name: str, request: Any, context: ClientCallContext | None, operation: Operation, **more: Any
+    ) -> Any:
+        try:
+            return await self._calls.call(name, request, context, operation, **more)
+        except FaultError as error:
+            return return_or_raise(error, self._raises)
 
     # Calls with a single response --------------------------------------------------------------------------------
 
     async def get_task(self, request: GetTaskRequest, *, context: ClientCallContext | None = None) -> Task:
         """Return the present state of a task, also of a failed one; `amends.extract` reads its error."""
-        return await self._calls.call("get_task", request, context, READ)  # type: ignore[no-any-return]
+        return await self._call("get_task", request, context, READ)  # type: ignore[no-any-return]
 
     async def list_tasks(
         self, request: ListTasksRequest, *, context: ClientCallContext | None = None
     ) -> ListTasksResponse:
         """Return the tasks that match."""
-        return await self._calls.call("list_tasks", request, context, READ)  # type: ignore[no-any-return]
+        return await self._call("list_tasks", request, context, READ)  # type: ignore[no-any-return]
 
     async def cancel_task(
         self, request: CancelTaskRequest, *, context: ClientCallContext | None = None
@@ -217,7 +227,7 @@ class Client(SdkClient):
     ) -> TaskPushNotificationConfig:
         """Set where notifications are sent. A request with an id is idempotent."""
         operation = IDEMPOTENT if request.id else UNSAFE
-        return await self._calls.call(  # type: ignore[no-any-return]
+        return await self._call(  # type: ignore[no-any-return]
             "create_task_push_notification_config", request, context, operation
         )
 
@@ -225,7 +235,7 @@ class Client(SdkClient):
         self, request: GetTaskPushNotificationConfigRequest, *, context: ClientCallContext | None = None
     ) -> TaskPushNotificationConfig:
         """Return where notifications are sent."""
-        return await self._calls.call(  # type: ignore[no-any-return]
+        return await self._call(  # type: ignore[no-any-return]
             "get_task_push_notification_config", request, context, READ
         )
 
@@ -233,7 +243,7 @@ class Client(SdkClient):
         self, request: ListTaskPushNotificationConfigsRequest, *, context: ClientCallContext | None = None
     ) -> ListTaskPushNotificationConfigsResponse:
         """Return all notification settings of a task."""
-        return await self._calls.call(  # type: ignore[no-any-return]
+        return await self._call(  # type: ignore[no-any-return]
             "list_task_push_notification_configs", request, context, READ
         )
 
@@ -241,7 +251,7 @@ class Client(SdkClient):
         self, request: DeleteTaskPushNotificationConfigRequest, *, context: ClientCallContext | None = None
     ) -> None:
         """Delete a notification setting."""
-        await self._calls.call("delete_task_push_notification_config", request, context, IDEMPOTENT)
+        await self._call("delete_task_push_notification_config", request, context, IDEMPOTENT)
 
     async def get_extended_agent_card(
         self,
@@ -251,7 +261,7 @@ class Client(SdkClient):
         signature_verifier: Callable[[AgentCard], None] | None = None,
     ) -> AgentCard:
         """Return the agent's card for authenticated clients."""
-        return await self._calls.call(  # type: ignore[no-any-return]
+        return await self._call(  # type: ignore[no-any-return]
             "get_extended_agent_card", request, context, READ, signature_verifier=signature_verifier
         )
 

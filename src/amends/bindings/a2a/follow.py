@@ -102,7 +102,9 @@ class Follower:
                 )
             except FaultError as error:
                 progress.finish()
-                raise lost or error from error
+                if lost is None:
+                    raise
+                raise lost from error
             event = StreamResponse(task=task)
             if task != previous and progress.accept(event):
                 changed = CLOCK.now()

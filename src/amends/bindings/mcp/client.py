@@ -34,12 +34,12 @@ from amends.bindings.mcp.transport import Target, cache_for
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
+from amends.http.raising import check_raises, return_or_raise
 from amends.recovery.policies import ADCP
 from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
 
-_ERRORS = ("raise", "return")
 _SIGN_IN = 300.0
 """Seconds that an interactive sign-in may take, without a limit of the client."""
 _CALLBACKS = ("sampling_callback", "elicitation_callback", "list_roots_callback")
@@ -51,7 +51,7 @@ class Client(mcp.Client):
     A client to use in place of `mcp.Client`: it takes the same arguments, and those below.
 
     Every failed call raises the typed error of its fault, with `.fault`, `.decision` and `.history`; the error of a
-    failed tool has the `.result` that was received. With `errors="return"` the result is returned instead, as
+    failed tool has the `.result` that was received. With `raises="nothing"` the result is returned instead, as
     `mcp.Client` does.
     """
 
@@ -61,8 +61,11 @@ class Client(mcp.Client):
     """The state shared with other callers of the same server."""
     own: bool = field(default=False, kw_only=True)
     """The server is part of our own system: a server that calls it passes its failures on as they were read."""
-    errors: str = field(default="raise", kw_only=True)
-    """"raise" typed errors, or "return" failed results."""
+    raises: str = field(default="fault", kw_only=True)
+    """
+    What a failure raises: "fault", our typed error; "original", the SDK's exception with the fault attached (a failed result
+    has none, so it raises the typed error); "nothing", a failed result is returned, and other failures raise the SDK's own.
+    """
     refresh: Callable[..., Any] | None = field(default=None, kw_only=True)
     """Renews credentials that were refused, as in `recover`."""
     verify: Callable[..., Any] | None = field(default=None, kw_only=True)
@@ -81,8 +84,7 @@ class Client(mcp.Client):
     _target: Target = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.errors not in _ERRORS:
-            raise ValueError(f"errors is one of {', '.join(_ERRORS)}, not {self.errors!r}")
+        check_raises(self.raises)
         self._calls = Calls(
             policy=self.policy,
             upstream=self.upstream,
@@ -183,7 +185,7 @@ class Client(mcp.Client):
         *,
         operation: Operation | None = None,
         policy: Policy | None = None,
-        errors: str | None = None,
+        raises: str | None = None,
         **options: Any,
     ) -> CallToolResult:
         """
@@ -196,7 +198,7 @@ class Client(mcp.Client):
             progress_callback: called with progress, in each attempt.
             operation: whether a repeat is safe; replaces what the tool's annotations say.
             policy: replaces the client's policy.
-            errors: replaces the client's setting.
+            raises: replaces the client's setting.
             options: the SDK's other arguments: `meta`, `input_responses`, `request_state`.
 
         Raises:
@@ -215,9 +217,7 @@ class Client(mcp.Client):
         try:
             result = await self._calls.run(self._attempt, call, operation=operation, policy=policy)
         except FaultError as error:
-            if (errors or self.errors) == "return" and hasattr(error, "result"):
-                return error.result  # type: ignore[no-any-return]
-            raise
+            return self._give_up(error, raises or self.raises)  # type: ignore[no-any-return]
         return result_or_raise(result)  # type: ignore[no-any-return]
 
     async def _list_operations(self) -> Any:
@@ -258,7 +258,17 @@ class Client(mcp.Client):
 
     async def _read(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
         self._current()
-        return result_or_raise(await self._calls.run(self._attempt, call, operation=READ))
+        try:
+            result = await self._calls.run(self._attempt, call, operation=READ)
+        except FaultError as error:
+            return self._give_up(error, self.raises)
+        return result_or_raise(result)
+
+    def _give_up(self, error: FaultError, raises: str) -> Any:
+        """Return the failed result, or raise, as the option says."""
+        if raises == "nothing" and hasattr(error, "result"):
+            return error.result
+        return return_or_raise(error, raises)
 
     async def _attempt(self, call: Callable[[mcp.Client], Awaitable[Any]]) -> Any:
         """
