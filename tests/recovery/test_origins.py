@@ -2,8 +2,9 @@
 
 import pytest
 
-from amends import Fault
+from amends import Fault, Upstream
 from amends.recovery import origins, upstream_for
+from amends.recovery.origins import PER_ORIGIN, Upstreams
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +34,22 @@ def test_the_number_of_origins_is_bounded(clock, monkeypatch):
         upstream_for(str(number))
     assert len(origins._origins) == 3
     assert upstream_for("0") is not first
+
+
+def test_the_upstreams_of_a_client(clock):
+    """Clients of one URL share a scope per operation; a process, and a client that renews credentials, has its own."""
+    address = "https://user:secret@shop.example:8443/mcp?token=x"
+    first, second = Upstreams(PER_ORIGIN, address), Upstreams(PER_ORIGIN, "https://shop.example:8443/mcp")
+    assert first.of("order") is second.of("order")
+    assert first.of("order") is not first.of("search")
+    assert first.of("order").name == "https://shop.example:8443/mcp/order"
+    for apart in (
+        Upstreams(PER_ORIGIN, address, shared=False),
+        Upstreams(PER_ORIGIN, "https://shop.example:8443/other"),
+        *(Upstreams(PER_ORIGIN, each) for each in (None, object(), "", "shop", "http://[", "http://x:port/")),
+    ):
+        assert apart.of("order") is apart.of("order")
+        assert apart.of("order") is not first.of("order")
+    given = Upstream("shop")
+    assert Upstreams(given, address).of("order") is given
+    assert Upstreams(None, address).of("order") is None

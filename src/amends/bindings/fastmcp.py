@@ -45,6 +45,7 @@ from amends.core.fault import Fault  # noqa: E402
 from amends.core.operation import Operation  # noqa: E402
 from amends.core.policy import Policy  # noqa: E402
 from amends.errors.base import FaultError  # noqa: E402
+from amends.recovery.origins import PER_ORIGIN, PerOrigin  # noqa: E402
 from amends.recovery.policies import ADCP  # noqa: E402
 from amends.recovery.upstream import Upstream  # noqa: E402
 from amends.serving.server_errors import OwnErrors, fault_for  # noqa: E402
@@ -112,7 +113,7 @@ class Recovering:
         self,
         *args: Any,
         policy: Policy = ADCP,
-        upstream: Upstream | None = None,
+        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
@@ -123,7 +124,8 @@ class Recovering:
         Args:
             args: the client's own arguments.
             policy: the bounds of recovery; its `deadline` limits each call, whatever the server does.
-            upstream: the state shared with other callers of the same server.
+            upstream: the state shared with other callers of the same server. By default all clients of one URL share it,
+                with a scope per tool; None turns it off.
             own: the server is part of our own system: a server that calls it passes its failures on as they were read.
             refresh: renews credentials that were refused, as in `recover`.
             verify: finds out whether a call had its effect, as in `recover`; its result is an MCP CallToolResult.
@@ -136,8 +138,15 @@ class Recovering:
                 options[name] = guard_callback(options[name], name)
         super().__init__(*args, **options)
         self._own = own
-        self._calls = Calls(policy=policy, upstream=upstream, refresh=refresh, verify=verify, limit=limit)
         transport = getattr(self, "transport", None)
+        self._calls = Calls(
+            policy=policy,
+            upstream=upstream,
+            address=getattr(transport, "url", None),
+            refresh=refresh,
+            verify=verify,
+            limit=limit,
+        )
         if isinstance(transport, StreamableHttpTransport):
             transport.httpx_client_factory = _recording_factory(transport)
 

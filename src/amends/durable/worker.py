@@ -63,9 +63,9 @@ class Worker:
                     await self._take()
             except StoreClosedError:
                 return
-            except StoreError:
+            except StoreError as error:
                 # Running handlers go on, or are fenced.
-                self._log.warning("the store does not answer; trying again in %s s", _PAUSE, exc_info=True)
+                self._log.warning("the store does not answer; trying again in %s s: %s", _PAUSE, error)
             except Exception:  # noqa: BLE001 - otherwise the worker would seem alive without taking messages
                 self._log.exception("unexpected error in a worker; trying again in %s s", _PAUSE)
             await asyncio.sleep(_PAUSE)

@@ -93,8 +93,8 @@ class Workers(Generic[W]):
                     await after_lapse()
             except StoreClosedError:
                 return
-            except StoreError:
-                log.warning("this worker could not renew its row: the store failed", exc_info=True)
+            except StoreError as error:
+                log.warning("this worker could not renew its row: %s", error)
             except Exception:
                 log.exception("this worker could not renew its row; trying again")
             await asyncio.sleep(max(0.0, self.expires_in / 3 - (loop.time() - begin)))

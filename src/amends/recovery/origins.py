@@ -7,12 +7,13 @@ from collections.abc import Hashable
 from enum import Enum
 from threading import Lock
 from typing import Any
+from urllib.parse import urlsplit
 
 from amends.recovery.clock import CLOCK
 from amends.recovery.process_quota import process_quota
 from amends.recovery.upstream import Upstream
 
-__all__ = ["PER_ORIGIN", "PerOrigin", "configure", "forget_origins", "upstream_for"]
+__all__ = ["PER_ORIGIN", "PerOrigin", "Upstreams", "configure", "forget_origins", "upstream_for"]
 
 MOST = 1000
 """Origins that are kept. More: memory; fewer: a process that calls many services forgets some while it uses them."""
@@ -67,6 +68,45 @@ def _drop_idle(now: float) -> None:
             del _origins[key]
         elif now - used <= IDLE:
             break
+
+
+class Upstreams:
+    """The Upstreams of one client: the one it was given, or by default a scope per operation of its server's."""
+
+    def __init__(
+        self, given: Upstream | PerOrigin | None, address: object = None, *, shared: bool = True
+    ) -> None:
+        """
+        Args:
+            given: the client's `upstream=`.
+            address: the server's URL; anything else is a server that only this client calls, such as a process.
+            shared: False if the client renews its own credentials: one renewal counts for all callers of an Upstream.
+
+        """
+        self._given = given
+        origin = _origin(address)
+        self._server = Upstream(origin or "") if origin is None or not shared else None
+        self._origin = origin
+
+    def of(self, operation: str) -> Upstream | None:
+        """Return the Upstream for an operation of this name."""
+        if not isinstance(self._given, PerOrigin):
+            return self._given
+        server = upstream_for(self._origin or "") if self._server is None else self._server
+        return server.scope(operation)
+
+
+def _origin(address: object) -> str | None:
+    """Return the address without user, query and fragment, if it is a URL with a host."""
+    try:
+        parts = urlsplit(address) if isinstance(address, str) else None
+        host = None if parts is None else parts.hostname
+        port = None if parts is None else parts.port
+    except ValueError:
+        return None
+    if parts is None or host is None:
+        return None
+    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path}"
 
 
 def forget_origins() -> None:

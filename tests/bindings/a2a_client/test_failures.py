@@ -133,7 +133,7 @@ async def test_retry_after_of_http_responses(path, server):
     """429 and 503 of a proxy with Retry-After, which the SDK's client drops."""
     server.line.first = [answers(429, retry_after="4"), answers(503, retry_after="2")]
     with FakeClock() as clock:
-        async with client_for(server.base, path) as client:
+        async with client_for(server.base, path, upstream=None) as client:
             with pytest.raises(FaultError) as caught:
                 await events_of(client)
             assert (caught.value.fault.status, caught.value.decision.action) == (503, "verify")
@@ -176,7 +176,7 @@ async def test_events_instead_of_an_error(server):
     server.does(failing(RateLimitedError("Slow down", retry_after=2)))
     with FakeClock() as clock:
         for path in (ONCE, STREAM):
-            async with client_for(server.base, path, raises="nothing") as client:
+            async with client_for(server.base, path, raises="nothing", upstream=None) as client:
                 events = await events_of(client)
             assert extract(events[-1]).code == "RATE_LIMITED"
     assert len(clock.waits) == 4

@@ -21,6 +21,7 @@ from amends.arcp.wire import text_of
 from amends.core.enums import Executed
 from amends.errors.arcp import InvalidRequestError
 from amends.errors.base import FaultError
+from amends.recovery.origins import PER_ORIGIN, Upstreams
 
 __all__ = ["Client"]
 
@@ -39,6 +40,7 @@ class Client:
         self._jobs, self._requests = self._inbox.jobs, self._inbox.requests
         self._session = Session(dial, token, settings, self._inbox)
         self._renewing = Lock()
+        self._upstreams = Upstreams(PER_ORIGIN)
         self._closed = False
 
     # -- the session

@@ -12,6 +12,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.errors.arcp import ResumeWindowExpiredError
 from amends.recovery.drivers import arecover
 from amends.recovery.history import Attempt
+from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ async def submit_with_recovery(
     *,
     idempotency_key: str | None = None,
     policy: Policy | None = DEFAULT,
-    upstream: Upstream | None = None,
+    upstream: Upstream | PerOrigin | None = PER_ORIGIN,
     fallback: Any | Iterable[Any] | None = None,
     history: list[Attempt] | None = None,
     **job: Any,
@@ -44,7 +45,8 @@ async def submit_with_recovery(
         input: as in `submit`.
         idempotency_key: default: a new key for this call.
         policy: how often and how long to try.
-        upstream: the state shared with other callers of the same runtime.
+        upstream: the state shared with other callers of the same runtime. By default the client has one per agent; None
+            turns it off.
         fallback: an alternative if repeating cannot help.
         history: a list to which every attempt is appended.
         job: further arguments of `submit`.
@@ -66,7 +68,7 @@ async def submit_with_recovery(
     return await arecover(
         attempt,
         policy=policy,
-        upstream=upstream,
+        upstream=client._upstreams.of(agent) if isinstance(upstream, PerOrigin) else upstream,  # noqa: SLF001
         operation=Operation(name=f"arcp {agent}", key=key),
         fallback=fallback,
         history=history,

@@ -16,7 +16,7 @@ from amends.bindings.a2a.http_recorder import Recording
 from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.recovery.drivers import arecover
-from amends.recovery.upstream import Upstream
+from amends.recovery.origins import Upstreams
 
 __all__ = ["IDEMPOTENT", "READ", "UNSAFE", "Calls", "copy_of"]
 
@@ -31,7 +31,7 @@ class Calls:
 
     connection: Connection
     policy: Policy
-    upstream: Upstream | None
+    upstreams: Upstreams
     timeout: float
     refresh: Callable[..., Any] | None
     own: bool = False
@@ -77,7 +77,7 @@ class Calls:
         return await arecover(
             attempt,
             policy=self.policy,
-            upstream=self.upstream,
+            upstream=self.upstreams.of(operation.name),
             operation=operation,
             refresh=self.refresh,
         )

@@ -52,6 +52,7 @@ from amends.core.policy import DEFAULT, Policy
 from amends.errors import ConflictError
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
+from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.scope import current_operation
 from amends.recovery.streams import arecover_stream
 from amends.recovery.upstream import Upstream
@@ -60,6 +61,13 @@ __all__ = ["Client"]
 
 _SEND = Operation(name="a2a send_message")
 _SEND_REPEATABLE = Operation(name="a2a send_message", idempotent=True)
+
+
+def _address(agent: object) -> object:
+    """Return the address of an agent, if it is known: of a card, that of its first interface."""
+    if isinstance(agent, AgentCard):
+        return next((each.url for each in agent.supported_interfaces), None)
+    return agent
 
 
 class Client(SdkClient):
@@ -72,7 +80,7 @@ class Client(SdkClient):
         config: ClientConfig | None = None,
         interceptors: Sequence[ClientCallInterceptor] = (),
         policy: Policy = DEFAULT,
-        upstream: Upstream | None = None,
+        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         own: bool = False,
         timeout: float = 120.0,
         repeatable: bool | Callable[[SendMessageRequest], bool] = False,
@@ -86,7 +94,8 @@ class Client(SdkClient):
                 `httpx_client` is needed to read the data of JSON-RPC errors and to limit the size of responses.
             interceptors: the SDK's own, for an address or a card.
             policy: the bounds of recovery.
-            upstream: the state shared with other callers of the same agent.
+            upstream: the state shared with other callers of the same agent. By default all clients of one address share
+                it, with a scope per method; None turns it off.
             own: the agent is part of our own system: a server that calls it passes its failures on as they were read.
             timeout: seconds to wait for a response, or for the next event of a stream. The policy's deadline
                 shortens it.
@@ -101,7 +110,8 @@ class Client(SdkClient):
         super().__init__()
         check_raises(raises)
         self._connection = Connection(agent, config, interceptors, policy, timeout)
-        self._calls = Calls(self._connection, policy, upstream, timeout, refresh, own)
+        upstreams = Upstreams(upstream, _address(agent), shared=refresh is None)
+        self._calls = Calls(self._connection, policy, upstreams, timeout, refresh, own)
         self._repeatable = repeatable
         self._raises = raises
 
@@ -146,7 +156,7 @@ class Client(SdkClient):
                 attempt,
                 bound=bound,
                 policy=calls.policy,
-                upstream=calls.upstream,
+                upstream=calls.upstreams.of(operation.name),
                 operation=operation,
                 verify=verify,
                 refresh=calls.refresh,

@@ -13,6 +13,7 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.recovery.drivers import arecover
+from amends.recovery.origins import PER_ORIGIN, PerOrigin, Upstreams
 from amends.recovery.policies import ADCP
 from amends.recovery.scope import time_left
 from amends.recovery.upstream import Upstream
@@ -49,12 +50,14 @@ class Calls:
         self,
         *,
         policy: Policy = ADCP,
-        upstream: Upstream | None = None,
+        upstream: Upstream | PerOrigin | None = PER_ORIGIN,
+        address: object = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
         limit: float | None = None,
     ) -> None:
-        self.policy, self.upstream = policy, upstream
+        self.policy = policy
+        self._upstreams = Upstreams(upstream, address, shared=refresh is None)
         self.refresh, self.verify = refresh, verify
         self.limit = limit
         self._tools: ToolOperations = {}
@@ -140,7 +143,7 @@ class Calls:
             attempt,
             *args,
             policy=policy or self.policy,
-            upstream=self.upstream,
+            upstream=self._upstreams.of(operation.name),
             operation=operation,
             refresh=self.refresh,
             verify=self.verify,

@@ -35,6 +35,7 @@ from amends.core.operation import Operation
 from amends.core.policy import Policy
 from amends.errors.base import FaultError
 from amends.http.raising import check_raises, return_or_raise
+from amends.recovery.origins import PER_ORIGIN, PerOrigin
 from amends.recovery.policies import ADCP
 from amends.recovery.upstream import Upstream
 
@@ -57,8 +58,11 @@ class Client(mcp.Client):
 
     policy: Policy = field(default=ADCP, kw_only=True)
     """The bounds of recovery; its `deadline` limits each call, whatever the server does."""
-    upstream: Upstream | None = field(default=None, kw_only=True)
-    """The state shared with other callers of the same server."""
+    upstream: Upstream | PerOrigin | None = field(default=PER_ORIGIN, kw_only=True)
+    """
+    The state shared with other callers of the same server. By default all clients of one URL share it, with a scope per tool;
+    None turns it off.
+    """
     own: bool = field(default=False, kw_only=True)
     """The server is part of our own system: a server that calls it passes its failures on as they were read."""
     raises: str = field(default="fault", kw_only=True)
@@ -88,6 +92,7 @@ class Client(mcp.Client):
         self._calls = Calls(
             policy=self.policy,
             upstream=self.upstream,
+            address=self.server,
             refresh=self.refresh,
             verify=self.verify,
             limit=self.limit,
