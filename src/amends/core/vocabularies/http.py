@@ -68,16 +68,6 @@ ROWS = (
         431, "HEADER_FIELDS_TOO_LARGE", "The headers are too large", "Send fewer or shorter headers"
     ),
     Row(
-        code="PAYMENT_REQUIRED",
-        recovery=Recovery.TERMINAL,
-        everyday="PERMISSION_DENIED",
-        message="A payment is required",
-        suggestion="Have the account's owner settle it",
-        user_message="This needs a payment before it can go on.",
-        actor=Actor.USER,
-        status=402,
-    ),
-    Row(
         code="UNAVAILABLE_FOR_LEGAL_REASONS",
         recovery=Recovery.TERMINAL,
         everyday="PERMISSION_DENIED",
@@ -129,7 +119,8 @@ VOCABULARY = Vocabulary(
     by_status={
         # Other 4xx count as 400, but only for listed ones it is known that the call had no effect (M1, M3).
         **dict.fromkeys(range(400, 500), replace(_BY_CODE["BAD_REQUEST"], executed=Executed.MAYBE)),
-        **{row.status: row for row in ROWS if row.status is not None},
+        # Of several codes with the same status the first is the one of a bare status.
+        **{row.status: row for row in reversed(ROWS) if row.status is not None},
         # A 408 without an `intent` is a time-out, not a cancellation (M5).
         408: _BY_CODE["TIMEOUT"],
     },
