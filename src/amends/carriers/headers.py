@@ -83,7 +83,8 @@ def wait(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> 
     return exhausted(headers, now) if limited else None
 
 
-_MILLISECONDS = ("-ms", "-milliseconds")
+# AWS sends x-amz-retry-after in milliseconds.
+_MILLISECONDS = ("-ms", "-milliseconds", "x-amz-retry-after")
 _SECONDS = ("retry-after", "retry-after-seconds", "retryafter", "retry-in")
 
 

@@ -24,11 +24,10 @@ from amends.foreign.outcomes import (
     NOT_SIGNED_IN,
     REFUSED,
     THROTTLED,
-    UNREADABLE,
     Meaning,
 )
 
-__all__ = ["AWS", "ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
+__all__ = ["ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
 
 # For an OSError without a class of its own. The errno does not show whether "no route" came before or after something
 # was sent; a client that knows it raises a class of its own.
@@ -192,42 +191,6 @@ MCP: dict[int, Meaning] = {
     -32021: INVALID,
     -32022: INVALID,
     -32042: FORBIDDEN,  # the user has to open a URL first
-}
-
-# AWS sends many of these with status 400, so the code has priority over the status.
-AWS: dict[str, Meaning] = {
-    **dict.fromkeys(
-        (
-            *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException"),
-            *("TooManyRequestsException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"),
-            *("TransactionInProgressException", "BandwidthLimitExceeded", "LimitExceededException"),
-            *("RequestThrottled", "SlowDown", "PriorRequestNotComplete", "EC2ThrottledException"),
-        ),
-        THROTTLED,
-    ),
-    **dict.fromkeys(("RequestTimeout", "RequestTimeoutException"), EXPIRED),
-    **dict.fromkeys(
-        (
-            *("ExpiredToken", "ExpiredTokenException", "AuthFailure", "UnrecognizedClientException"),
-            *("InvalidClientTokenId", "SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestExpired"),
-        ),
-        NOT_SIGNED_IN,
-    ),
-    **dict.fromkeys(
-        ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"), FORBIDDEN
-    ),
-    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "ResourceNotFoundException", "NoSuchEntity"), MISSING),
-    **dict.fromkeys(
-        (
-            *("ConditionalCheckFailedException", "ResourceInUseException", "ConflictException"),
-            *("BucketAlreadyExists", "EntityAlreadyExists", "IdempotentParameterMismatch"),
-        ),
-        CONFLICT,
-    ),
-    **dict.fromkeys(("TransactionConflictException", "OptimisticLockException"), ABORTED),
-    **dict.fromkeys(("ValidationException", "ValidationError", "InvalidParameterValue"), INVALID),
-    "MalformedPolicyDocument": INVALID,
-    "SerializationException": UNREADABLE,
 }
 
 

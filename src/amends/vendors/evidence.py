@@ -275,9 +275,9 @@ def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth
         if isinstance(value, bool) and evidence.verdict is not False:
             evidence.verdict = value
     elif kind == _DURABILITY:
-        if value == "PERMANENT":
+        if isinstance(value, str) and value == "PERMANENT":
             evidence.verdict = False
-        elif value == "TRANSIENT" and evidence.verdict is None:
+        elif isinstance(value, str) and value == "TRANSIENT" and evidence.verdict is None:
             evidence.verdict = True
     elif kind == _QUOTA:
         if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):

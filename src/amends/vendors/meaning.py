@@ -19,9 +19,9 @@ from amends.vendors.kinds import (
     UNAVAILABLE,
 )
 from amends.vendors.model import Kind, Vendor
-from amends.vendors.registry import Index
+from amends.vendors.registry import Index, index
 
-__all__ = ["NOT_SENT", "STATUSES", "by_form", "by_status", "by_words", "first_word"]
+__all__ = ["NOT_SENT", "STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
 
 _EDGE_NO = Kind("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, Actor.CALLER, Executed.NO)
 
@@ -99,10 +99,10 @@ _ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), r
 
 
 def by_words(
-    words: list[str], status: int | None, vendor: Vendor | None, index: Index
+    words: list[str], status: int | None, vendor: Vendor | None, tables: Index
 ) -> tuple[Kind, str] | None:
     """Return the kind of the first word that has one, and the word."""
-    known = index.words
+    known = tables.words
     for word in words:
         if word == PER_DAY:
             return QUOTA, first_word(words) or PER_DAY
@@ -122,7 +122,7 @@ def by_words(
     if status is None or status < 400:
         for word in words:
             kind = None if vendor is None else vendor.unless.get(word)
-            kind = kind or index.unless.get(word)
+            kind = kind or tables.unless.get(word)
             if kind is not None:
                 return kind, word
     return None
@@ -144,6 +144,14 @@ def by_form(word: str) -> Kind | None:
     if len(word) < 8 or _ANY.search(word) is None:
         return None
     return next(kind for pattern, kind in _FORMS if pattern.search(word))
+
+
+def is_known(word: str) -> bool:
+    """Return whether a word is in a vendor's table, or has the form of a code word that is read."""
+    known = index()
+    if word in known.words or word in known.unless or by_form(word) is not None:
+        return True
+    return any(word in each.words or word in each.unless for each in known.vendors.values())
 
 
 def by_status(status: int, vendor: Vendor | None, waiting: bool) -> Kind | None:

@@ -106,7 +106,9 @@ def read(
         name = vendor or marked
     words = evidence.words()
     if not words and name is None:
-        kind = by_status(status, None, wait is not None) if status >= 400 else None
+        # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
+        alone = status not in {402, 403} and not (isinstance(body, (dict, list, str)) and body)
+        kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
         if kind is None:
             return None
         return build(kind, status, evidence, None, None, wait, trace)

@@ -31,7 +31,7 @@ def vendor_of_list(items: list[Any]) -> str | None:
 
 
 def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
-    code, kind = error.get("code"), error.get("type")
+    code, kind = error.get("code"), _text(error.get("type"))
     if isinstance(code, int) and not isinstance(code, bool):
         if "fbtrace_id" in error:
             return "meta"
@@ -41,14 +41,14 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
             return "openrouter"
         if "errors" in error:
             return "google"
-        return "vllm" if "param" in error or isinstance(kind, str) else None
+        return "vllm" if "param" in error or kind is not None else None
     if "root_cause" in error:
         return "elasticsearch"
     if "innererror" in error or "innerError" in error:
         inner = error.get("innerError") or error.get("innererror")
         graph = isinstance(inner, dict) and ("request-id" in inner or "client-request-id" in inner)
         return "microsoft-graph" if graph else "azure-openai" if "param" in error else "azure"
-    if body.get("type") == "error":
+    if _text(body.get("type")) == "error":
         return "anthropic"
     if "decline_code" in error or "request_log_url" in error or kind in {"card_error", "idempotency_error"}:
         return "stripe"
@@ -59,6 +59,10 @@ def _of_error(body: dict[str, Any], error: dict[str, Any]) -> str | None:
     if "param" in error and kind is not None:
         return "openai"
     return None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _not_ok(body: dict[str, Any]) -> str | None:
@@ -74,7 +78,7 @@ def _unsuccessful(body: dict[str, Any]) -> str | None:
 
 
 def _error_object(body: dict[str, Any]) -> str | None:
-    if body["object"] != "error":
+    if _text(body["object"]) != "error":
         return None
     if isinstance(body.get("code"), int):
         return "vllm"
@@ -130,12 +134,14 @@ def _numbered(body: dict[str, Any]) -> str | None:
 
 
 def _kind(body: dict[str, Any]) -> str | None:
-    return "kubernetes" if body["kind"] == "Status" and "apiVersion" in body else None
+    return "kubernetes" if _text(body["kind"]) == "Status" and "apiVersion" in body else None
 
 
 def _type(body: dict[str, Any]) -> str | None:
-    kind = body["type"]
-    if isinstance(kind, str) and kind.startswith(("https://api.twitter.com/2/", "https://api.x.com/2/")):
+    kind = _text(body["type"])
+    if kind is None:
+        return None
+    if kind.startswith(("https://api.twitter.com/2/", "https://api.x.com/2/")):
         return "x"
     if kind == "error" and "code" in body and "request_id" in body:
         return "box"

@@ -80,7 +80,8 @@ def failure_in(event: str, value: Any) -> dict[str, Any] | None:
         value = value[-1]
     if not isinstance(value, dict):
         return {"error": {"message": value}} if event == "error" and isinstance(value, str) else None
-    kind = value.get("type")
+    given = value.get("type")
+    kind = given if isinstance(given, str) else None
     if kind in {"response.failed", "response.incomplete"} and isinstance(value.get("response"), dict):
         value = value["response"]
         return value if kind == "response.failed" and isinstance(value.get("error"), dict) else None

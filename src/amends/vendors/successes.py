@@ -27,6 +27,7 @@ __all__ = ["read_success"]
 _JOBS = frozenset(
     {"status", "state", "conclusion", "job", "jobs", "result", "results", "data", "items", "output"}
 )
+_OBJECTS = frozenset({"error", "chat.completion", "chat.completion.chunk"})
 _OAUTH = frozenset(
     {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
 )
@@ -104,7 +105,9 @@ def _default(body: dict[str, Any]) -> Any:
 
 def _is_error(value: Any) -> bool:
     """Whether a value is an error object that says something: one whose members are all null is none."""
-    return isinstance(value, dict) and any(item is not None and item != "" for item in value.values())
+    return isinstance(value, dict) and any(
+        item is not None and not (isinstance(item, str) and not item) for item in value.values()
+    )
 
 
 def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None:
@@ -115,7 +118,9 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
     if body.get("ok") is False and (isinstance(error, str) or "error_code" in body):
         return body
     if body.get("success") is False and (isinstance(body.get("errors"), list) or "code" in body):
-        return body if body.get("errors") or str(body.get("code")) not in {"333333", "333334"} else None
+        code = body.get("code")
+        running = isinstance(code, str) and code in {"333333", "333334"}
+        return body if body.get("errors") or not running else None
     if _is_error(error):
         if body.get("object") == "response":
             return body if body.get("status") == "failed" else None
