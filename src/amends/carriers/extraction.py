@@ -253,7 +253,8 @@ def _is_http(value: dict[str, Any]) -> bool:
 
 
 def _is_process(value: dict[str, Any]) -> bool:
-    return "exit" in value or "timed_out" in value or ("stdout" in value and "stderr" in value)
+    # `timed_out` alone is a member of search results.
+    return "exit" in value or ("stdout" in value and ("stderr" in value or "timed_out" in value))
 
 
 def _is_task(value: dict[str, Any]) -> bool:
@@ -279,9 +280,16 @@ def _is_problem(value: dict[str, Any]) -> bool:
         return True
     if isinstance(uri, str) and (uri.startswith(("about:", "urn:", "/")) or "://" in uri):
         return not _PROBLEM_TEXT.isdisjoint(value)
-    return isinstance(value.get("title"), str) and isinstance(value.get("detail"), str)
+    return (
+        isinstance(value.get("title"), str)
+        and isinstance(value.get("detail"), str)
+        and _BARE_PROBLEM.issuperset(value)
+    )
 
 
+_BARE_PROBLEM = frozenset(
+    {"type", "title", "status", "detail", "instance", "code", "errors", "trace_id", "doc_uri"}
+)
 _PROBLEM_TEXT = frozenset({"title", "detail", "status", "instance", "suggestions", "doc_uri"})
 
 

@@ -165,10 +165,16 @@ def _rank(item: tuple[int, str]) -> int:
     return item[0]
 
 
+_EMPTY = frozenset({"error", "Error", "ERROR", "failure", "Failure", "failed", "fail", "None", "error.list"})
+"""Words that say no more than that something failed."""
+
+
 def token(value: Any) -> str | None:
     """Return a code word: a short text without white space, or an integer. None for prose and other values."""
     if isinstance(value, str):
-        return value if 0 < len(value) <= 96 and not (" " in value or "\n" in value) else None
+        return (
+            value if 0 < len(value) <= 96 and not (" " in value or "\n" in value or value in _EMPTY) else None
+        )
     if isinstance(value, int) and not isinstance(value, bool) and -(10**9) < value < 10**9:
         return str(value)
     return None

@@ -26,6 +26,7 @@ __all__ = ["NOT_SENT", "STATUSES", "by_form", "by_status", "by_words", "first_wo
 _EDGE_NO = Kind("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, Actor.CALLER, Executed.NO)
 
 STATUSES: dict[int, Kind] = {
+    402: QUOTA,
     420: RATE,
     423: IN_PROGRESS,
     440: EXPIRED,

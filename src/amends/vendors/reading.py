@@ -100,14 +100,16 @@ def read(
     elif isinstance(body, str) and body:
         from amends.vendors import markup
 
-        name = name or markup.collect(body, evidence)
+        seen = markup.collect(body, evidence)
+        name = name or seen
     trace, marked = _headers(fields, evidence)
     if marked is not None and (name is None or (vendor is None and marked not in _WEAK)):
         name = vendor or marked
     words = evidence.words()
     if not words and name is None:
         # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
-        alone = status not in {402, 403} and not (isinstance(body, (dict, list, str)) and body)
+        bare = not (isinstance(body, (dict, list, str)) and body)
+        alone = bare and not (status in {402, 403} and wait is not None)
         kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
         if kind is None:
             return None
@@ -240,7 +242,7 @@ def _own_wait(
             for name, value in evidence.headers.items()
             if isinstance(value, (str, int, float))
         }
-        return quoted(lower)
+        return quoted({"date": fields.get("date", ""), **lower})
     kind, amount = evidence.wait
     if kind == 0:
         return bounded(amount)
@@ -283,6 +285,8 @@ def build(
         if evidence.verdict is True and recovery is not Recovery.TRANSIENT:
             recovery, actor = Recovery.TRANSIENT, row.actor_under(Recovery.TRANSIENT)
     if evidence.verdict is False and (recovery is Recovery.TRANSIENT or recovery is Recovery.UNCERTAIN):
+        if recovery is Recovery.TRANSIENT:
+            executed = Executed.NO
         recovery, actor = Recovery.TERMINAL, Actor.OPERATOR
     return Fault(
         code=code,

@@ -82,7 +82,16 @@ _COMMON = frozenset(
             "QPS",
             "BLANK",
         ),
-        *("TAKEN", "ROLLING", "SECONDLY", "moderation", "UNSUPPORTED", "INVALID_TYPE", "INVALID_FIELD"),
+        *(
+            "TAKEN",
+            "ROLLING",
+            "SECONDLY",
+            "moderation",
+            "UNSUPPORTED",
+            "PERMISSION_DENIED",
+            "INVALID_TYPE",
+            "INVALID_FIELD",
+        ),
     }
 )
 """Words of one vendor that others use for other things: they count only if the vendor was recognised."""

@@ -74,7 +74,12 @@ def _not_ok(body: dict[str, Any]) -> str | None:
 
 
 def _unsuccessful(body: dict[str, Any]) -> str | None:
-    return "cloudflare" if body["success"] is False and isinstance(body.get("errors"), list) else None
+    if body["success"] is not False:
+        return None
+    code = body.get("code")
+    if isinstance(code, str) and code.isdecimal() and len(code) == 6:
+        return "snowflake"
+    return "cloudflare" if isinstance(body.get("errors"), list) else None
 
 
 def _error_object(body: dict[str, Any]) -> str | None:
@@ -101,6 +106,8 @@ def _errors(body: dict[str, Any]) -> str | None:
         return "x"
     if "errorId" in first:
         return "ebay"
+    if isinstance(first.get("error"), str) and "message" in first:
+        return "airtable"
     return "sendgrid" if {"message", "field"} <= set(first) else None
 
 

@@ -34,7 +34,15 @@ VENDORS = (
         docs="https://docs.anthropic.com/en/api/errors",
         words=words(
             # Sent with status 529, also inside a stream.
-            (replace(OVERLOADED, executed=Executed.NO), "overloaded_error"),
+            (
+                {
+                    0: replace(OVERLOADED, executed=Executed.NO),
+                    500: OVERLOADED,
+                    502: OVERLOADED,
+                    503: OVERLOADED,
+                },
+                "overloaded_error",
+            ),
             (QUOTA, "billing_error credits_required credit_balance_too_low"),
             (TOO_LARGE, "request_too_large"),
             (CONTEXT, "model_context_window_exceeded prompt_too_long"),

@@ -140,7 +140,6 @@ VENDORS = (
         title="DeepSeek",
         docs="https://api-docs.deepseek.com/quick_start/error_codes",
         words=words((QUOTA, "insufficient_balance")),
-        statuses={402: QUOTA},
         headers=("x-ds-trace-id",),
         computes=_CHAT,
     ),
