@@ -69,7 +69,24 @@ def examine(
         # The carrier makes plain only what it looks at. With the whole result converted first, extraction takes 0.52 of
         # adcp's time instead of 0.32 (bench/extraction.py; the target is 0.35).
         return via, mcp.read(response)
+    if via in {None, "http"} and _is_raw_http(response):
+        # A vendor's body of 500 bytes then takes 10 instead of 14 µs (the target is 15).
+        return "http", http.read(response, now=time)
     return _read(plain(response), via)
+
+
+def _is_raw_http(response: Any) -> bool:
+    """Whether a value is a response whose members have JSON's own types already, and whose body is still a text."""
+    # Exact types: an instance of a subclass has to be copied.
+    if type(response) is not dict or len(response) != 3 or type(response.get("status")) is not int:
+        return False
+    headers = response.get("headers")
+    if type(response.get("body")) not in _TEXTS or type(headers) is not dict:
+        return False
+    return all(type(value) is str for value in headers.values())
+
+
+_TEXTS = frozenset({str, bytes})
 
 
 def examine_read(value: Any, via: str | None = None, within: int | None = None) -> tuple[str | None, Reading]:
