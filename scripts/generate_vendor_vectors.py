@@ -60,7 +60,7 @@ class Case(NamedTuple):
     kind: str
     word: str | None = None
     wait: float | None = None
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = {}  # noqa: RUF012 - a NamedTuple, and never changed
     field: str | None = None
     trace: str | None = None
     doc: str | None = None

@@ -15,6 +15,7 @@ from amends.foreign.outcomes import (
     BROKEN,
     CANCELLED,
     CONFLICT,
+    CROWDED,
     DAMAGED,
     EXPIRED,
     FORBIDDEN,
@@ -27,7 +28,7 @@ from amends.foreign.outcomes import (
     Meaning,
 )
 
-__all__ = ["ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
+__all__ = ["ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "WEBSOCKET", "sqlite", "sqlstate"]
 
 # For an OSError without a class of its own. The errno does not show whether "no route" came before or after something
 # was sent; a client that knows it raises a class of its own.
@@ -191,6 +192,22 @@ MCP: dict[int, Meaning] = {
     -32021: INVALID,
     -32022: INVALID,
     -32042: FORBIDDEN,  # the user has to open a URL first
+}
+
+
+# WebSocket close codes (RFC 6455 and IANA's registry). Codes from 4000 on belong to the application.
+WEBSOCKET: dict[int, Meaning] = {
+    1002: INVALID,
+    1003: INVALID,
+    1007: INVALID,
+    1008: FORBIDDEN,
+    1009: INVALID,
+    1011: BROKEN,
+    1012: REFUSED,
+    1013: CROWDED,
+    3000: NOT_SIGNED_IN,
+    3003: FORBIDDEN,
+    3008: EXPIRED,
 }
 
 
