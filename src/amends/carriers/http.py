@@ -17,7 +17,7 @@ from amends.carriers import headers as header_fields
 from amends.carriers import jsonrpc
 from amends.carriers.layers import KEY, envelope_error
 from amends.carriers.reading import NOT_FAILED, Reading
-from amends.core.enums import Executed, Recovery
+from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
 from amends.core.hints import finite
 from amends.core.vocabularies.http import VOCABULARY
@@ -75,8 +75,11 @@ def read(
         fault = _bare(status, wait, path)
         reading = Reading(True, fault, path, None, True)
     if verdict is False:
-        # "Do not retry" is obeyed whatever the status is.
-        return replace(reading, fault=replace(fault, max_retries=0))
+        # "Do not retry" is obeyed whatever the status is. Where nothing was done, the failure is permanent.
+        changes: dict[str, Any] = {"max_retries": 0}
+        if fault.recovery is Recovery.TRANSIENT and fault.executed is Executed.NO:
+            changes |= {"recovery": Recovery.TERMINAL, "actor": Actor.OPERATOR}
+        return replace(reading, fault=replace(fault, **changes))
     row = VOCABULARY.status_row(status)
     if verdict is True and fault.vocabulary == "http" and not _has_verdict(body) and _by_status(fault, row):
         fault = replace(fault, recovery=Recovery.TRANSIENT, actor=row.actor_under(Recovery.TRANSIENT))

@@ -34,7 +34,7 @@ ROLES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_WORD, 8)),
     **dict.fromkeys(("reason", "subCategory"), (_WORD, 20)),
     **dict.fromkeys(
-        ("error_code", "errorCode", "errorcode", "err_code", "ErrorCode", "errorId"), (_WORD, 22)
+        ("error_code", "errorCode", "errorcode", "err_code", "ErrorCode", "errorId", "ECODE"), (_WORD, 22)
     ),
     **dict.fromkeys(("error_type", ".tag"), (_WORD, 24)),
     **dict.fromkeys(("__type",), (_WORD, 28)),
@@ -88,7 +88,8 @@ ROLES: dict[str, tuple[int, int]] = {
         (_SECONDS, 0),
     ),
     **dict.fromkeys(
-        ("resets_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"), (_SECONDS, 0)
+        ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
+        (_SECONDS, 0),
     ),
     **dict.fromkeys(("retry_after_ms", "retryAfterMs", "retry_after_millis"), (_MILLISECONDS, 0)),
     **dict.fromkeys(("resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime"), (_INSTANT, 0)),
@@ -107,6 +108,7 @@ NESTED: dict[str, int] = {
     "Error": 0,
     "errors": -12,
     "error_details": -30,
+    "error_data": 0,
     "innererror": -100,
     "innerError": -100,
     "details": -50,
@@ -138,12 +140,25 @@ NESTED: dict[str, int] = {
 class Evidence:
     """What was found in a body."""
 
-    __slots__ = ("doc_uri", "field", "headers", "message", "ranked", "status", "trace_id", "verdict", "wait")
+    __slots__ = (
+        "doc_uri",
+        "field",
+        "headers",
+        "inner_status",
+        "message",
+        "ranked",
+        "status",
+        "trace_id",
+        "verdict",
+        "wait",
+    )
 
     def __init__(self) -> None:
         self.ranked: list[tuple[int, str]] = []
         self.status: int | None = None
         """A status of a failure that the body itself names."""
+        self.inner_status: int | None = None
+        """The status in a response of a service behind this one, quoted in the body."""
         self.message = ""
         self.field: str | None = None
         self.trace_id: str | None = None
@@ -212,6 +227,8 @@ def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int 
                     _quoted(value, evidence, rank - 70, depth)
         else:
             _fact(kind, name, value, evidence, rank + order, depth)
+    if "flagged_input" in body:
+        ranked.append((1, "@moderation"))
     place = body.get("loc")
     if evidence.field is None and isinstance(place, list):
         # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
@@ -340,7 +357,11 @@ def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
     except Unreadable:
         return
     if isinstance(value, dict) and value is not TOO_DEEP:
+        outer, evidence.status = evidence.status, None
+        message = evidence.message
         collect(value, evidence, rank, depth + 2)
+        evidence.inner_status, evidence.status = evidence.status, outer
+        evidence.message = message
 
 
 def _github_page(page: Any, ranked: list[tuple[int, str]]) -> None:

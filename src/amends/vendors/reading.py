@@ -117,6 +117,9 @@ def read(
     known = index()
     sender = known.vendors.get(name) if name is not None else None
     found = by_words(words, status, sender, known)
+    if found is None and evidence.inner_status is not None:
+        # A gateway answers with its own status and quotes the response of the service behind it.
+        found = by_words(words, None, sender, known)
     own = _own_wait(evidence, fields, now, quoted)
     if own is not None:
         wait = own
@@ -223,6 +226,11 @@ def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
         word = token(challenge.partition("error=")[2].partition(",")[0].strip().strip('"').partition('"')[0])
         if word is not None:
             evidence.ranked.append((50, word))
+    number = fields.get("grpc-status", "")
+    if number.isdecimal() and len(number) < 3 and 0 < int(number) <= 16:
+        from amends.vendors.tables.protocols import GRPC_NAMES
+
+        evidence.ranked.append((40, GRPC_NAMES[int(number) - 1]))
     if "payment-required" in fields:
         evidence.ranked.append((50, "@x402"))
 

@@ -28,14 +28,14 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "messaging": (*("slack", "twilio", "sendgrid", "discord", "telegram", "zoom", "intercom", "postmark"),),
     "work": (
         *("notion", "atlassian", "salesforce", "hubspot", "zendesk", "linear", "airtable", "figma"),
-        *("spotify", "dropbox", "box"),
+        *("spotify", "dropbox", "box", "monday", "clickup"),
     ),
     "infrastructure": (
         *("cloudflare", "kubernetes", "elasticsearch", "databricks", "snowflake", "clickhouse"),
         *("heroku", "digitalocean", "vercel", "okta", "supabase"),
     ),
     "social": ("x", "reddit", "meta", "linkedin"),
-    "commerce": ("shopify", "xero", "quickbooks", "ebay", "yelp", "newsapi"),
+    "commerce": ("shopify", "xero", "quickbooks", "ebay", "binance", "yelp", "newsapi"),
     "protocols": ("oauth", "grpc", "connect", "graphql", "x402", "edge"),
 }
 

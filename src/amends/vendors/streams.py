@@ -19,7 +19,7 @@ from amends.vendors.evidence import Evidence, collect
 from amends.vendors.markup import is_error_document
 from amends.vendors.reading import read, read_bare
 
-__all__ = ["read_stream", "read_text"]
+__all__ = ["failure_in", "read_binary", "read_stream", "read_text"]
 
 _MAX_EVENTS = 100_000
 _QUIET = frozenset(
@@ -33,7 +33,7 @@ Clock = Callable[[], float]
 def read_text(data: bytes | str, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
     """Return the fault in a text that is no JSON document: an XML error, a stream, or an AWS event stream. Else None."""
     if isinstance(data, bytes):
-        found = _event_stream(data, vendor) or _connect(data, now)
+        found = read_binary(data, vendor=vendor, now=now)
         if found is not None:
             return found
         text = data.decode("utf-8", "replace")
@@ -42,6 +42,11 @@ def read_text(data: bytes | str, *, vendor: str | None = None, now: Clock | None
     if is_error_document(text):
         return read(200, {}, text, vendor=vendor, now=now)
     return read_stream(text, vendor=vendor, now=now)
+
+
+def read_binary(data: bytes, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
+    """Return the failure in an AWS event stream or in Connect's envelopes, or None."""
+    return _event_stream(data, vendor) or _connect(data, now)
 
 
 def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:

@@ -7,6 +7,7 @@ with `errors[]`, an object whose `error` has only null members. Those are not re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,13 +15,15 @@ from msgspec.structs import replace
 
 from amends.core.enums import Actor, Executed, Recovery
 from amends.core.fault import Fault, Origin
+from amends.core.wire import Unreadable
+from amends.core.wire import read as read_json
 from amends.vendors.evidence import Evidence, collect
 from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
 from amends.vendors.markup import is_error_document
 from amends.vendors.meaning import by_words, first_word
 from amends.vendors.reading import build, read, read_bare
 from amends.vendors.registry import index
-from amends.vendors.streams import failure_in, read_stream
+from amends.vendors.streams import failure_in, read_binary, read_stream
 
 __all__ = ["read_success"]
 
@@ -32,6 +35,12 @@ _OAUTH = frozenset(
     {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
 )
 _OAUTH_MORE = frozenset({"correlation_id", "suberror", "claims", "message"})
+_MAPS = {
+    "OVER_QUERY_LIMIT": "rateLimitExceeded",
+    "OVER_DAILY_LIMIT": "dailyLimitExceeded",
+    "REQUEST_DENIED": "keyInvalid",
+    "INVALID_REQUEST": "invalidParameter",
+}
 _JSONRPC = {
     -32700: INVALID,
     -32600: INVALID,
@@ -55,9 +64,14 @@ def read_success(
     if status is not None and status != "0":
         return _grpc(status, fields)
     if isinstance(body, (bytes, str)):
+        found = read_binary(body, vendor=vendor, now=now) if isinstance(body, bytes) else None
+        if found is not None:
+            return found
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
         if is_error_document(text):
             return _as_success(read(200, fields, text, vendor=vendor, now=now))
+        if "multipart/mixed" in fields.get("content-type", ""):
+            return _multipart(text)
         head = text[:4096].lstrip()
         if head.startswith(("data:", "event:", ":", "{", "[")):
             return read_stream(text, vendor=vendor, now=now)
@@ -76,6 +90,9 @@ def read_success(
         found = _with_errors(body, fields, vendor, now)
         if found is not None:
             return found
+    responses = body.get("responses")
+    if isinstance(responses, list) and (parts := _parts(responses, "status")):
+        return _partial(parts)
     document = _document(body, vendor)
     if document is not None:
         fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted)
@@ -148,6 +165,13 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
     ):
         return {"error": {"code": "PROHIBITED_CONTENT", "message": feedback["blockReason"]}}
     statement = body.get("status")
+    if (
+        isinstance(statement, str)
+        and statement in _MAPS
+        and ("error_message" in body or body.get("results") == [])
+    ):
+        # Google Maps: the status is a word.
+        return {"error": {"code": _MAPS[statement], "message": statement}}
     if (
         isinstance(statement, dict)
         and statement.get("state") == "FAILED"
@@ -260,6 +284,40 @@ def _bulk(items: list[Any]) -> Fault | None:
             )
             if found is not None:
                 faults.append(found)
+    return _partial(faults) if faults else None
+
+
+def _parts(items: list[Any], name: str) -> list[Fault]:
+    """Return the failures of a batch: each part has a status under `name`, headers and a body of its own."""
+    faults = []
+    for item in items[:1000]:
+        status = item.get(name) if isinstance(item, dict) and "body" in item else None
+        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+            faults.append(_part(status, item["body"]))
+    return faults
+
+
+def _part(status: int, body: Any) -> Fault:
+    if isinstance(body, str):
+        try:
+            body = read_json(body)
+        except Unreadable:
+            body = None
+    found = read(status, {}, body)
+    return found or build(None, status, Evidence(), None, None, None, None)
+
+
+_STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")
+
+
+def _multipart(text: str) -> Fault | None:
+    """Read a batch in multipart/mixed: every part holds a response with its own status line."""
+    pieces = _STATUS_LINE.split(text)[1:]
+    faults = []
+    for status, rest in list(zip(pieces[::2], pieces[1::2], strict=False))[:1000]:
+        if int(status) >= 400:
+            start, end = rest.find("{"), rest.rfind("}")
+            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None))
     return _partial(faults) if faults else None
 
 

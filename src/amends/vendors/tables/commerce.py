@@ -13,6 +13,7 @@ from amends.vendors.kinds import (
     NOT_FOUND,
     QUOTA,
     RATE,
+    TIMEOUT,
     TOO_LARGE,
 )
 from amends.vendors.model import Vendor, words
@@ -69,6 +70,20 @@ VENDORS = (
         words=words((RATE, "2001"), (BAD_KEY, "1001 1002"), (FORBIDDEN, "1100"), (INTERNAL, "2003")),
         headers=("x-ebay-c-request-id", "x-ebay-request-id"),
         numbers=True,
+    ),
+    Vendor(
+        name="binance",
+        title="Binance",
+        docs="https://developers.binance.com/docs/binance-spot-api-docs/errors",
+        words=words(
+            # Also with status 418, when the address was banned for a time.
+            (RATE, "-1003 -1015"),
+            (BAD_KEY, "-2014 -2015 -1022"),
+            (INVALID, "-1021 -1100 -1102 -1121"),
+            (QUOTA, "-2010"),
+            (TIMEOUT, "-1007"),
+        ),
+        headers=("x-mbx-used-weight-1m", "x-mbx-used-weight", "x-mbx-uuid"),
     ),
     Vendor(
         name="yelp",

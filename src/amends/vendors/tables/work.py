@@ -198,6 +198,46 @@ BOX = Vendor(
     headers=("box-request-id",),
 )
 
+MONDAY = Vendor(
+    name="monday",
+    title="monday.com",
+    docs="https://developer.monday.com/api-reference/docs/error-handling",
+    words=words(
+        (
+            RATE,
+            "ComplexityException COMPLEXITY_BUDGET_EXHAUSTED maxConcurrencyExceeded IP_RATE_LIMIT_EXCEEDED",
+        ),
+        (RATE, "FIELD_MINUTE_RATE_LIMIT_EXCEEDED API_TEMPORARILY_BLOCKED Rate_Limit_Exceeded"),
+        (QUOTA, "DAILY_LIMIT_EXCEEDED"),
+        (FORBIDDEN, "USER_UNAUTHORIZED UserUnauthorizedException missingRequiredPermissions"),
+        (NOT_FOUND, "ResourceNotFoundException InvalidBoardIdException"),
+        (INVALID, "InvalidArgumentException InvalidColumnIdException ColumnValueException"),
+    ),
+)
+
+CLICKUP = Vendor(
+    name="clickup",
+    title="ClickUp",
+    docs="https://developer.clickup.com/docs/common_errors",
+    words=words(
+        (RATE, "APP_002"), (BAD_KEY, "OAUTH_017 OAUTH_019 OAUTH_025"), (FORBIDDEN, "OAUTH_023 OAUTH_027")
+    ),
+)
+
 VENDORS = (
-    *(NOTION, ATLASSIAN, SALESFORCE, HUBSPOT, ZENDESK, LINEAR, AIRTABLE, FIGMA, SPOTIFY, DROPBOX, BOX),
+    *(
+        NOTION,
+        ATLASSIAN,
+        SALESFORCE,
+        HUBSPOT,
+        ZENDESK,
+        LINEAR,
+        AIRTABLE,
+        FIGMA,
+        SPOTIFY,
+        DROPBOX,
+        BOX,
+        MONDAY,
+        CLICKUP,
+    ),
 )
