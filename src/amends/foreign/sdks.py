@@ -8,6 +8,7 @@ reads a response of that vendor; the text of the exception and of the body is le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -195,10 +196,13 @@ def _google(exc: BaseException) -> dict[str, Any] | None:
         elif isinstance(item, Mapping):
             details.append(item)
     name = attribute(attribute(exc, "grpc_status_code"), "name")
+    if not isinstance(name, str):
+        # Without grpc installed there is only the class: ResourceExhausted is RESOURCE_EXHAUSTED.
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(exc).__name__).upper()
     errors = attribute(exc, "errors")
     error: dict[str, Any] = {
         "code": status,
-        "status": name if isinstance(name, str) else "",
+        "status": name,
         "details": details,
     }
     if isinstance(errors, (list, tuple)):
