@@ -296,13 +296,15 @@ def vendors() -> str:
     )
 
 
-def words() -> str:
-    """Return a section per vendor with its words, one line per meaning."""
+def vendor(what: str) -> str:
+    """Return a section per vendor with its codes, one line per meaning."""
+    assert what == "codes"
     from amends.vendors.model import Kind
-    from amends.vendors.registry import NAMES, vendor
+    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import vendor as vendor_of
 
     sections = []
-    for each in (vendor(name) for name in NAMES):
+    for each in (vendor_of(name) for name in NAMES):
         lines: dict[tuple[Any, ...], list[str]] = {}
         entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
         entries += [(f"*`{word}`*", kind) for word, kind in each.unless.items()]
@@ -318,10 +320,10 @@ def words() -> str:
                 )
                 lines.setdefault(facts, []).append(f"{word} ({status})" if status else word)
         if not lines:
-            sections.append(f"### {each.title}\n\nErrors have no code words: the status decides.\n")
+            sections.append(f"### {each.title}\n\nErrors have no codes: the status decides.\n")
             continue
         rows = ((", ".join(names), *facts) for facts, names in lines.items())
-        head = ("words", "code", "recovery", "next to act", "executed", "documented wait")
+        head = ("sender's code", "code", "recovery", "next to act", "executed", "documented wait")
         sections.append(f"### {each.title}\n\n{table(head, rows)}\n")
     return "\n".join(sections)
 
@@ -341,7 +343,7 @@ MAKERS: dict[str, Callable[..., str]] = {
         exits,
         statuses,
         vendors,
-        words,
+        vendor,
     )
 }
 

@@ -2832,12 +2832,13 @@ def expected(case: Case) -> dict[str, Any]:
     return {"fault": fault, "decision": {"action": action, "delay": delay}}
 
 
-DOCUMENTED = {("airtable", "RATE_LIMIT_REACHED"): 30.0}
+DOCUMENTED: dict[tuple[str, str | None], float] = {("airtable", "RATE_LIMIT_REACHED"): 30.0}
 
 
 def vectors() -> list[dict[str, Any]]:
     """Return all vectors."""
-    made, seen = [], {}
+    made: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
     for case in (case for group in GROUPS for case in group()):
         if (case.vendor, case.word) in DOCUMENTED:
             case = case._replace(wait=DOCUMENTED[case.vendor, case.word])  # noqa: PLW2901

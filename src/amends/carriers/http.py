@@ -146,7 +146,8 @@ def _from_vendor(
     if isinstance(body, str) and fault.details is not None:
         return Reading(True, fault, "body", None, True)
     path = "status" if wait is None else "header"
-    origin = Origin("problem" if fault.details is None else fault.origin.dialect, path, "transport")  # type: ignore[union-attr]
+    sender = None if fault.details is None or fault.origin is None else fault.origin.dialect
+    origin = Origin(sender or "problem", path, "transport")
     return Reading(True, replace(fault, origin=origin), path, None, True)
 
 

@@ -119,10 +119,11 @@ def check(name: str) -> str:
         LookupError: if there is none; the message lists the names.
 
     """
-    found = _ALIASES.get(name.lower(), name.lower()) if isinstance(name, str) else name
+    given: Any = name
+    found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else given
     if found not in NAMES:
         raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
-    return found
+    return str(found)
 
 
 def vendor(name: str) -> Vendor:

@@ -14,7 +14,7 @@ def vendor_of(body: dict[str, Any]) -> str | None:
         return _of_error(body, error)
     for member, name in _MEMBERS:
         if member in body:
-            found = name(body) if callable(name) else name
+            found: str | None = name(body) if callable(name) else name
             if found is not None:
                 return found
     return None

@@ -138,15 +138,17 @@ def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None
         code = body.get("code")
         running = isinstance(code, str) and code in {"333333", "333334"}
         return body if body.get("errors") or not running else None
-    if _is_error(error):
-        if body.get("object") == "response":
-            return body if body.get("status") == "failed" else None
+    if isinstance(error, dict) and _is_error(error):
+        kind = body.get("object")
+        if isinstance(kind, str) and kind == "response":
+            status = body.get("status")
+            return body if isinstance(status, str) and status == "failed" else None
         if not _JOBS.isdisjoint(body) or (
-            "object" in body and body["object"] not in {"error", "chat.completion"}
+            kind is not None and not (isinstance(kind, str) and kind in _OBJECTS)
         ):
             return None
-        known = isinstance(error.get("message"), str) or isinstance(error.get("code"), (str, int))
-        return body if known else None
+        says = isinstance(error.get("message"), str) or isinstance(error.get("code"), (str, int))
+        return body if says else None
     if isinstance(error, str) and error and set(body) <= _OAUTH | _OAUTH_MORE:
         known = index().vendors
         if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
