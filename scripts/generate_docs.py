@@ -270,6 +270,64 @@ def statuses() -> str:
     )
 
 
+def vendors() -> str:
+    """Return a table of the vendors: how they take idempotency keys, and which routes only compute."""
+    from amends.vendors.registry import NAMES, vendor
+
+    def key(each: Any) -> str:
+        keys = each.keys
+        if keys is None:
+            return ""
+        place = f"header `{keys.header}`" if keys.header else f"member `{keys.field}`"
+        hours = f", {keys.hours:g} h" if keys.hours else ""
+        return place + hours + (f", replay marked by `{keys.replay}`" if keys.replay else "")
+
+    return table(
+        ("vendor", "name", "idempotency key", "routes that only compute"),
+        (
+            (
+                f"[{each.title}]({each.docs})",
+                f"`{each.name}`",
+                key(each),
+                ", ".join(f"`{part}`" for part in each.computes),
+            )
+            for each in (vendor(name) for name in NAMES)
+        ),
+    )
+
+
+def vendor(what: str) -> str:
+    """Return a section per vendor with its codes, one line per meaning."""
+    assert what == "codes"
+    from amends.vendors.model import Kind
+    from amends.vendors.registry import NAMES
+    from amends.vendors.registry import vendor as vendor_of
+
+    sections = []
+    for each in (vendor_of(name) for name in NAMES):
+        lines: dict[tuple[Any, ...], list[str]] = {}
+        entries = [(f"`{word}`", kind) for word, kind in each.words.items() if not word.startswith("@")]
+        entries += [(f"*`{word}`*", kind) for word, kind in each.unless.items()]
+        entries += [(f"status {status}", kind) for status, kind in each.statuses.items()]
+        for word, found in entries:
+            for status, kind in [(0, found)] if isinstance(found, Kind) else found.items():
+                facts = (
+                    f"`{kind.code}`",
+                    kind.recovery,
+                    kind.actor,
+                    kind.executed or "by the status",
+                    kind.wait,
+                )
+                lines.setdefault(facts, []).append(f"{word} ({status})" if status else word)
+        if not lines:
+            sections.append(f"### {each.title}\n\nErrors have no codes: the status decides.\n")
+            continue
+        rows = ((", ".join(names), *facts) for facts, names in lines.items())
+        head = ("sender's code", "code", "recovery", "next to act", "executed", "documented wait")
+        sections.append(f"### {each.title}\n\n{table(head, rows)}\n")
+    return "\n".join(sections)
+
+
 MAKERS: dict[str, Callable[..., str]] = {
     maker.__name__: maker
     for maker in (
@@ -284,6 +342,8 @@ MAKERS: dict[str, Callable[..., str]] = {
         reasons,
         exits,
         statuses,
+        vendors,
+        vendor,
     )
 }
 

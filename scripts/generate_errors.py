@@ -16,7 +16,7 @@ from amends.errors.classes import class_name
 HERE = Path(__file__).resolve().parent.parent / "src" / "amends" / "errors"
 
 TITLES = {
-    EVERYDAY: "The everyday errors: ten exceptions for common failures, which every dialect can express.",
+    EVERYDAY: "The everyday errors: exceptions for common failures, which every dialect can express.",
     "adcp": "One exception per standard code of the Ad Context Protocol.",
     "task": "One exception per code of the agent error contract (agent tasks).",
     "cli": "One exception per code of the CLI agent spec (command lines).",

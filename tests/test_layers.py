@@ -7,14 +7,15 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "amends"
 
-PURE = {"core", "dialects", "carriers"}
+PURE = {"core", "dialects", "carriers", "vendors"}
 BASE = PURE | {"errors", "foreign", "recovery", "stores", "schemas", "_version"}
 # Modules of the package import from the defining module, not from the top-level package.
 MAY = {
     "core": set(),
     "errors": {"core"},
     "dialects": {"core"},
-    "carriers": {"core", "dialects"},
+    "vendors": {"core"},
+    "carriers": {"core", "dialects", "vendors"},
     "schemas": {"core", "carriers"},
     "profiles": {"core"},
     "foreign": PURE | {"errors"},

@@ -19,10 +19,11 @@ def test_the_parameters_are_in_the_fault():
     asked = {"error": "invalid_token", "error_description": 'It "expired"', "scope": "orders:read"}
     for status in (401, 403):
         response = {"status": status, "headers": {"WWW-Authenticate": HEADER}, "body": None}
-        assert extract(response).details == asked
-        body = {"detail": "Sign in", "details": {"scope": "own", "order": 7}}
-        assert extract({**response, "body": body}).details == {**asked, "order": 7}
-    assert extract({"status": 400, "headers": {"WWW-Authenticate": HEADER}}).details is None
+        assert extract(response).details == {**asked, "code": "invalid_token"}
+        body = {"status": status, "title": "No", "detail": "Sign in", "details": {"scope": "own", "order": 7}}
+        assert extract({**response, "body": body}).details == {**asked, "order": 7, "code": "invalid_token"}
+    other = extract({"status": 400, "headers": {"WWW-Authenticate": HEADER}})
+    assert other.details == {"code": "invalid_token"}
     for wrong in (None, 7, "", "Basic", "=" * 100_000, 'Bearer scope="\x00"', 'a="' * 50_000):
         assert challenge.read(wrong) == {}
     assert challenge.read(challenge.write(asked)) == asked

@@ -123,7 +123,7 @@ def test_documents_without_a_transport():
     assert extract({"errors": [{"message": "no code"}]}) is None
     assert extract({"adcp_error": {"code": 5}, "errors": [{"code": "X"}]}) is None
     # Other formats that have a list of errors.
-    assert examine({"title": "x", "errors": [{"code": "X"}]})[0] == "problem"
+    assert examine({"title": "x", "detail": "y", "errors": [{"code": "X"}]})[0] == "problem"
     assert examine({"ok": False, "error": {"code": "TIMEOUT"}, "errors": []})[0] == "cli"
     assert examine({"status": "failed", "error": {"code": "TIMEOUT", "recoverable": True}})[0] == "task"
 

@@ -64,7 +64,12 @@ def test_another_via_is_a_lookup_error(via):
         ({"ok": False, "error": {"code": "TIMEOUT"}}, "cli", "envelope"),
         ({"ok": True}, "cli", None),
         ({"type": "about:blank", "status": 429}, "problem", "body"),
-        ({"title": "x"}, "problem", "body"),
+        ({"title": "x", "detail": "y"}, "problem", "body"),
+        # One word is not enough: books have titles, countries have codes, posts have types.
+        ({"title": "x"}, None, None),
+        ({"type": "book", "title": "x"}, None, None),
+        ({"code": "DE", "name": "Germany"}, None, None),
+        ({"code": "SAVE10", "message": "Welcome"}, None, None),
         ({"detail": "x", "code": "X", "message": "y"}, "problem", "body"),
         ({"retry_after_ms": 5, "status": 429}, "problem", "body"),
         ({"code": "TIMEOUT", "message": "", "recoverable": True}, "task", "task"),
@@ -91,7 +96,7 @@ WHOLE = (
     ("problem", {"is_retriable": True, "detail": "x"}),
     ("task", {"code": "X", "message": "", "recoverable": True}),
     ("arcp", {"code": "X", "message": "", "retryable": True}),
-    ("adcp", {"code": "X", "message": ""}),
+    ("adcp", {"code": "CONFLICT", "message": ""}),
 )
 
 

@@ -150,7 +150,8 @@ def test_precedence(headers, expected):
         ('"default";r=0', None),
         ('"default";r=0;t=-1', None),
         ('"default"; r=0 ; t=30 ', 30.0),
-        ("limit=100, remaining=0, reset=30", None),
+        ("limit=100, remaining=0, reset=30", 30.0),
+        ("limit=100, remaining=3, reset=30", None),
         (";;;,,,===", None),
         ("", None),
     ],
@@ -205,3 +206,62 @@ def test_the_usual_rate_limit_headers(prefix, remaining, reset, expected):
 def test_verdicts(headers, expected):
     """Design 8: three headers, and any "no" wins; gRPC's is "no" if negative or unreadable."""
     assert verdict(headers) is expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"retry-after": "6m0s"}, 360.0),
+        ({"retry-after": "34.07s"}, 34.07),
+        ({"retry-after": "PT30S"}, 30.0),
+        ({"retry-after": "2015-10-21T12:00:30Z"}, 30.0),
+        ({"retry-after": "1445428830"}, 30.0),
+        ({"retry-after": "1445428830000"}, 30.0),
+        ({"retry-after": "9999999999"}, None),
+        ({"x-ms-retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1445428830.5"}, 30.5),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1445428830000"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2015-10-21T12:01Z"}, 60.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9999999999"}, None),
+        (
+            {
+                "x-ratelimit-remaining": "0",
+                "x-ratelimit-reset-after": "0.5",
+                "x-ratelimit-reset": "1445428899",
+            },
+            0.5,
+        ),
+        (
+            {
+                "x-ratelimit-remaining-requests": "59",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            360.0,
+        ),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2015-10-21T12:00:20Z",
+                "anthropic-ratelimit-tokens-remaining": "5",
+                "anthropic-ratelimit-tokens-reset": "2015-10-21T12:00:59Z",
+            },
+            20.0,
+        ),
+        ({"x-app-limit-24hour-remaining": "0", "x-app-limit-24hour-reset": "1445428890"}, 90.0),
+        ({"zendesk-ratelimit-tickets-index": "total=100; remaining=0; resets=41"}, 41.0),
+        ({"x-hubspot-ratelimit-remaining": "0", "x-hubspot-ratelimit-interval-milliseconds": "10000"}, 10.0),
+        ({"ratelimit-limit": "100;w=21600", "ratelimit-remaining": "0;w=21600"}, None),
+        (
+            {
+                "anthropic-ratelimit-unified-status": "rejected",
+                "anthropic-ratelimit-unified-reset": "1445428830",
+            },
+            30.0,
+        ),
+    ],
+)
+def test_waits_as_services_write_them(headers, expected):
+    """The exhausted limit counts, impossible values are dropped, milliseconds are not taken for seconds."""
+    assert wait(headers, lambda: NOON) == expected

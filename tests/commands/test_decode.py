@@ -35,9 +35,9 @@ def decoded(*arguments, stdin):
 
 
 def test_a_report_has_exactly_the_members_of_m6():
-    """M6: eight members, the fault without its empty fields, the decision with action, delay and reason."""
+    """M6: nine members, the fault without its empty fields, the decision with action, delay and reason."""
     report = decoded(stdin=TOOL_RESULT)
-    assert list(report) == ["found", "failed", "fatal", "via", "path", "error", "fault", "decision"]
+    assert list(report) == ["found", "failed", "fatal", "via", "vendor", "path", "error", "fault", "decision"]
     assert report["error"] == RATE_LIMITED
     assert report["fault"] == {
         "code": "RATE_LIMITED",

@@ -86,7 +86,11 @@ def test_every_http_code_has_its_status_and_its_title():
     assert all(titles.values())
 
 
-@pytest.mark.parametrize("code", [code for code in vocabulary(EVERYDAY).rows if code != "CANCELLED"])
+@pytest.mark.parametrize(
+    "code",
+    # An exhausted quota shares 429 with a rate limit, and NOT_READY shares 503, but both are more exact.
+    [code for code in vocabulary(EVERYDAY).rows if code not in {"CANCELLED", "QUOTA_EXCEEDED", "NOT_READY"}],
+)
 def test_everyday_codes_match_their_status(code):
     """M5: recovery and effect of an everyday code are those of its HTTP status."""
     row = vocabulary(EVERYDAY).rows[code]

@@ -23,7 +23,7 @@ def score():
 
 
 def test_amends_finishes_without_waste_or_duplicates(score):
-    """Issue 11: all steps, no wasted call, no duplicate effect."""
+    """All steps, no wasted call, no duplicate effect."""
     ours = score["with amends"]
     assert (ours["finished"], ours["wasted"], ours["duplicates"]) == (6, 0, 0), ours
 

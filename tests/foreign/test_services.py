@@ -129,12 +129,14 @@ def test_botocore_without_a_response() -> None:
 
 
 def test_every_throttling_code_of_botocore_is_a_rate_limit() -> None:
-    """The list is botocore's own."""
+    """The list is botocore's own. A transaction in progress is repeated like a rate limit, under its own code."""
     standard = pytest.importorskip("botocore.retries.standard")
-    from amends.foreign.codes import AWS
+    from amends.vendors import vendor
 
     for code in standard.ThrottledRetryableChecker._THROTTLED_ERROR_CODES:
-        assert AWS[code].code == "RATE_LIMITED"
+        kind = vendor("aws").words[code]
+        assert (kind.recovery, kind.executed) == ("transient", "no")
+        assert kind.code == ("CONFLICT" if code == "TransactionInProgressException" else "RATE_LIMITED")
 
 
 ClientError = standin("botocore.exceptions.ClientError")
@@ -151,7 +153,8 @@ ClientError = standin("botocore.exceptions.ClientError")
         ),
         ({"Error": {"Code": ["acme"]}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "NOT_FOUND", None),
         ({"Error": "acme", "ResponseMetadata": {"RetryAttempts": 3}}, "INTERNAL_ERROR", None),
-        ({"Error": {"Code": "SlowDown"}}, "INTERNAL_ERROR", None),
+        # An exception event of a stream has no response.
+        ({"Error": {"Code": "SlowDown"}}, "RATE_LIMITED", None),
         ({}, "INTERNAL_ERROR", None),
     ],
 )

@@ -52,7 +52,7 @@ def test_every_row_has_a_code_and_a_known_reader() -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [codes.ERRNO, codes.TLS, codes.SQLSTATE, codes.SQLITE, codes.GRPC, codes.JSONRPC, codes.MCP, codes.AWS],
+    [codes.ERRNO, codes.TLS, codes.SQLSTATE, codes.SQLITE, codes.GRPC, codes.JSONRPC, codes.MCP],
 )
 def test_every_code_has_an_everyday_code(table: dict[object, Meaning]) -> None:
     """All tables refer to everyday codes."""

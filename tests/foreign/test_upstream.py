@@ -43,11 +43,19 @@ def test_a_conformant_error_passes_unchanged() -> None:
 
 
 def test_a_vendor_code_is_conformant() -> None:
-    """An object with any other code is not: the code may be the upstream's text."""
+    """An object with any other code is no structured error: the code may be the upstream's text."""
     assert from_upstream({"code": "X_ACME_FLOOR", "message": "m"}).code == "X_ACME_FLOOR"
     fault = from_upstream({"code": "ECONNREFUSED", "message": "10.0.0.5:5432"})
-    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "no")
+    assert facts(fault) == ("adcp", "SERVICE_UNAVAILABLE", "transient", "maybe")
     assert "10.0.0.5" not in repr(fault)
+
+
+def test_exhausted_credit_is_terminal() -> None:
+    """Though it arrives as a 429: what was read decides before the status."""
+    body = {
+        "error": {"message": "m", "type": "insufficient_quota", "code": "insufficient_quota", "param": None}
+    }
+    assert facts(from_upstream(http(429, body=body))) == ("adcp", "SERVICE_UNAVAILABLE", "terminal", "no")
 
 
 def test_from_upstream_is_idempotent() -> None:

@@ -12,19 +12,29 @@ from time import time
 from typing import Any
 
 from amends.carriers import a2a, arcp, detection, http, jsonrpc, mcp, process, task
+from amends.carriers.headers import wait as header_wait
 from amends.carriers.layers import KEY, document_error
 from amends.carriers.native import read as read_native
 from amends.carriers.objects import read_object
 from amends.carriers.reading import FAILED, NOT_FAILED, Reading
 from amends.core.fault import Fault
-from amends.core.wire import TOO_DEEP, Unreadable, plain, read
+from amends.core.vocabularies.adcp import is_standard_code, is_vendor_code
+from amends.core.vocabulary import EVERYDAY, vocabulary
+from amends.core.wire import MAX_BYTES, TOO_DEEP, Unreadable, plain, read
 from amends.dialects import adcp, members, problem
 from amends.dialects.adcp_document import has_error, listed
 
 __all__ = ["VIAS", "examine", "examine_read", "extract"]
 
 
-def extract(response: Any, via: str | None = None, *, native: bool = False) -> Fault | None:
+def extract(
+    response: Any,
+    via: str | None = None,
+    *,
+    vendor: str | None = None,
+    native: bool = False,
+    in_success: bool = False,
+) -> Fault | None:
     """
     Return the structured error in a response, or None.
 
@@ -33,9 +43,12 @@ def extract(response: Any, via: str | None = None, *, native: bool = False) -> F
             an MCP CallToolResult or MCPError, an A2A task, a CompletedProcess).
         via: mcp, a2a, jsonrpc, adcp, http, problem, cli, task or arcp; None: the shape decides.
         native: also read MCP and A2A failures that carry no AdCP error. Without it they give None, as AdCP demands.
+        vendor: the service whose error format to expect, by a name of `amends.vendors.NAMES`; None: headers and the
+            shape of the body decide.
+        in_success: also look for a failure inside a successful answer, in shapes that a vendor documents.
 
     Raises:
-        LookupError: for an unknown `via`. Never for what the response holds.
+        LookupError: for an unknown `via` or `vendor`. Never for what the response holds.
 
     >>> extract({"status": 429, "headers": {"Retry-After": "7"}}, via="http").retry_after
     7.0
@@ -43,17 +56,24 @@ def extract(response: Any, via: str | None = None, *, native: bool = False) -> F
     'Disk full'
 
     """
-    return examine(response, via, native=native)[1].fault
+    return examine(response, via, vendor=vendor, native=native, in_success=in_success)[1].fault
 
 
-def examine(response: Any, via: str | None = None, *, native: bool = False) -> tuple[str | None, Reading]:
+def examine(
+    response: Any,
+    via: str | None = None,
+    *,
+    vendor: str | None = None,
+    native: bool = False,
+    in_success: bool = False,
+) -> tuple[str | None, Reading]:
     """Return the `via` that a response was read by (None if its shape is unknown) and the whole reading."""
     if not native:
-        return _examine(response, via)
+        return _examine(response, via, vendor, in_success)
     if not isinstance(response, dict | bytes | str | bytearray | memoryview):
         seen_via, response = read_object(response)
         via = via or seen_via
-    found, reading = _examine(response, via)
+    found, reading = _examine(response, via, vendor, in_success)
     if found not in _NATIVE or (reading.fault is not None and found != "http"):
         return found, reading
     if isinstance(response, bytes | str | bytearray | memoryview):
@@ -61,18 +81,28 @@ def examine(response: Any, via: str | None = None, *, native: bool = False) -> t
             response = read(response)
         except Unreadable:
             return found, reading
-    return found, read_native(response, found) or reading
+    # A2A 1.0 over REST sends the same error objects as Google's services.
+    also = (
+        "a2a"
+        if via is None and found == "http" and isinstance(response, dict) and "status" not in response
+        else found
+    )
+    return found, read_native(response, also) or reading
 
 
-def _examine(response: Any, via: str | None) -> tuple[str | None, Reading]:
+def _examine(
+    response: Any, via: str | None, vendor: str | None, in_success: bool
+) -> tuple[str | None, Reading]:
     if via is not None and via not in VIAS:
         raise LookupError(f"no via {via!r}; there are {', '.join(VIAS)}")
+    if vendor is not None or in_success:
+        return _examine_vendor(response, via, vendor, in_success)
     if not isinstance(response, dict):
         if isinstance(response, (bytes, str, bytearray, memoryview)):
             try:
                 value = read(response)
             except Unreadable:
-                return via, NOT_FAILED
+                return _text(response, via)
             return _read(value, via, len(response) if isinstance(response, bytes) else None)
         seen_via, response = read_object(response)
         via = via or seen_via
@@ -80,7 +110,24 @@ def _examine(response: Any, via: str | None) -> tuple[str | None, Reading]:
         # The carrier makes plain only what it looks at. With the whole result converted first, extraction takes 0.52 of
         # adcp's time instead of 0.32 (bench/extraction.py; the target is 0.35).
         return via, mcp.read(response)
+    if via in {None, "http"} and _is_raw_http(response):
+        # Spares a copy of the whole response.
+        return "http", http.read(response, now=time)
     return _read(plain(response), via)
+
+
+def _is_raw_http(response: Any) -> bool:
+    """Whether a value is a response whose members have JSON's own types already, and whose body is still a text."""
+    # Exact types: an instance of a subclass has to be copied.
+    if type(response) is not dict or len(response) != 3 or type(response.get("status")) is not int:
+        return False
+    headers = response.get("headers")
+    if type(response.get("body")) not in _TEXTS or type(headers) is not dict:
+        return False
+    return all(type(value) is str for value in headers.values())
+
+
+_TEXTS = frozenset({str, bytes})
 
 
 def examine_read(value: Any, via: str | None = None, within: int | None = None) -> tuple[str | None, Reading]:
@@ -92,14 +139,83 @@ def examine_read(value: Any, via: str | None = None, within: int | None = None) 
     return _read(value, via, within) if isinstance(value, dict) else (via, NOT_FAILED)
 
 
+def _examine_vendor(
+    response: Any, via: str | None, vendor: str | None, in_success: bool
+) -> tuple[str | None, Reading]:
+    """Examine a response of a known vendor, or a successful one."""
+    if vendor is not None:
+        from amends.vendors.registry import check
+
+        vendor = check(vendor)
+    if isinstance(response, (bytes, str, bytearray, memoryview)):
+        try:
+            value = read(response)
+        except Unreadable:
+            return _text(response, via, vendor)
+    elif isinstance(response, dict):
+        value = plain(response)
+    else:
+        seen_via, value = read_object(response)
+        via, value = via or seen_via, plain(value)
+    if value is None or value is TOO_DEEP:
+        return via, NOT_FAILED
+    shape = via or _shape(value)
+    if shape == "http":
+        return shape, http.read(value, now=time, vendor=vendor, in_success=in_success)
+    if via is None:
+        found = _bare_vendor(value, vendor)
+        if found is not None:
+            return "http", found
+        if in_success:
+            return "http", http.read({"status": 200, "body": value}, now=time, vendor=vendor, in_success=True)
+    return _read(value, via)
+
+
+def _text(data: Any, via: str | None, vendor: str | None = None) -> tuple[str | None, Reading]:
+    """Read a text that is no JSON document: an event stream or an XML error of a vendor."""
+    if via not in {None, "http"} or len(data) > MAX_BYTES:
+        return via, NOT_FAILED
+    if isinstance(data, (bytearray, memoryview)):
+        data = bytes(data)
+    if not any(mark in data[:4096] for mark in (_MARKS if isinstance(data, str) else _BYTE_MARKS)):
+        return via, NOT_FAILED
+    from amends.vendors.streams import read_text
+
+    fault = read_text(data, vendor=vendor, now=time)
+    if fault is None:
+        return via, NOT_FAILED
+    path = "body" if fault.origin is None else fault.origin.path
+    return "http", Reading(failed=True, fatal=True, path=path, fault=fault)
+
+
+_MARKS = ("data:", "event:", "{", "<Error")
+_BYTE_MARKS = tuple(mark.encode() for mark in (*_MARKS, ":exception-type"))
+
+
+def _bare_vendor(value: Any, vendor: str | None = None) -> Reading | None:
+    """Read a document without a status in a vendor's format."""
+    from amends.vendors.reading import read_bare
+
+    def quoted(inner: Mapping[str, str]) -> float | None:
+        return header_wait(inner, time)
+
+    fault = read_bare(value, vendor=vendor, now=time, quoted=quoted)
+    return None if fault is None else Reading(failed=True, fatal=True, path="body", error=value, fault=fault)
+
+
 def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str | None, Reading]:
     """Read a plain value."""
     if value is None or value is TOO_DEEP:
         return via, NOT_FAILED
     if via is None:
         via = _shape(value)
-        if via is None:
-            return None, NOT_FAILED
+        if via not in _SURE and not (via == "jsonrpc" and "jsonrpc" in value):
+            # Several vendors use members of our formats with another meaning.
+            found = _bare_vendor(value)
+            if found is not None and (via is None or _sender(found) != "vendor" or via == "jsonrpc"):
+                return "http", found
+            if via is None:
+                return None, NOT_FAILED
         if via in _DETECTED:
             # The document may have places of the others too.
             reading = detection.read(value, within=within)
@@ -107,6 +223,15 @@ def _read(value: Any, via: str | None, within: int | None = None) -> tuple[str |
     if via == "mcp":
         return via, mcp.read(value, within)
     return via, VIAS[via](value)
+
+
+# Shapes that no vendor's bare error has.
+_SURE = frozenset({"arcp", "mcp", "a2a", "http", "task"})
+
+
+def _sender(reading: Reading) -> str:
+    origin = None if reading.fault is None else reading.fault.origin
+    return "vendor" if origin is None else origin.dialect
 
 
 def _adcp(error: Any) -> Reading:
@@ -187,7 +312,8 @@ def _is_http(value: dict[str, Any]) -> bool:
 
 
 def _is_process(value: dict[str, Any]) -> bool:
-    return "exit" in value or "timed_out" in value or ("stdout" in value and "stderr" in value)
+    # `timed_out` alone is a member of search results.
+    return "exit" in value or ("stdout" in value and ("stderr" in value or "timed_out" in value))
 
 
 def _is_adcp(value: dict[str, Any]) -> bool:
@@ -202,7 +328,13 @@ def _is_adcp_document(value: dict[str, Any]) -> bool:
     if not value.keys().isdisjoint(_OTHER_KEYS) or not isinstance(value.get("status", ""), str):
         return False
     first = (listed(value) or [None])[0]
-    return isinstance(first, dict) and isinstance(first.get("code"), str)
+    if not isinstance(first, dict) or not isinstance(first.get("code"), str):
+        return False
+    if "payload" in value and "status" in value:
+        return True
+    # The results of a linter are a list of errors with codes, too.
+    code = first["code"]
+    return "recovery" in first or "retry_after" in first or is_standard_code(code) or is_vendor_code(code)
 
 
 def _is_task(value: dict[str, Any]) -> bool:
@@ -214,14 +346,50 @@ def _is_envelope(value: dict[str, Any]) -> bool:
 
 
 def _is_problem(value: dict[str, Any]) -> bool:
-    """Exclude bare errors with a type or an instance: those have a `code` and a `message`, and no member of a problem."""
+    """
+    Return whether an object is a problem. One member of the same name is not enough: books have a title, too.
+
+    Bare errors with a type or an instance have a `code` and a `message`, and no member of a problem.
+    """
     if "message" in value and "code" in value:
         return "is_retriable" in value or "detail" in value
-    return True
+    if isinstance(value.get("is_retriable"), bool) or "retry_after_ms" in value:
+        return True
+    status, uri = value.get("status"), value.get("type")
+    if isinstance(status, int) and not isinstance(status, bool) and (status == 207 or 400 <= status <= 599):
+        return True
+    if isinstance(uri, str) and (uri.startswith(("about:", "urn:", "/")) or "://" in uri):
+        return not _PROBLEM_TEXT.isdisjoint(value)
+    return (
+        isinstance(value.get("title"), str)
+        and isinstance(value.get("detail"), str)
+        and _BARE_PROBLEM.issuperset(value)
+    )
+
+
+_BARE_PROBLEM = frozenset(
+    {"type", "title", "status", "detail", "instance", "code", "errors", "trace_id", "doc_uri"}
+)
+_PROBLEM_TEXT = frozenset({"title", "detail", "status", "instance", "suggestions", "doc_uri"})
 
 
 def _has_code(value: dict[str, Any]) -> bool:
     return "code" in value
+
+
+def _is_bare_error(value: dict[str, Any]) -> bool:
+    """Return whether an object with a code is an error: countries and vouchers have codes, too."""
+    code = value["code"]
+    if "recovery" in value or "retry_after" in value:
+        return True
+    if not isinstance(code, str) or not _ERROR_TEXT.issuperset(value):
+        return False
+    if "message" not in value:
+        return False
+    return is_standard_code(code) or is_vendor_code(code) or code in vocabulary(EVERYDAY).rows
+
+
+_ERROR_TEXT = frozenset({"code", "message", "field", "suggestion", "details", "type", "issues", "instance"})
 
 
 _PROBLEM_KEYS = frozenset({"type", "title", "detail", "is_retriable", "retry_after_ms", "doc_uri"})
@@ -243,7 +411,7 @@ SHAPES: tuple[tuple[str, frozenset[str], Callable[[dict[str, Any]], bool]], ...]
     ("problem", _PROBLEM_KEYS, _is_problem),
     ("task", frozenset({"recoverable"}), _has_code),
     ("arcp", frozenset({"retryable"}), _has_code),
-    ("adcp", frozenset({"code"}), _has_code),
+    ("adcp", frozenset({"code"}), _is_bare_error),
 )
 
 

@@ -12,6 +12,7 @@ from amends.core.decision import NON_FATAL, NOTHING_FOUND, Decision, decide
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import UNBOUNDED
+from amends.vendors.registry import NAMES
 
 __all__ = ["Report", "report"]
 
@@ -29,6 +30,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     fatal: bool
     """False for an error about a part of a response that did not fail."""
     via: str | None
+    vendor: str | None
+    """The service whose format was recognised; None if it was one of our formats, or unknown."""
     path: str | None
     error: Any
     """The object as received."""
@@ -46,7 +49,7 @@ def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
     fault = reading.fault
     if fault is None:
         return Report(
-            False, reading.failed, reading.fatal, via, reading.path, reading.error, None, NOTHING_FOUND
+            False, reading.failed, reading.fatal, via, None, reading.path, reading.error, None, NOTHING_FOUND
         )
     fatal = reading.fatal
     if fatal:
@@ -57,4 +60,5 @@ def report(via: str | None, reading: Reading, *, safe: bool = True) -> Report:
     if (details is not None and not details) or (intent is not None and not intent):
         # Empty fields are left out of the fault; `error` still has them.
         fault = replace(fault, details=details or None, intent=intent or None)
-    return Report(True, reading.failed, fatal, via, reading.path, reading.error, fault, decision)
+    vendor = None if fault.origin is None or fault.origin.dialect not in NAMES else fault.origin.dialect
+    return Report(True, reading.failed, fatal, via, vendor, reading.path, reading.error, fault, decision)

@@ -9,11 +9,15 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from amends.carriers.extraction import VIAS, examine_read
+from amends.carriers.extraction import VIAS, examine, examine_read
+from amends.carriers.reading import Reading
 from amends.carriers.report import report
+from amends.cli.arguments import close_matches
 from amends.commands.console import emit, json_bytes, wants_json
-from amends.commands.input import open_input, read_document, unreadable
+from amends.commands.input import open_input, read_input, unreadable
+from amends.commands.pasted import har_response
 from amends.core.wire import MAX_BYTES, Unreadable, read
+from amends.errors.cli import ValidationError
 
 __all__ = ["add", "run"]
 
@@ -25,12 +29,15 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "decode",
         help="decode a failure and decide what to do",
-        description="Read a response from stdin (or FILE) and print what it reports and what to do about it.",
+        description="Read a response (JSON, curl -i, HAR, an event stream, log lines) from stdin or FILE and print "
+        "what it reports and what to do about it.",
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="read this file instead of stdin")
     parser.add_argument(
         "--via", choices=tuple(VIAS), help="the transport of the response (default: detected by its shape)"
     )
+    parser.add_argument("--vendor", metavar="NAME", help="the sender (default: detected)")
+    parser.add_argument("--in-success", action="store_true", help="also look inside successful answers")
     parser.add_argument(
         "--jsonl", action="store_true", help="read one response and print one result per line"
     )
@@ -45,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     with open_input(args.file) as stream:
         if args.jsonl:
             return _each_line(stream, args.via, safe=not args.unsafe)
-        value = read_document(stream)
-    result = report(*examine_read(value, args.via), safe=not args.unsafe)
+        value = read_input(stream)
+    result = report(*_examined(value, args), safe=not args.unsafe)
     if wants_json(args):
         emit(result)
     else:
@@ -54,6 +61,32 @@ def run(args: argparse.Namespace) -> int:
 
         show_report(result)
     return 0
+
+
+def _examined(value: Any, args: argparse.Namespace) -> tuple[str | None, Reading]:
+    """Examine a document, or a text that is none."""
+    vendor = check_vendor(args.vendor)
+    if args.via is None or args.via == "http":
+        value = har_response(value)
+    if vendor is None and not args.in_success and isinstance(value, dict):
+        return examine_read(value, args.via)
+    return examine(value, args.via, vendor=vendor, in_success=args.in_success)
+
+
+def check_vendor(name: str | None) -> str | None:
+    """Return the name of a vendor for its name or an alias."""
+    if name is None:
+        return None
+    from amends.vendors.registry import NAMES, check
+
+    try:
+        return check(name)
+    except LookupError:
+        raise ValidationError(
+            f"no vendor {name!r}",
+            field="--vendor",
+            suggestions=[f"Did you mean {match}?" for match in close_matches(name.lower(), sorted(NAMES))],
+        ) from None
 
 
 def _each_line(stream: BinaryIO, via: str | None, *, safe: bool) -> int:

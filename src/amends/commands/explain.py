@@ -22,13 +22,18 @@ def add(subparsers: Any) -> None:
         help="explain a code and what to do about it",
         description="Look up a code (or an HTTP status) in every vocabulary, or in one.",
     )
-    parser.add_argument("code", metavar="CODE", help="RATE_LIMITED, BUDGET_TOO_LOW, 429, …")
+    parser.add_argument(
+        "code", metavar="CODE", help="RATE_LIMITED, BUDGET_TOO_LOW, 429, openai:insufficient_quota, …"
+    )
     parser.add_argument("--vocabulary", choices=names(), help="search only this vocabulary (default: all)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Explain a code."""
+    vendor, colon, word = args.code.partition(":")
+    if colon and vendor and args.vocabulary is None:
+        return _explain_word(args, vendor, word)
     found = _look_up(args.code, args.vocabulary)
     if not found:
         raise _unknown(args.code, args.vocabulary)
@@ -36,6 +41,37 @@ def run(args: argparse.Namespace) -> int:
         emit({"code": args.code, "entries": [facts(name, row) for name, row in found]})
     else:
         sys.stdout.write("\n".join(markdown(name, row) for name, row in found))
+    return 0
+
+
+def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
+    """Explain a vendor's code word, or list its words if none is given."""
+    from amends.vendors.explanation import facts as word_facts
+    from amends.vendors.explanation import markdown as word_markdown
+    from amends.vendors.registry import NAMES, check
+
+    try:
+        name = check(vendor)
+    except LookupError:
+        raise NotFoundError(
+            f"no vendor {vendor!r}",
+            suggestions=[f"Did you mean {match}?" for match in close_matches(vendor.lower(), sorted(NAMES))]
+            or ["See the page 'What each vendor's failures mean' for the names"],
+        ) from None
+    found = word_facts(name, word)
+    if not found:
+        from amends.vendors.registry import vendor as vendor_of
+
+        known = sorted({*vendor_of(name).words, *vendor_of(name).unless})
+        raise NotFoundError(
+            f"no word {word!r} of {name}",
+            suggestions=[f"Did you mean {name}:{match}?" for match in close_matches(word, known)]
+            or [f"The status decides. Words of {name}: {', '.join(known[:10])} …"],
+        )
+    if wants_json(args):
+        emit({"code": args.code, "entries": found})
+    else:
+        sys.stdout.write("\n".join(word_markdown(each) for each in found))
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from amends.core.wire import MAX_BYTES, Unreadable, read
 from amends.errors.cli import ValidationError
 
-__all__ = ["open_input", "read_document", "unreadable"]
+__all__ = ["open_input", "read_document", "read_input", "unreadable"]
 
 # The messages of common errors; other errors get the message of their fault.
 _REASONS: dict[type[OSError], str] = {
@@ -70,6 +70,31 @@ def read_document(stream: BinaryIO) -> Any:
         return read(data)
     except Unreadable as error:
         raise unreadable(error, None, empty=not data.strip()) from None
+
+
+def read_input(stream: BinaryIO) -> Any:
+    """
+    Read a stream that holds a JSON document, or a text with a response in it (`amends.commands.pasted`).
+
+    Raises:
+        ValidationError: if the stream is empty or nothing can be read from it.
+
+    """
+    data = stream.read(MAX_BYTES + 1)
+    try:
+        return read(data)
+    except Unreadable as error:
+        if not error.too_large:
+            from amends.commands.pasted import read_pasted
+
+            found = data if _BINARY in data else read_pasted(data.decode("utf-8", "replace"))
+            if found is not None:
+                return found
+        raise unreadable(error, None, empty=not data.strip()) from None
+
+
+_BINARY = b":exception-type\x07"
+"""Occurs in an AWS event stream that reports a failure."""
 
 
 def unreadable(error: Unreadable, line: int | None, *, empty: bool = False) -> ValidationError:

@@ -36,6 +36,41 @@ _CODES: dict[str, dict[str, str]] = {
     "CONFLICT": {"task": "INVALID_FIELD_VALUE", "arcp": "INVALID_REQUEST"},
     "INTERNAL_ERROR": {"adcp": "SERVICE_UNAVAILABLE"},
     "CANCELLED": {"cli": "INTERNAL_ERROR", "task": "INTERNAL_ERROR", "adcp": "SERVICE_UNAVAILABLE"},
+    "QUOTA_EXCEEDED": {
+        "cli": "PAYMENT_REQUIRED",
+        "task": "INTERNAL_ERROR",
+        "adcp": "SERVICE_UNAVAILABLE",
+        "arcp": "BUDGET_EXHAUSTED",
+    },
+    "OVERLOADED": {
+        "cli": "SERVICE_UNAVAILABLE",
+        "task": "AGENT_BUSY",
+        "adcp": "SERVICE_UNAVAILABLE",
+        "arcp": "INTERNAL_ERROR",
+    },
+    "CONTEXT_TOO_LONG": {
+        "cli": "VALIDATION_ERROR",
+        "task": "INVALID_INPUT",
+        "adcp": "VALIDATION_ERROR",
+        "arcp": "INVALID_REQUEST",
+    },
+    "CONTENT_REFUSED": {
+        "cli": "VALIDATION_ERROR",
+        "task": "INVALID_INPUT",
+        "adcp": "POLICY_VIOLATION",
+        "arcp": "INVALID_REQUEST",
+    },
+    "PAYMENT_REQUIRED": {
+        "task": "INTERNAL_ERROR",
+        "adcp": "ACCOUNT_PAYMENT_REQUIRED",
+        "arcp": "BUDGET_EXHAUSTED",
+    },
+    "NOT_READY": {
+        "cli": "SERVICE_UNAVAILABLE",
+        "task": "AGENT_BUSY",
+        "adcp": "SERVICE_UNAVAILABLE",
+        "arcp": "INTERNAL_ERROR",
+    },
 }
 
 # Codes that two vocabularies share with the same meaning: these are not translated through the everyday set.

@@ -121,7 +121,7 @@ def decide(
     if recovery is Recovery.CORRECTABLE:
         return _fix(fault, policy) if policy.fallback else _FIX
     if recovery is Recovery.TERMINAL:
-        return _give_up(policy, _TERMINAL)
+        return _give_up(policy, _terminal(fault))
     if fault.executed is not Executed.NO and not operation.repeatable:
         return _VERIFY
 
@@ -151,6 +151,15 @@ def decide(
         if jittered > delay and too_late(policy, state, now, jittered) is not None:
             jittered = delay
     return Decision(action=_RETRY, delay=jittered, reason=reason)
+
+
+def _terminal(fault: Fault) -> Decision:
+    """Return the decision for a terminal fault. A quota that starts again at a known time says when to come back."""
+    if fault.retry_after is None or fault.code != "QUOTA_EXCEEDED":
+        return _TERMINAL
+    return Decision(
+        action=_ESCALATE, delay=None, reason="terminal", resume_in=max(0.0, float(fault.retry_after))
+    )
 
 
 def _asked(fault: Fault, hint: float) -> float:

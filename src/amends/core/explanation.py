@@ -10,15 +10,15 @@ from amends.core.exits import exit_code
 from amends.core.fault import Fault
 from amends.core.vocabulary import Row, row_for, vocabulary
 
-__all__ = ["facts", "markdown"]
+__all__ = ["EFFECT", "MEANING", "facts", "markdown"]
 
-_MEANING = {
+MEANING = {
     Recovery.TRANSIENT: "the same request may succeed later",
     Recovery.CORRECTABLE: "the request has to change first",
     Recovery.TERMINAL: "no program can help; a person has to act",
     Recovery.UNCERTAIN: "unknown; one more try where a repeat is safe",
 }
-_EFFECT = {
+EFFECT = {
     Executed.NO: "it did not happen",
     Executed.MAYBE: "it may have happened",
     Executed.YES: "it did happen",
@@ -58,8 +58,8 @@ def markdown(name: str, row: Row) -> str:
         f"# {row.code} ({vocabulary(name).title})",
         "",
         (
-            f"**{row.recovery}**: {_MEANING[row.recovery]}. "
-            f"When it fails this way, {_EFFECT[row.executed]}. Next to act: the {row.actor}."
+            f"**{row.recovery}**: {MEANING[row.recovery]}. "
+            f"When it fails this way, {EFFECT[row.executed]}. Next to act: the {row.actor}."
         ),
         "",
         f"{row.message}. {row.suggestion}.",

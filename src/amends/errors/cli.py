@@ -117,7 +117,7 @@ class AuthRequiredError(FaultError):
     vocabulary = "cli"
 
 
-class PaymentRequiredError(FaultError):
+class PaymentRequiredError(everyday.PaymentRequiredError):
     """A payment is required (terminal). Have the account's owner settle it."""
 
     code = "PAYMENT_REQUIRED"

@@ -15,6 +15,7 @@ from amends.foreign.outcomes import (
     BROKEN,
     CANCELLED,
     CONFLICT,
+    DENIED_CONTENT,
     EXPIRED,
     FORBIDDEN,
     INVALID,
@@ -22,8 +23,10 @@ from amends.foreign.outcomes import (
     MISSING,
     NOT_SIGNED_IN,
     NOT_STARTED_IN_TIME,
+    OVER_QUOTA,
     REFUSED,
     THROTTLED,
+    TOO_LONG,
     UNREADABLE,
     UNTRUSTED,
     Meaning,
@@ -196,12 +199,134 @@ LIBRARIES: tuple[tuple[tuple[str, ...], _Rows], ...] = (
     (("aiohttp.http_exceptions",), (("HttpProcessingError", LOST),)),
     (
         ("websockets.exceptions",),
-        (("InvalidURI", INVALID), ("InvalidHandshake", REFUSED), ("ConnectionClosed", LOST)),
+        (("InvalidURI", INVALID), ("InvalidHandshake", REFUSED), ("ConnectionClosed", LOST, "websocket")),
     ),
     (
         # `__module__` of these classes is the package; they are defined in the private module.
         ("openai", "openai._exceptions", "anthropic", "anthropic._exceptions"),
         (("APITimeoutError", EXPIRED, INSIDE), ("APIConnectionError", LOST, INSIDE)),
+    ),
+    (
+        ("groq", "groq._exceptions", "together", "cerebras.cloud.sdk", "cerebras.cloud.sdk._exceptions"),
+        (("APITimeoutError", EXPIRED, INSIDE), ("APIConnectionError", LOST, INSIDE)),
+    ),
+    (
+        ("litellm.exceptions",),
+        # Classes that say more than their status.
+        (
+            ("ContextWindowExceededError", TOO_LONG),
+            ("ContentPolicyViolationError", DENIED_CONTENT),
+            ("BudgetExceededError", OVER_QUOTA),
+            ("RateLimitError", THROTTLED),
+            ("AuthenticationError", NOT_SIGNED_IN),
+            ("PermissionDeniedError", FORBIDDEN),
+            ("NotFoundError", MISSING),
+            ("Timeout", EXPIRED, INSIDE),
+            ("ServiceUnavailableError", LOST),
+            ("InternalServerError", BROKEN),
+            ("APIConnectionError", LOST, INSIDE),
+            ("MidStreamFallbackError", LOST, INSIDE),
+            ("BadRequestError", INVALID),
+            ("UnprocessableEntityError", INVALID),
+            ("APIError", BROKEN, INSIDE),
+        ),
+    ),
+    (
+        ("pydantic_ai.exceptions",),
+        (
+            ("UsageLimitExceeded", OVER_QUOTA),
+            ("ContentFilterError", DENIED_CONTENT),
+            ("UserError", INVALID),
+            ("ModelAPIError", BROKEN, INSIDE),
+            ("AgentRunError", BROKEN, INSIDE),
+        ),
+    ),
+    (
+        ("langchain_core.exceptions",),
+        (("ContextOverflowError", TOO_LONG), ("LangChainException", BROKEN, INSIDE)),
+    ),
+    (("langgraph.errors",), (("GraphRecursionError", BROKEN), ("InvalidUpdateError", INVALID))),
+    (
+        ("agents.exceptions",),
+        (
+            ("InputGuardrailTripwireTriggered", DENIED_CONTENT),
+            ("OutputGuardrailTripwireTriggered", DENIED_CONTENT),
+            ("UserError", INVALID),
+            ("AgentsException", BROKEN, INSIDE),
+        ),
+    ),
+    (
+        ("instructor.exceptions", "instructor.core.exceptions"),
+        (("InstructorRetryException", BROKEN, INSIDE), ("InstructorError", BROKEN, INSIDE)),
+    ),
+    (
+        ("azure.core.exceptions",),
+        (
+            ("ServiceRequestTimeoutError", NOT_STARTED_IN_TIME),
+            ("ServiceRequestError", REFUSED, INSIDE),
+            ("ServiceResponseTimeoutError", EXPIRED),
+            ("ServiceResponseError", LOST, INSIDE),
+            ("IncompleteReadError", LOST),
+            ("ClientAuthenticationError", NOT_SIGNED_IN),
+            ("AzureError", BROKEN, INSIDE),
+        ),
+    ),
+    (
+        ("google.genai.errors",),
+        (("ClientError", INVALID), ("ServerError", LOST), ("APIError", BROKEN)),
+    ),
+    (
+        ("stripe", "stripe._error", "stripe.error"),
+        (
+            ("APIConnectionError", LOST, INSIDE),
+            ("RateLimitError", THROTTLED),
+            ("AuthenticationError", NOT_SIGNED_IN),
+            ("PermissionError", FORBIDDEN),
+            ("IdempotencyError", CONFLICT),
+            ("InvalidRequestError", INVALID),
+            ("StripeError", BROKEN, INSIDE),
+        ),
+    ),
+    (
+        ("slack_sdk.errors",),
+        (("SlackRequestError", INVALID), ("SlackClientError", BROKEN, INSIDE)),
+    ),
+    (
+        ("github.GithubException", "github"),
+        (
+            ("RateLimitExceededException", THROTTLED),
+            ("BadCredentialsException", NOT_SIGNED_IN),
+            ("GithubException", BROKEN),
+        ),
+    ),
+    (
+        ("elastic_transport", "elastic_transport._exceptions"),
+        (("ConnectionTimeout", EXPIRED), ("ConnectionError", LOST, INSIDE), ("TransportError", LOST, INSIDE)),
+    ),
+    (
+        ("paramiko.ssh_exception",),
+        (
+            ("AuthenticationException", NOT_SIGNED_IN),
+            ("BadHostKeyException", UNTRUSTED),
+            ("NoValidConnectionsError", REFUSED),
+            ("SSHException", LOST, INSIDE),
+        ),
+    ),
+    (
+        ("docker.errors",),
+        (("ImageNotFound", MISSING), ("NotFound", MISSING), ("DockerException", BROKEN, INSIDE)),
+    ),
+    (
+        ("telegram.error",),
+        (
+            ("InvalidToken", NOT_SIGNED_IN),
+            ("Forbidden", FORBIDDEN),
+            ("BadRequest", INVALID),
+            ("TimedOut", EXPIRED, INSIDE),
+            ("NetworkError", LOST, INSIDE),
+            ("RetryAfter", THROTTLED),
+            ("Conflict", CONFLICT),
+        ),
     ),
     (
         ("mcp.shared.exceptions",),

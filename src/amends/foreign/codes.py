@@ -13,6 +13,7 @@ from amends.foreign.outcomes import (
     BROKEN,
     CANCELLED,
     CONFLICT,
+    CROWDED,
     DAMAGED,
     EXPIRED,
     FORBIDDEN,
@@ -22,11 +23,10 @@ from amends.foreign.outcomes import (
     NOT_SIGNED_IN,
     REFUSED,
     THROTTLED,
-    UNREADABLE,
     Meaning,
 )
 
-__all__ = ["AWS", "ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "sqlite", "sqlstate"]
+__all__ = ["ERRNO", "GRPC", "JSONRPC", "MCP", "SQLITE", "SQLSTATE", "TLS", "WEBSOCKET", "sqlite", "sqlstate"]
 
 # For an OSError without a class of its own. The errno does not show whether "no route" came before or after something
 # was sent; a client that knows it raises a class of its own.
@@ -173,40 +173,20 @@ JSONRPC: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in 
 # The numbers of MCP. Other protocols use them differently (A2A's -32001 is an unknown task).
 MCP: dict[int, Meaning] = {number: Meaning(*meaning) for number, meaning in native.MCP_NUMBERS.items()}
 
-# AWS sends many of these with status 400, so the code has priority over the status.
-AWS: dict[str, Meaning] = {
-    **dict.fromkeys(
-        (
-            *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException"),
-            *("TooManyRequestsException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"),
-            *("TransactionInProgressException", "BandwidthLimitExceeded", "LimitExceededException"),
-            *("RequestThrottled", "SlowDown", "PriorRequestNotComplete", "EC2ThrottledException"),
-        ),
-        THROTTLED,
-    ),
-    **dict.fromkeys(("RequestTimeout", "RequestTimeoutException"), EXPIRED),
-    **dict.fromkeys(
-        (
-            *("ExpiredToken", "ExpiredTokenException", "AuthFailure", "UnrecognizedClientException"),
-            *("InvalidClientTokenId", "SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestExpired"),
-        ),
-        NOT_SIGNED_IN,
-    ),
-    **dict.fromkeys(
-        ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"), FORBIDDEN
-    ),
-    **dict.fromkeys(("NoSuchKey", "NoSuchBucket", "ResourceNotFoundException", "NoSuchEntity"), MISSING),
-    **dict.fromkeys(
-        (
-            *("ConditionalCheckFailedException", "ResourceInUseException", "ConflictException"),
-            *("BucketAlreadyExists", "EntityAlreadyExists", "IdempotentParameterMismatch"),
-        ),
-        CONFLICT,
-    ),
-    **dict.fromkeys(("TransactionConflictException", "OptimisticLockException"), ABORTED),
-    **dict.fromkeys(("ValidationException", "ValidationError", "InvalidParameterValue"), INVALID),
-    "MalformedPolicyDocument": INVALID,
-    "SerializationException": UNREADABLE,
+
+# WebSocket close codes (RFC 6455 and IANA's registry). Codes from 4000 on belong to the application.
+WEBSOCKET: dict[int, Meaning] = {
+    1002: INVALID,
+    1003: INVALID,
+    1007: INVALID,
+    1008: FORBIDDEN,
+    1009: INVALID,
+    1011: BROKEN,
+    1012: REFUSED,
+    1013: CROWDED,
+    3000: NOT_SIGNED_IN,
+    3003: FORBIDDEN,
+    3008: EXPIRED,
 }
 
 

@@ -32,6 +32,8 @@ MAX_PARTS = 1000
 _DEPTH = 16
 """The most exceptions inside each other that are read."""
 _UNKNOWN = fault_of(BROKEN)
+_EXACT = frozenset({"CONTEXT_TOO_LONG", "CONTENT_REFUSED", "QUOTA_EXCEEDED"})
+"""Codes that a class of exceptions shows and the status of a response does not."""
 
 
 def from_exception(exc: BaseException) -> Fault:
@@ -70,6 +72,9 @@ def _classify(exc: BaseException, depth: int, parts_left: list[int]) -> Fault | 
     row = row_for_class(cls)
     response = _read(response_fault, exc)
     if response is not None:
+        if row is not None and row.meaning.code in _EXACT and response.code not in _EXACT:
+            # litellm knows that the context was too long, though the response is only a 400.
+            response = replace(fault_of(row.meaning), status=response.status, trace_id=response.trace_id)
         # The class may show that the request was not sent: then the response is a proxy's.
         if row is not None and row.meaning.executed is Executed.NO:
             response = _not_executed(response)
@@ -197,6 +202,13 @@ def _grpc(exc: BaseException) -> Fault | None:
     return None if meaning is None else fault_of(meaning, details={"grpc": name})
 
 
+def _websocket(exc: BaseException) -> Fault | None:
+    received = attribute(exc, "rcvd")
+    number = attribute(received, "code")
+    meaning = codes.WEBSOCKET.get(number) if isinstance(number, int) else None
+    return None if meaning is None else fault_of(meaning, details={"websocket": int(number)})
+
+
 READERS: dict[str, Callable[[BaseException], Fault | None]] = {
     "errno": _errno,
     "ssl": _ssl,
@@ -204,6 +216,7 @@ READERS: dict[str, Callable[[BaseException], Fault | None]] = {
     "psycopg": _psycopg,
     "sqlite": _sqlite,
     "grpc": _grpc,
+    "websocket": _websocket,
     "json": validation.json_position,
     "pydantic": validation.pydantic,
     "msgspec": validation.msgspec,

@@ -13,7 +13,9 @@ __all__ = [
     "BROKEN",
     "CANCELLED",
     "CONFLICT",
+    "CROWDED",
     "DAMAGED",
+    "DENIED_CONTENT",
     "EXPIRED",
     "FORBIDDEN",
     "INVALID",
@@ -21,8 +23,10 @@ __all__ = [
     "MISSING",
     "NOT_SIGNED_IN",
     "NOT_STARTED_IN_TIME",
+    "OVER_QUOTA",
     "REFUSED",
     "THROTTLED",
+    "TOO_LONG",
     "UNREADABLE",
     "UNTRUSTED",
     "Meaning",
@@ -66,6 +70,12 @@ BROKEN = Meaning("INTERNAL_ERROR", _MAYBE)
 """Nothing more is known."""
 DAMAGED = Meaning("INTERNAL_ERROR", _MAYBE, Recovery.TERMINAL)
 """Stored data is damaged; a repeat does not change that."""
+
+OVER_QUOTA = Meaning("QUOTA_EXCEEDED", _NO)
+"""A quota, credit or spending limit is used up."""
+TOO_LONG = Meaning("CONTEXT_TOO_LONG", _NO)
+DENIED_CONTENT = Meaning("CONTENT_REFUSED", _NO)
+CROWDED = Meaning("OVERLOADED", _MAYBE)
 
 
 def fault_of(meaning: Meaning, **more: Any) -> Fault:

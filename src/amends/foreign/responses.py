@@ -19,6 +19,7 @@ from amends.foreign import codes
 from amends.foreign.classes import names
 from amends.foreign.outcomes import fault_of
 from amends.foreign.safe_attr import attribute
+from amends.foreign.sdks import sdk_fault, without_text
 
 __all__ = ["calls_made", "response_fault"]
 
@@ -41,13 +42,19 @@ def response_fault(exc: BaseException) -> Fault | None:
     response = attribute(exc, "response")
     if isinstance(response, Mapping):
         return _botocore_fault(response)
+    known = sdk_fault(exc)
+    if known is not None:
+        return known
     document: Any
     via, document = (None, None) if response is None else read_object(response)
     if via != "http":
         via, document = read_object(exc)
     if via not in {"http", "jsonrpc", "cli"}:
         return _status_fault(exc)
-    return extract(document, via) or (_jsonrpc_fault(exc, document) if via == "jsonrpc" else None)
+    fault = extract(document, via)
+    if fault is None:
+        return _jsonrpc_fault(exc, document) if via == "jsonrpc" else None
+    return without_text(fault)
 
 
 def _jsonrpc_fault(exc: BaseException, response: dict[str, Any]) -> Fault | None:
@@ -73,16 +80,28 @@ def _status_fault(exc: BaseException) -> Fault | None:
 def _botocore_fault(response: Mapping[str, Any]) -> Fault | None:
     """Return the fault of botocore's parsed response: by the service's code, else by the status."""
     metadata = response.get("ResponseMetadata")
-    if not isinstance(metadata, Mapping):
-        return None
     error = response.get("Error")
     code = error.get("Code") if isinstance(error, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        # An exception event of a stream has a code and no response.
+        if not isinstance(code, str):
+            return None
+        found = extract({"__type": code}, vendor="aws")
+        return None if found is None else without_text(found)
     status = metadata.get("HTTPStatusCode")
-    fault = extract({"status": status, "headers": metadata.get("HTTPHeaders"), "body": None}, "http")
-    meaning = codes.AWS.get(code) if isinstance(code, str) else None
-    if meaning is not None:
-        facts = {} if fault is None else {"retry_after": fault.retry_after, "status": fault.status}
-        fault = fault_of(meaning, details={"aws": code}, **facts)
+    body: dict[str, Any] | None = {"__type": code} if isinstance(code, str) else None
+    reasons = response.get("CancellationReasons")
+    if body is not None and isinstance(reasons, list):
+        body["CancellationReasons"] = [
+            each for each in reasons if isinstance(each, Mapping) and each.get("Code") != "None"
+        ]
+    fault = extract(
+        {"status": status, "headers": metadata.get("HTTPHeaders"), "body": body}, "http", vendor="aws"
+    )
+    if fault is None and isinstance(code, str):
+        fault = extract(body, vendor="aws")
+    if fault is not None:
+        fault = without_text(fault)
     retries = metadata.get("RetryAttempts")
     if fault is not None and isinstance(retries, int) and not isinstance(retries, bool) and retries > 0:
         fault = replace(fault, attempt=retries + 1)

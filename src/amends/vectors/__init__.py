@@ -13,7 +13,16 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ADCP_ACTIONS", "GROUPS", "TransportVector", "Vector", "load", "load_transport"]
+__all__ = [
+    "ADCP_ACTIONS",
+    "GROUPS",
+    "TransportVector",
+    "Vector",
+    "VendorVector",
+    "load",
+    "load_transport",
+    "load_vendors",
+]
 
 GROUPS = (
     *("problem", "http", "cli", "task"),
@@ -81,6 +90,30 @@ class TransportVector(msgspec.Struct, frozen=True, kw_only=True):
     """retry, surface_to_caller, escalate_to_human or generic_error."""
 
 
+class VendorVector(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure in the format of a service, and the expected result."""
+
+    id: str
+    """`vendors/name-number`."""
+    vendor: str
+    """A name of `amends.vendors.NAMES`. A reader has to give the same result with and without it."""
+    source: str
+    """Address of the published reference that shows the shape."""
+    in_success: bool
+    """Whether the response is a successful answer, in which the reader was asked to look for a failure."""
+    input: Any
+    """As in `Vector`."""
+    expected: dict[str, Any]
+    """`fault`: members of the fault; `decision`: action and delay for an operation whose repeat is safe."""
+
+    @property
+    def response(self) -> Any:
+        """The value to pass to a reader."""
+        if isinstance(self.input, dict) and set(self.input) == {"text"}:
+            return self.input["text"]
+        return self.input
+
+
 def load(*groups: str) -> Iterator[Vector]:
     """
     Yield the vectors of these groups; without arguments, of all groups.
@@ -98,6 +131,11 @@ def load(*groups: str) -> Iterator[Vector]:
 def load_transport() -> Iterator[TransportVector]:
     """Yield the vectors in AdCP's format."""
     yield from msgspec.json.decode(_read("transport-error-mapping"), type=list[TransportVector])
+
+
+def load_vendors() -> Iterator[VendorVector]:
+    """Yield the vectors of failures in the formats of services."""
+    yield from msgspec.json.decode(_read("vendors"), type=list[VendorVector])
 
 
 def _read(name: str) -> bytes:

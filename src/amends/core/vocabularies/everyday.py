@@ -1,5 +1,5 @@
 """
-The everyday set: ten codes for common failures, each with its equivalent in every other vocabulary.
+The everyday set: codes for common failures, each with its equivalent in every other vocabulary.
 
 Recovery and `executed` are those of the HTTP status (mappings M1, M3, M5), except for a cancelled operation: it is
 terminal outside HTTP, and may always have had its effect.
@@ -125,6 +125,74 @@ ROWS = (
         user_message="That was cancelled before it finished.",
         status=408,
         exit=130,
+    ),
+    # Codes for what services report most often besides these; their HTTP statuses are shared with codes above.
+    Row(
+        code="QUOTA_EXCEEDED",
+        recovery=Recovery.TERMINAL,
+        everyday="QUOTA_EXCEEDED",
+        message="The quota or credit of the account is used up",
+        suggestion="Have the account's owner raise the limit or add credit, or wait for the next period",
+        user_message="The account's quota or credit is used up. Its owner has to raise the limit or add credit.",
+        executed=Executed.NO,
+        actor=Actor.USER,
+        status=429,
+        exit=8,
+    ),
+    Row(
+        code="OVERLOADED",
+        recovery=Recovery.TRANSIENT,
+        everyday="OVERLOADED",
+        message="The service has more requests than it can handle",
+        suggestion="Try again later, waiting longer each time",
+        user_message="That service is overloaded right now. I'll try again shortly.",
+        status=503,
+        exit=12,
+    ),
+    Row(
+        code="CONTEXT_TOO_LONG",
+        recovery=Recovery.CORRECTABLE,
+        everyday="CONTEXT_TOO_LONG",
+        message="The input is longer than the model can take",
+        suggestion="Send less: shorten or summarise the input, or choose a model with a larger context",
+        user_message="That is too much text at once. I'll have to shorten it.",
+        executed=Executed.NO,
+        status=422,
+        exit=2,
+    ),
+    Row(
+        code="CONTENT_REFUSED",
+        recovery=Recovery.CORRECTABLE,
+        everyday="CONTENT_REFUSED",
+        message="The content was refused by a policy",
+        suggestion="Change the content; the same content is refused again",
+        user_message="The service refused that content. It has to be put differently.",
+        executed=Executed.NO,
+        status=422,
+        exit=2,
+    ),
+    Row(
+        code="PAYMENT_REQUIRED",
+        recovery=Recovery.TERMINAL,
+        everyday="PAYMENT_REQUIRED",
+        message="A payment is required",
+        suggestion="Have the account's owner settle it",
+        user_message="This needs a payment before it can go on.",
+        executed=Executed.NO,
+        actor=Actor.USER,
+        status=402,
+        exit=8,
+    ),
+    Row(
+        code="NOT_READY",
+        recovery=Recovery.TRANSIENT,
+        everyday="NOT_READY",
+        message="The result is not ready yet",
+        suggestion="Wait for the stated time, then ask again",
+        user_message="That isn't ready yet. I'll ask again in a moment.",
+        executed=Executed.NO,
+        status=503,
+        exit=12,
     ),
 )
 

@@ -60,17 +60,6 @@ ROWS = (
         431, "HEADER_FIELDS_TOO_LARGE", "The headers are too large", "Send fewer or shorter headers"
     ),
     Row(
-        code="PAYMENT_REQUIRED",
-        recovery=Recovery.TERMINAL,
-        everyday="PERMISSION_DENIED",
-        message="A payment is required",
-        suggestion="Have the account's owner settle it",
-        user_message="This needs a payment before it can go on.",
-        executed=Executed.NO,
-        actor=Actor.USER,
-        status=402,
-    ),
-    Row(
         code="UNAVAILABLE_FOR_LEGAL_REASONS",
         recovery=Recovery.TERMINAL,
         everyday="PERMISSION_DENIED",
@@ -146,8 +135,8 @@ VOCABULARY = Vocabulary(
     rows=_BY_CODE,
     unknown=_BY_CODE["INTERNAL_ERROR"],
     by_status={
-        # Other 4xx count as 400 (M1).
-        **{row.status: row for row in ROWS if row.status is not None},
+        # Other 4xx count as 400 (M1). Of several codes with the same status the first is the one of a bare status.
+        **{row.status: row for row in reversed(ROWS) if row.status is not None},
         **_OF_PROXIES,
         # A 408 without an `intent` is a time-out, not a cancellation (M5).
         408: _BY_CODE["TIMEOUT"],

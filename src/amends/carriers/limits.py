@@ -1,0 +1,178 @@
+"""
+Rate limits in response headers: how many calls remain, and when the count starts again.
+
+Names differ (`x-ratelimit-remaining`, `anthropic-ratelimit-tokens-remaining`, `x-ratelimit-reset-requests`,
+`x-app-limit-24hour-reset`), so a header is taken apart: `remaining`, `reset` or `limit` say what the value is, and the rest
+of the name says which limit it belongs to. The values of a reset differ too: seconds, durations, dates, seconds or
+milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from amends.core.instants import bounded, date, duration, is_instant, number, seconds_since_epoch
+
+__all__ = ["Limit", "exhausted", "limits", "seconds_of", "until"]
+
+_KINDS = {
+    "remaining": "remaining",
+    "reset": "reset",
+    "resets": "reset",
+    "resettime": "reset",
+    "limit": "limit",
+    "status": "status",
+    "interval": "interval",
+}
+_NO_NAMES = frozenset({"x", "after", "milliseconds", "at", "time", "ratelimit", "seconds"})
+
+
+class Limit(msgspec.Struct, frozen=True, gc=False):
+    """One limit of a service, as its headers describe it."""
+
+    name: str
+    """What is limited: `requests`, `tokens`, a policy's name; empty if the headers name none."""
+    limit: float | None = None
+    """Calls or units per window."""
+    remaining: float | None = None
+    reset: float | None = None
+    """Seconds until the count starts again."""
+
+
+def exhausted(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> float | None:
+    """
+    Return the seconds until the limits that have nothing left start again; None if there are none.
+
+    A limit with something remaining says nothing about a failure. Of several exhausted limits the longest wait counts.
+    """
+    waits = [
+        each.reset
+        for each in limits(headers, now)
+        if each.remaining is not None and each.remaining <= 0 and each.reset is not None
+    ]
+    return max(waits, default=None)
+
+
+def limits(headers: Mapping[str, str], now: Callable[[], float] | None = None) -> list[Limit]:
+    """
+    Return the limits that headers describe. The names of the headers are in lower case.
+
+    >>> limits({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"})
+    [Limit(name='tokens', limit=None, remaining=0.0, reset=360.0)]
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, value in headers.items():
+        if "limit" not in name or len(value) > 512:
+            continue
+        if name == "ratelimit" or "=" in value:
+            _add_structured(found, name, value)
+            continue
+        kind, group = _parts(name)
+        amount = _amount(kind, name, value, headers, now)
+        if kind is None or amount is None:
+            continue
+        facts = found.setdefault(group, {})
+        if kind == "status":
+            facts["remaining"] = amount
+        elif kind == "interval":
+            facts.setdefault("reset", amount)
+        elif kind == "reset" and "after" not in name:
+            # `reset-after` is exact; `reset` beside it is a point in time on the sender's clock.
+            facts.setdefault("reset", amount)
+        else:
+            facts[kind] = amount
+    return [
+        Limit(name, facts.get("limit"), facts.get("remaining"), facts.get("reset"))
+        for name, facts in found.items()
+    ]
+
+
+def _parts(name: str) -> tuple[str | None, str]:
+    """Return what a header says of a limit, and which limit that is."""
+    tokens = name.replace("rate-limit", "ratelimit").split("-")
+    kind = None
+    for token in reversed(tokens):
+        # In `x-app-limit-24hour-reset` the last of them counts.
+        if token in _KINDS:
+            kind = token
+            break
+    if kind is None:
+        return None, ""
+    tokens.remove(kind)
+    return _KINDS[kind], "-".join(token for token in tokens if token not in _NO_NAMES)
+
+
+def _amount(
+    kind: str | None,
+    name: str,
+    value: str,
+    headers: Mapping[str, str],
+    now: Callable[[], float] | None,
+) -> float | None:
+    if kind == "status":
+        return 0.0 if value in {"rejected", "exceeded"} else None
+    if kind == "interval":
+        found = number(value)
+        return None if found is None or not name.endswith("milliseconds") else bounded(found / 1000)
+    if kind == "reset":
+        return seconds_of(value, headers, now)
+    return number(value.partition(";")[0].partition(",")[0].strip())
+
+
+def _add_structured(found: dict[str, dict[str, float]], name: str, value: str) -> None:
+    """Add the limits of `"api";r=0;t=55`, of `limit=100, remaining=0, reset=30`, and of `0;w=21600`."""
+    if '"' in value or ";r=" in value.replace(" ", ""):
+        for item in value.split(","):
+            policy, *rest = item.split(";")
+            facts = _pairs(rest)
+            if facts:
+                found[policy.strip().strip('"')] = facts
+        return
+    facts = _pairs(value.replace(",", ";").split(";"))
+    if "remaining" in facts or "reset" in facts:
+        found[name] = facts
+        return
+    kind, group = _parts(name)
+    amount = number(value.partition(";")[0].strip())
+    if kind in {"remaining", "limit"} and amount is not None:
+        found.setdefault(group, {})[kind] = amount
+
+
+_SHORT = {"r": "remaining", "t": "reset", "q": "limit", "total": "limit", "resets": "reset"}
+
+
+def _pairs(parts: list[str]) -> dict[str, float]:
+    facts = {}
+    for part in parts:
+        key, _, text = part.partition("=")
+        key = key.strip().lower()
+        amount = number(text.strip())
+        if amount is not None and amount >= 0:
+            facts[_SHORT.get(key, key)] = amount
+    return facts
+
+
+def seconds_of(value: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
+    """Return the seconds that a text asks to wait: a number, a duration or a point in time. None if it is unusable."""
+    amount = number(value)
+    if amount is not None:
+        if is_instant(amount):
+            return until(seconds_since_epoch(amount), headers, now)
+        return bounded(amount)
+    length = duration(value)
+    if length is not None:
+        return bounded(length)
+    point = date(value)
+    return None if point is None else until(point, headers, now)
+
+
+def until(point: float, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
+    """Return the seconds until a point in time, by the sender's `Date` if there is one: our clock may be wrong."""
+    present = date(headers.get("date", ""))
+    if present is None:
+        if now is None:
+            return None
+        present = now()
+    return bounded(max(0.0, point - present))

@@ -1,0 +1,108 @@
+"""
+Waits as services write them: numbers, durations, instants.
+
+A number above 10**9 is an instant whatever the member or header is called: in seconds since the epoch, or in milliseconds
+above 10**11. A wait of more than a century cannot be meant and counts as absent.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+
+__all__ = ["IMPOSSIBLE", "bounded", "date", "duration", "is_instant", "number", "seconds_since_epoch"]
+
+IMPOSSIBLE = 100 * 366 * 86400.0
+"""Seconds. No service asks for a longer wait on purpose."""
+
+_EPOCH = 1_000_000_000
+_MILLISECONDS = 100_000_000_000
+_MICROSECONDS = 100_000_000_000_000
+
+_DIGITS = set("0123456789.-+eE")
+_UNITS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ns": 1e-9,
+}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|us|µs|ns|[smhd]))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|[smhd])")
+_ISO_DURATION = re.compile(
+    r"P(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+)
+
+
+def number(value: str | None) -> float | None:
+    """Return a plain finite decimal number, or None. float() accepts more ("1_0", "nan", "infinity")."""
+    if not value or len(value) > 32 or not set(value) <= _DIGITS:
+        return None
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if isfinite(found) else None
+
+
+def duration(value: str) -> float | None:
+    """
+    Return the seconds of a duration with units, or None.
+
+    >>> duration("6m0s"), duration("34.07s"), duration("PT1M30S"), duration("soon")
+    (360.0, 34.07, 90.0, None)
+    """
+    if not 1 < len(value) <= 32:
+        return None
+    if _DURATION.fullmatch(value):
+        return sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(value))
+    found = _ISO_DURATION.fullmatch(value)
+    if found is None or not any(found.groups()):
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def is_instant(value: float) -> bool:
+    """Return whether a number names a point in time, not a number of seconds."""
+    return value > _EPOCH
+
+
+def seconds_since_epoch(value: float) -> float:
+    """Return a number that names a point in time, in seconds; it may be in milliseconds or microseconds."""
+    if value > _MICROSECONDS:
+        return value / 1_000_000
+    return value / 1000 if value > _MILLISECONDS else value
+
+
+def date(value: str) -> float | None:
+    """
+    Return an HTTP date or an RFC 3339 instant as seconds since the epoch, or None. A date without a zone is UTC.
+
+    >>> date("2024-01-01T00:00Z"), date("Mon, 01 Jan 2024 00:00:00 GMT")
+    (1704067200.0, 1704067200.0)
+    """
+    if not value or len(value) > 64:
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        if value[:4].isdigit() and value[4:5] == "-":
+            found = datetime.fromisoformat(value)
+        else:
+            from email.utils import parsedate_to_datetime
+
+            found = parsedate_to_datetime(value)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return found.timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def bounded(wait: float | None) -> float | None:
+    """Return a wait that can be meant, or None: not negative, and at most a century."""
+    return wait if wait is not None and 0 <= wait <= IMPOSSIBLE else None

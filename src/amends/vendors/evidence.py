@@ -1,0 +1,382 @@
+"""
+Collect what the members of an error body say: code words, field, request id, document, wait and verdict.
+
+Services put the same facts under a few dozen names and nest them in a dozen ways. ROLES says what a member means and, for
+words, how specific it is; NESTED says which members hold further objects. Everything else is ignored, prose included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.hints import finite
+from amends.core.instants import duration, is_instant, number
+from amends.core.wire import TOO_DEEP, Unreadable, read
+
+__all__ = ["PER_DAY", "Evidence", "collect", "token"]
+
+PER_DAY = "@per-day"
+"""Stands for a quota whose name says that it is counted per day or month. Words that start with @ are ours."""
+
+_MAX_DEPTH = 6
+_MAX_ITEMS = 8
+_MAX_WORDS = 24
+_MAX_QUOTED = 65536
+
+_WORD, _MESSAGE, _FIELD, _TRACE, _DOC, _SECONDS, _MILLISECONDS, _INSTANT, _VERDICT, _QUOTA, _STATUS = range(
+    11
+)
+_QUOTED, _DURABILITY = 11, 12
+
+# Member → (what it is, rank). The smaller the rank of a word, the more specific it is.
+ROLES: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(("decline_code", "policyName", "limit_source"), (_WORD, 5)),
+    **dict.fromkeys(("issue", "error_subcode", "subcode", "subErrorCode", "subErrorType"), (_WORD, 8)),
+    **dict.fromkeys(("reason", "subCategory"), (_WORD, 20)),
+    **dict.fromkeys(
+        ("error_code", "errorCode", "errorcode", "err_code", "ErrorCode", "errorId", "ECODE"), (_WORD, 22)
+    ),
+    **dict.fromkeys(("error_type", ".tag"), (_WORD, 24)),
+    **dict.fromkeys(("__type",), (_WORD, 28)),
+    **dict.fromkeys(("code", "Code", "serviceErrorCode"), (_WORD, 30)),
+    **dict.fromkeys(("errorType", "error_name"), (_WORD, 34)),
+    **dict.fromkeys(("name", "resultCode", "classification"), (_WORD, 36)),
+    **dict.fromkeys(("type", "Type"), (_WORD, 40)),
+    **dict.fromkeys(("category", "errorCategory"), (_WORD, 42)),
+    "status": (_STATUS, 45),
+    "statusCode": (_STATUS, 46),
+    "status_code": (_STATUS, 46),
+    "http_status": (_STATUS, 46),
+    "cod": (_STATUS, 46),
+    "error": (_WORD, 32),
+    "id": (_WORD, 60),
+    **dict.fromkeys(
+        (
+            "message",
+            "msg",
+            "Message",
+            "error_description",
+            "errorMessage",
+            "error_message",
+            "err_msg",
+            "errorSummary",
+        ),
+        (_MESSAGE, 0),
+    ),
+    **dict.fromkeys(("description", "detail", "longMessage", "err", "faultstring"), (_MESSAGE, 1)),
+    **dict.fromkeys(
+        ("param", "field", "target", "parameter", "pointer", "location", "property"), (_FIELD, 0)
+    ),
+    **dict.fromkeys(
+        ("request_id", "requestId", "RequestId", "request-id", "debug_id", "correlationId", "fbtrace_id"),
+        (_TRACE, 0),
+    ),
+    **dict.fromkeys(("trace_id", "traceId", "ray_id", "activityId", "correlation_id", "trace"), (_TRACE, 0)),
+    **dict.fromkeys(
+        ("doc_url", "documentation_url", "more_info", "moreInfo", "help", "helpUrl", "docs"), (_DOC, 0)
+    ),
+    **dict.fromkeys(("doc_uri", "url", "information_link", "doc_link"), (_DOC, 0)),
+    **dict.fromkeys(
+        (
+            "retry_after",
+            "retryAfter",
+            "retry_after_seconds",
+            "retryAfterSeconds",
+            "estimated_time",
+            "interval",
+        ),
+        (_SECONDS, 0),
+    ),
+    **dict.fromkeys(
+        ("resets_in_seconds", "retry_in_seconds", "retryDelay", "retry_delay", "retry_in", "ratelimit"),
+        (_SECONDS, 0),
+    ),
+    **dict.fromkeys(("retry_after_ms", "retryAfterMs", "retry_after_millis"), (_MILLISECONDS, 0)),
+    **dict.fromkeys(("resets_at", "reset_at", "resetsAt", "reset", "reset_time", "resetTime"), (_INSTANT, 0)),
+    **dict.fromkeys(
+        ("retryable", "isRetryable", "is_retryable", "retriable", "is_transient", "shouldRetry"),
+        (_VERDICT, 0),
+    ),
+    "durability": (_DURABILITY, 0),
+    **dict.fromkeys(("quotaId", "quota_id", "quota_limit", "quotaLimit"), (_QUOTA, 0)),
+    "raw": (_QUOTED, 0),
+}
+
+# Member with an object or an array of objects → what is added to the rank of words inside it.
+NESTED: dict[str, int] = {
+    "error": 0,
+    "Error": 0,
+    "errors": -12,
+    "error_details": -30,
+    "error_data": 0,
+    "innererror": -100,
+    "innerError": -100,
+    "details": -50,
+    "detail": -5,
+    "metadata": -60,
+    "extensions": -26,
+    "parameters": 0,
+    "root_cause": -15,
+    "fault": 0,
+    "Fault": 0,
+    "limit": 0,
+    "availability": 0,
+    "CancellationReasons": -20,
+    "causes": 20,
+    "json": 0,
+    "odata.error": 0,
+    "violations": -50,
+    "fieldViolations": 0,
+    "field_violations": 0,
+    "links": 0,
+    "source": 0,
+    "path": -3,
+    "context": 0,
+    "body": 0,
+    "response": 0,
+}
+
+
+class Evidence:
+    """What was found in a body."""
+
+    __slots__ = (
+        "doc_uri",
+        "field",
+        "headers",
+        "inner_status",
+        "message",
+        "ranked",
+        "status",
+        "trace_id",
+        "verdict",
+        "wait",
+    )
+
+    def __init__(self) -> None:
+        self.ranked: list[tuple[int, str]] = []
+        self.status: int | None = None
+        """A status of a failure that the body itself names."""
+        self.inner_status: int | None = None
+        """The status in a response of a service behind this one, quoted in the body."""
+        self.message = ""
+        self.field: str | None = None
+        self.trace_id: str | None = None
+        self.doc_uri: str | None = None
+        self.wait: tuple[int, float] | None = None
+        """(kind of value, value): 0 seconds, 1 a point in time."""
+        self.verdict: bool | None = None
+        self.headers: dict[str, Any] | None = None
+        """Headers of a service behind this one, quoted in the body."""
+
+    def words(self) -> list[str]:
+        """Return the words, the most specific first."""
+        if len(self.ranked) > 1:
+            self.ranked.sort(key=_rank)
+        return [word for _, word in self.ranked]
+
+
+def _rank(item: tuple[int, str]) -> int:
+    return item[0]
+
+
+_EMPTY = frozenset({"error", "Error", "ERROR", "failure", "Failure", "failed", "fail", "None", "error.list"})
+"""Words that say no more than that something failed."""
+
+
+def token(value: Any) -> str | None:
+    """Return a code word: a short text without white space, or an integer. None for prose and other values."""
+    if isinstance(value, str):
+        return (
+            value if 0 < len(value) <= 96 and not (" " in value or "\n" in value or value in _EMPTY) else None
+        )
+    if isinstance(value, int) and not isinstance(value, bool) and -(10**9) < value < 10**9:
+        return str(value)
+    return None
+
+
+def collect(body: dict[str, Any], evidence: Evidence, rank: int = 0, depth: int = 0) -> Evidence:
+    """Add what an object says to `evidence`, which is returned."""
+    ranked = evidence.ranked
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name in NESTED and isinstance(value, (dict, list)):
+            if depth < _MAX_DEPTH:
+                _nested(name, value, evidence, rank, depth)
+            continue
+        role = ROLES.get(name)
+        if role is None:
+            continue
+        kind, order = role
+        if kind == _WORD:
+            word = token(value)
+            if word is not None and len(ranked) < _MAX_WORDS:
+                if name == "__type":
+                    word = word.rpartition("#")[2]
+                ranked.append((rank + order, word))
+                if isinstance(value, int) and evidence.status is None and 400 <= value <= 599:
+                    evidence.status = value
+            elif name == "error" and isinstance(value, str) and not evidence.message:
+                evidence.message = value
+        elif kind == _MESSAGE:
+            if isinstance(value, str):
+                if order == 0 or not evidence.message:
+                    evidence.message = value
+                if value[:1] == "{" and depth < _MAX_DEPTH:
+                    _quoted(value, evidence, rank - 70, depth)
+        else:
+            _fact(kind, name, value, evidence, rank + order, depth)
+    if "flagged_input" in body:
+        ranked.append((1, "@moderation"))
+    place = body.get("loc")
+    if evidence.field is None and isinstance(place, list):
+        # FastAPI and pydantic: the first part says whether it is the body, the query or a header.
+        evidence.field = ".".join(str(part) for part in place[1:17]) or None
+    if "value" in body and isinstance(body.get("type"), str) and body["type"].endswith("RetryInfo"):
+        _protobuf_wait(body["value"], evidence)
+    if "documentation_url" in body:
+        _github_page(body["documentation_url"], ranked)
+    return evidence
+
+
+def _nested(name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    rank += NESTED[name]
+    if isinstance(value, dict):
+        if name == "metadata" and isinstance(value.get("headers"), dict):
+            evidence.headers = value["headers"]
+        collect(value, evidence, rank, depth + 1)
+        if name == "errors" and evidence.field is None and depth < 2 and not evidence.ranked:
+            # Jira, Rails: {"errors": {"summary": "…"}}.
+            evidence.field = next((key for key in value if isinstance(key, str)), None)
+        return
+    # Of several errors the first one decides; the items of details belong together.
+    one = name in {"errors", "root_cause", "error"}
+    for item in value[:1] if one else value[:_MAX_ITEMS]:
+        if isinstance(item, dict):
+            collect(item, evidence, rank, depth + 1)
+        elif name == "errors" and isinstance(item, list):
+            # Reddit: ["RATELIMIT", "…", "ratelimit"].
+            word = token(item[0]) if item else None
+            if word is not None:
+                evidence.ranked.append((rank + 30, word))
+        elif name == "errors" and isinstance(item, str):
+            word = token(item)
+            if word is not None:
+                evidence.ranked.append((rank + 30, word))
+            elif not evidence.message:
+                evidence.message = item
+
+
+def _fact(kind: int, name: str, value: Any, evidence: Evidence, rank: int, depth: int) -> None:
+    """Add a fact that is not a word."""
+    if kind == _STATUS:
+        if isinstance(value, str):
+            if not value.isdecimal():
+                word = token(value)
+                if word is not None:
+                    evidence.ranked.append((rank, word))
+                return
+            value = int(value) if len(value) == 3 else 0
+        if (
+            evidence.status is None
+            and isinstance(value, int)
+            and not isinstance(value, bool)
+            and 400 <= value <= 599
+        ):
+            evidence.status = value
+    elif kind == _FIELD:
+        if evidence.field is None and isinstance(value, str) and value:
+            evidence.field = value
+    elif kind == _TRACE:
+        if evidence.trace_id is None and isinstance(value, str) and 0 < len(value) <= 256:
+            evidence.trace_id = value
+    elif kind == _DOC:
+        if evidence.doc_uri is None and isinstance(value, str) and value.startswith(("https://", "http://")):
+            evidence.doc_uri = value
+    elif kind == _VERDICT:
+        if isinstance(value, bool) and evidence.verdict is not False:
+            evidence.verdict = value
+    elif kind == _DURABILITY:
+        if isinstance(value, str) and value == "PERMANENT":
+            evidence.verdict = False
+        elif isinstance(value, str) and value == "TRANSIENT" and evidence.verdict is None:
+            evidence.verdict = True
+    elif kind == _QUOTA:
+        if isinstance(value, str) and ("PerDay" in value or "PerMonth" in value or "Daily" in value):
+            evidence.ranked.append((-1000, PER_DAY))
+    elif kind == _QUOTED:
+        if isinstance(value, str) and value[:1] == "{" and depth < _MAX_DEPTH:
+            _quoted(value, evidence, rank - 10, depth)
+    else:
+        _wait(kind, value, evidence)
+
+
+def _wait(kind: int, value: Any, evidence: Evidence) -> None:
+    if evidence.wait is not None:
+        return
+    if isinstance(value, str):
+        amount = number(value)
+        if amount is None:
+            amount = duration(value)
+            if amount is None:
+                from amends.core.instants import date
+
+                point = date(value)
+                if point is not None:
+                    evidence.wait = (1, point)
+                return
+    elif isinstance(value, dict):
+        # google.rpc.Duration as an object.
+        amount = finite(value.get("seconds"))
+        nanos = finite(value.get("nanos"))
+        if amount is None and nanos is None:
+            text = value.get("seconds")
+            amount = number(text) if isinstance(text, str) else None
+            if amount is None:
+                return
+        amount = (amount or 0) + (nanos or 0) / 1e9
+    else:
+        amount = finite(value)
+    if amount is None or amount < 0:
+        return
+    if kind == _MILLISECONDS:
+        evidence.wait = (0, amount / 1000)
+    elif is_instant(amount):
+        evidence.wait = (1, amount)
+    elif kind != _INSTANT or amount > 0:
+        evidence.wait = (0, float(amount))
+
+
+def _quoted(text: str, evidence: Evidence, rank: int, depth: int) -> None:
+    """Read a JSON document inside a string, as gateways quote the response of the service behind them."""
+    if len(text) > _MAX_QUOTED:
+        return
+    try:
+        value = read(text)
+    except Unreadable:
+        return
+    if isinstance(value, dict) and value is not TOO_DEEP:
+        outer, evidence.status = evidence.status, None
+        message = evidence.message
+        collect(value, evidence, rank, depth + 2)
+        evidence.inner_status, evidence.status = evidence.status, outer
+        evidence.message = message
+
+
+def _github_page(page: Any, ranked: list[tuple[int, str]]) -> None:
+    """Add a word for the page that GitHub names: it differs for primary and secondary rate limits."""
+    if isinstance(page, str) and "rate-limit" in page:
+        secondary = "secondary" in page or "abuse" in page
+        ranked.append((2, "@secondary-rate-limit" if secondary else "@primary-rate-limit"))
+
+
+def _protobuf_wait(value: Any, evidence: Evidence) -> None:
+    """Read the delay of a google.rpc.RetryInfo in base64, as Connect sends it."""
+    if evidence.wait is not None or not isinstance(value, str) or not 2 < len(value) <= 64:
+        return
+    from amends.vendors.protobuf import retry_delay
+
+    delay = retry_delay(value)
+    if delay is not None:
+        evidence.wait = (0, delay)

@@ -1,0 +1,80 @@
+"""Describe a vendor's code word from the tables: as plain values and as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amends.core.enums import Executed
+from amends.core.explanation import EFFECT, MEANING
+from amends.core.vocabularies.http import VOCABULARY
+from amends.vendors.model import Kind
+from amends.vendors.registry import vendor
+
+__all__ = ["facts", "markdown"]
+
+
+def facts(name: str, word: str) -> list[dict[str, Any]]:
+    """
+    Return what the table of a vendor says about a word: one entry, or one for each status that makes a difference.
+
+    >>> [entry["means"] for entry in facts("openai", "insufficient_quota")]
+    ['QUOTA_EXCEEDED']
+    """
+    known = vendor(name)
+    found = known.words.get(word)
+    if found is None:
+        broad = known.unless.get(word)
+        return [] if broad is None else [_entry(name, word, broad, None, broad=True)]
+    if isinstance(found, Kind):
+        return [_entry(name, word, found, None)]
+    return [_entry(name, word, kind, status or None) for status, kind in found.items()]
+
+
+def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool = False) -> dict[str, Any]:
+    known = vendor(name)
+    row = VOCABULARY.row(kind.code)
+    entry = {
+        "vendor": name,
+        "word": word,
+        "status": status,
+        "means": kind.code,
+        "message": row.message,
+        "recovery": kind.recovery.value,
+        "executed": "by the status" if kind.executed is None else kind.executed.value,
+        "actor": kind.actor.value,
+        "wait": kind.wait,
+        "suggestion": row.suggestion,
+        "user_message": row.user_message,
+        "only_without_status": broad or None,
+        "docs": known.docs,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def markdown(entry: dict[str, Any]) -> str:
+    """Return an entry as Markdown, with the recovery class first."""
+    where = f" with status {entry['status']}" if "status" in entry else ""
+    effect = entry["executed"]
+    happened = EFFECT[Executed(effect)] if effect in set(Executed) else "the status says whether it happened"
+    lines = [
+        f"# {entry['word']} ({vendor(entry['vendor']).title}){where}",
+        "",
+        (
+            f"**{entry['recovery']}**: {_meaning(entry['recovery'])}. When it fails this way, {happened}. "
+            f"Next to act: the {entry['actor']}."
+        ),
+        "",
+        f"{entry['message']} ({entry['means']}). {entry['suggestion']}.",
+        "",
+        f"- message for the user: {entry['user_message']}",
+        f"- reference: {entry['docs']}",
+    ]
+    if "wait" in entry:
+        lines.append(f"- documented wait: {entry['wait']:g} s")
+    if "only_without_status" in entry:
+        lines.append("- a broad word: it counts only if there is no HTTP status of a failure")
+    return "\n".join([*lines, ""])
+
+
+def _meaning(recovery: str) -> str:
+    return next(text for kind, text in MEANING.items() if kind.value == recovery)

@@ -1,0 +1,166 @@
+"""The meaning of code words: by the vendor's table, by what all vendors agree on, and by the form of the word."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from amends.core.enums import Actor, Executed, Recovery
+from amends.vendors.evidence import PER_DAY
+from amends.vendors.kinds import (
+    CONTEXT,
+    EXPIRED,
+    IN_PROGRESS,
+    OVERLOADED,
+    PERMANENT,
+    QUOTA,
+    RATE,
+    REFUSED,
+    UNAVAILABLE,
+)
+from amends.vendors.model import Kind, Vendor
+from amends.vendors.registry import Index, index
+
+__all__ = ["NOT_SENT", "STATUSES", "by_form", "by_status", "by_words", "first_word", "is_known"]
+
+_EDGE_NO = Kind("SERVICE_UNAVAILABLE", Recovery.TRANSIENT, Actor.CALLER, Executed.NO)
+
+STATUSES: dict[int, Kind] = {
+    402: QUOTA,
+    420: RATE,
+    423: IN_PROGRESS,
+    440: EXPIRED,
+    449: IN_PROGRESS,
+    # Storage is full: the owner has to make room.
+    507: QUOTA,
+    520: UNAVAILABLE,
+    521: _EDGE_NO,
+    522: UNAVAILABLE,
+    523: _EDGE_NO,
+    524: UNAVAILABLE,
+    525: _EDGE_NO,
+    526: PERMANENT,
+    529: OVERLOADED,
+    530: UNAVAILABLE,
+}
+"""Statuses outside the registered ones, or with a more exact meaning than their class."""
+
+NOT_SENT = frozenset({521, 523, 525, 526, 529})
+"""Statuses from 500 on for which the request had no effect (M3)."""
+
+_WAITING: dict[int, Kind] = {402: RATE, 403: RATE, 409: IN_PROGRESS, 413: RATE}
+"""Refusals that name a wait: the same call succeeds later."""
+
+_FORMS: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (
+        re.compile(
+            r"(?:spend|credit|billing|budget|balance)\w*[-_.:]?\w*"
+            r"(?:limit|exceed|exhaust|deplet|insufficient|reached|low\b|required)"
+            r"|(?:insufficient|out_?of|not_?enough|no)[-_]?(?:quota|credit|balance|funds)"
+            r"|quota[-_]?\w*(?:exceed|exhaust|reached)|(?:daily|monthly|weekly)[-_]?\w*(?:limit|quota|cap)",
+            re.IGNORECASE,
+        ),
+        QUOTA,
+    ),
+    (
+        re.compile(
+            r"rate[-_.]?limit|throttl|too[-_]?many[-_]?(?:requests|calls|concurrent)|slow[-_]?down",
+            re.IGNORECASE,
+        ),
+        RATE,
+    ),
+    (
+        re.compile(r"overload|capacity[-_]?exceeded|no[-_]?capacity|server[-_]?busy", re.IGNORECASE),
+        OVERLOADED,
+    ),
+    (
+        re.compile(
+            r"context[-_]?(?:length|window|size)\w*|(?:prompt|input)[-_]?(?:is[-_])?too[-_]?long",
+            re.IGNORECASE,
+        ),
+        CONTEXT,
+    ),
+    (
+        re.compile(
+            r"content[-_]?(?:policy|filter|moderat|block)|safety[-_]?(?:block|violation)|^moderation|guardrail",
+            re.IGNORECASE,
+        ),
+        REFUSED,
+    ),
+    (
+        re.compile(
+            r"(?:token|session|jwt|credentials?)[-_]?(?:has[-_])?expired|expired[-_]?(?:token|session|jwt)",
+            re.IGNORECASE,
+        ),
+        EXPIRED,
+    ),
+    (re.compile(r"^Neo\.TransientError\."), UNAVAILABLE),
+)
+_ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in _FORMS), re.IGNORECASE)
+
+
+def by_words(
+    words: list[str], status: int | None, vendor: Vendor | None, tables: Index
+) -> tuple[Kind, str] | None:
+    """Return the kind of the first word that has one, and the word."""
+    known = tables.words
+    for word in words:
+        if word == PER_DAY:
+            return QUOTA, first_word(words) or PER_DAY
+        kind: Any = None
+        if vendor is not None:
+            kind = vendor.words.get(word)
+            if isinstance(kind, dict):
+                kind = kind.get(status) or kind.get(0)
+        if kind is None and (len(word) > 3 or not word.isdecimal()):
+            kind = known.get(word)
+            if isinstance(kind, dict):
+                kind = kind.get(status) or kind.get(0)
+            if kind is None:
+                kind = by_form(word)
+        if kind is not None:
+            return kind, word
+    if status is None or status < 400:
+        for word in words:
+            kind = None if vendor is None else vendor.unless.get(word)
+            kind = kind or tables.unless.get(word)
+            if kind is not None:
+                return kind, word
+    return None
+
+
+def first_word(words: list[str]) -> str | None:
+    """Return the most specific word of the sender; a number that only repeats the status comes last."""
+    own = [word for word in words if word[0] != "@"]
+    return next((word for word in own if not (word.isdecimal() and len(word) == 3)), own[0] if own else None)
+
+
+def by_form(word: str) -> Kind | None:
+    """
+    Return the kind that the form of an unknown code word shows, or None.
+
+    Services invent words by the same few patterns (`org_spend_limit_exceeded`, `ModelOverloaded`). Only code words are
+    looked at, never messages.
+    """
+    if len(word) < 8 or _ANY.search(word) is None:
+        return None
+    return next(kind for pattern, kind in _FORMS if pattern.search(word))
+
+
+def is_known(word: str) -> bool:
+    """Return whether a word is in a vendor's table, or has the form of a code word that is read."""
+    known = index()
+    if word in known.words or word in known.unless or by_form(word) is not None:
+        return True
+    return any(word in each.words or word in each.unless for each in known.vendors.values())
+
+
+def by_status(status: int, vendor: Vendor | None, waiting: bool) -> Kind | None:
+    """Return the kind of a status where it differs from the general row; `waiting`: the response names a wait."""
+    if vendor is not None and status in vendor.statuses:
+        kind = vendor.statuses[status]
+        # A budget of requests in flight is free again soon.
+        return RATE if waiting and status == 402 else kind
+    if waiting and status in _WAITING:
+        return _WAITING[status]
+    return STATUSES.get(status)

@@ -1,0 +1,97 @@
+"""
+Read google.rpc messages without the protobuf library: the status details of gRPC, and Connect's details.
+
+Only the wire types that these messages use are read (varints and length-delimited fields), within bounds.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error
+
+__all__ = ["retry_delay", "status_details"]
+
+_MAX_BYTES = 16384
+
+
+def retry_delay(text: str) -> float | None:
+    """
+    Return the seconds of a google.rpc.RetryInfo in base64, or None.
+
+    >>> retry_delay("CgIIHg==")
+    30.0
+    """
+    fields = _fields(_decode(text))
+    return None if len(fields) != 1 else _duration(fields.get(1))
+
+
+def status_details(text: str) -> tuple[list[str], float | None]:
+    """Return the reasons and the wait in a google.rpc.Status in base64 (`grpc-status-details-bin`)."""
+    reasons: list[str] = []
+    wait = None
+    for detail in _all(_decode(text), 3):
+        fields = _fields(detail)
+        name, value = fields.get(1), fields.get(2)
+        if not isinstance(name, bytes) or not isinstance(value, bytes):
+            continue
+        if name.endswith(b"/google.rpc.RetryInfo"):
+            wait = _duration(_fields(value).get(1))
+        elif name.endswith(b"/google.rpc.ErrorInfo"):
+            reason = _fields(value).get(1)
+            if isinstance(reason, bytes):
+                reasons.append(reason.decode("utf-8", "replace"))
+    return reasons, wait
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return b64decode(text + "=" * (-len(text) % 4), validate=True)[:_MAX_BYTES]
+    except (Error, ValueError):
+        return b""
+
+
+def _duration(value: bytes | int | None) -> float | None:
+    if not isinstance(value, bytes):
+        return None
+    fields = _fields(value)
+    seconds, nanos = fields.get(1, 0), fields.get(2, 0)
+    if not isinstance(seconds, int) or not isinstance(nanos, int) or seconds > 10**9:
+        return None
+    return seconds + nanos / 1e9
+
+
+def _fields(data: bytes) -> dict[int, bytes | int]:
+    return dict(_walk(data))
+
+
+def _all(data: bytes, number: int) -> list[bytes]:
+    return [value for field, value in _walk(data) if field == number and isinstance(value, bytes)]
+
+
+def _walk(data: bytes) -> list[tuple[int, bytes | int]]:
+    """Return the fields of a message; nothing if it is not one."""
+    found: list[tuple[int, bytes | int]] = []
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        amount, place = _varint(data, place)
+        if tag & 7 == 0:
+            found.append((tag >> 3, amount))
+        elif tag & 7 == 2 and place + amount <= len(data):
+            found.append((tag >> 3, data[place : place + amount]))
+            place += amount
+        else:
+            return []
+    return found
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < len(data) and shift < 64:
+        byte = data[place]
+        place += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, place
+    return value, len(data) + 1

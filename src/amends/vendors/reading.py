@@ -1,0 +1,322 @@
+"""
+Read a failure in a vendor's format.
+
+`read` is for a response with a status of 400 or more, `read_bare` for a document without one. Both return None if the
+body has no known error shape, so that the caller goes on with the status alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault, Origin
+from amends.core.instants import bounded, seconds_since_epoch
+from amends.core.vocabularies.http import VOCABULARY
+from amends.vendors import shapes
+from amends.vendors.evidence import Evidence, collect, token
+from amends.vendors.meaning import NOT_SENT, by_status, by_words, first_word
+from amends.vendors.model import Kind, Vendor
+from amends.vendors.registry import index
+
+__all__ = ["build", "read", "read_bare", "trace_of"]
+
+_TRACES = {
+    name: rank
+    for rank, name in enumerate(
+        (
+            *("x-request-id", "request-id", "x-amzn-requestid", "x-amz-request-id", "x-amzn-request-id"),
+            *(
+                "x-ms-request-id",
+                "x-github-request-id",
+                "apim-request-id",
+                "x-slack-req-id",
+                "paypal-debug-id",
+            ),
+            *(
+                "twilio-request-id",
+                "x-hubspot-correlation-id",
+                "x-zm-trackingid",
+                "atl-traceid",
+                "x-trace-id",
+            ),
+            *(
+                "x-correlation-id",
+                "x-goog-request-id",
+                "x-okta-request-id",
+                "x-ds-trace-id",
+                "x-transaction-id",
+            ),
+            *("x-dropbox-request-id", "x-notion-request-id", "x-fb-trace-id", "dg-request-id", "cf-ray"),
+        )
+    )
+}
+
+# Headers whose value is a code word, the most specific first.
+_WORDS = (
+    *("x-amzn-errortype", "x-amzn-query-error", "x-ms-error-code", "x-error-code", "ratelimit-reason"),
+    *("x-rate-limit-problem", "x-ratelimit-type", "x-clickhouse-exception-code", "x-vercel-error"),
+)
+_WORD_NAMES = frozenset({*_WORDS, "www-authenticate", "payment-required", "grpc-status", "dg-error"})
+
+Waiter = Callable[[Mapping[str, str]], "float | None"]
+
+
+def read(
+    status: int,
+    fields: Mapping[str, str],
+    body: Any,
+    *,
+    wait: float | None = None,
+    vendor: str | None = None,
+    now: Callable[[], float] | None = None,
+    quoted: Waiter | None = None,
+    specific: bool = False,
+) -> Fault | None:
+    """
+    Return the fault of a failed response in a vendor's format, or None.
+
+    Args:
+        status: from 400 on; below that, of a failure that was found inside a successful answer.
+        fields: the headers, with names in lower case.
+        body: the parsed body, or its text.
+        wait: the seconds that the headers ask for.
+        vendor: the sender, if known.
+        now: the clock, for a wait until a point in time.
+        quoted: returns the wait of headers that a body quotes.
+        specific: return None also if no word of the body is known.
+
+    """
+    evidence = Evidence()
+    name = vendor
+    if isinstance(body, dict):
+        collect(body, evidence)
+        name = name or shapes.vendor_of(body)
+    elif isinstance(body, list):
+        if body and isinstance(body[0], dict):
+            collect(body[0], evidence)
+        name = name or shapes.vendor_of_list(body)
+    elif isinstance(body, str) and body:
+        from amends.vendors import markup
+
+        seen = markup.collect(body, evidence)
+        name = name or seen
+    trace, marked = _headers(fields, evidence)
+    if marked is not None and (name is None or (vendor is None and marked not in _WEAK)):
+        name = vendor or marked
+    words = evidence.words()
+    if not words and name is None:
+        # Without a body the general rows hold (mappings M1), except that a refusal with a wait is a rate limit.
+        bare = not (isinstance(body, (dict, list, str)) and body)
+        alone = bare and not (status in {402, 403} and wait is not None)
+        kind = by_status(status, None, wait is not None) if status >= 400 and not alone else None
+        if kind is None:
+            return None
+        return build(kind, status, evidence, None, None, wait, trace)
+    known = index()
+    sender = known.vendors.get(name) if name is not None else None
+    found = by_words(words, status, sender, known)
+    if found is None and evidence.inner_status is not None:
+        # A gateway answers with its own status and quotes the response of the service behind it.
+        found = by_words(words, None, sender, known)
+    own = _own_wait(evidence, fields, now, quoted)
+    if own is not None:
+        wait = own
+    if found is not None:
+        return build(found[0], status, evidence, name, found[1], wait, trace)
+    if specific:
+        return None
+    kind = by_status(status, sender, wait is not None) if status >= 400 else None
+    if kind is None and status < 400 and evidence.status is not None:
+        return build(None, evidence.status, evidence, name, first_word(words), wait, trace)
+    if kind is None and (status < 400 or not _is_error(body, evidence, sender)):
+        return None
+    return build(kind, status, evidence, name, first_word(words), wait, trace)
+
+
+_WEAK = frozenset(
+    {"aws", "azure", "grpc", "azure-openai", "linear", "discord", "xai", "x402", "vercel", "meta"}
+)
+"""Vendors whose headers others send too: the shape of the body counts more."""
+
+
+def read_bare(
+    body: Any,
+    *,
+    vendor: str | None = None,
+    now: Callable[[], float] | None = None,
+    quoted: Waiter | None = None,
+) -> Fault | None:
+    """Return the fault of a document without a status. It needs a known shape and a known word or status."""
+    items = body if isinstance(body, list) else None
+    if not isinstance(body, dict) and not items:
+        return None
+    name = vendor or (shapes.vendor_of(body) if items is None else shapes.vendor_of_list(items))
+    first = body if items is None else items[0]
+    if not isinstance(first, dict) or (name is None and not _is_error_object(first)):
+        return None
+    evidence = collect(first, Evidence())
+    words = evidence.words()
+    known = index()
+    sender = known.vendors.get(name) if name is not None else None
+    status = evidence.status
+    found = by_words(words, status, sender, known)
+    wait = _own_wait(evidence, {}, now, quoted)
+    if found is None and status is None:
+        return None
+    kind = found[0] if found is not None else by_status(status or 500, sender, wait is not None)
+    return build(kind, status, evidence, name, found[1] if found else first_word(words), wait, None)
+
+
+def _is_error_object(body: dict[str, Any]) -> bool:
+    error = body.get("error")
+    return isinstance(error, dict) and any(value is not None for value in error.values())
+
+
+def _is_error(body: Any, evidence: Evidence, sender: Vendor | None) -> bool:
+    """Whether the body has more to say than the status, though no word of it is known."""
+    if sender is not None:
+        return True
+    return not isinstance(body, list) and bool(evidence.ranked or evidence.field or evidence.trace_id)
+
+
+def _headers(fields: Mapping[str, str], evidence: Evidence) -> tuple[str | None, str | None]:
+    """Return the request id and the vendor that headers show. Words in headers are added to the evidence."""
+    trace, best, vendor = None, 99, None
+    words = False
+    for name in fields:
+        rank = _TRACES.get(name)
+        if rank is not None and rank < best:
+            best, trace = rank, fields[name]
+        if name in _WORD_NAMES:
+            words = True
+    if words:
+        _header_words(fields, evidence)
+    if fields and vendor is None:
+        known = index()
+        for name in fields:
+            found = known.headers.get(name)
+            if found is None and name.startswith(_prefixes()):
+                found = next(each for prefix, each in known.prefixes if name.startswith(prefix))
+            if found is not None and (vendor is None or vendor in _WEAK):
+                vendor = found
+    return trace or None, vendor
+
+
+def _prefixes() -> tuple[str, ...]:
+    global _PREFIXES  # noqa: PLW0603 - computed once, when the tables are loaded
+    if not _PREFIXES:
+        _PREFIXES = tuple(prefix for prefix, _ in index().prefixes)
+    return _PREFIXES
+
+
+_PREFIXES: tuple[str, ...] = ()
+
+
+def _header_words(fields: Mapping[str, str], evidence: Evidence) -> None:
+    for rank, name in enumerate(_WORDS):
+        value = fields.get(name)
+        if value:
+            word = token(value.partition(";")[0].partition(":")[0].rpartition("#")[2].strip())
+            if word is not None:
+                evidence.ranked.append((15 + rank, word))
+    challenge = fields.get("www-authenticate", "")
+    if challenge and "error=" in challenge:
+        word = token(challenge.partition("error=")[2].partition(",")[0].strip().strip('"').partition('"')[0])
+        if word is not None:
+            evidence.ranked.append((50, word))
+    number = fields.get("grpc-status", "")
+    if number.isdecimal() and len(number) < 3 and 0 < int(number) <= 16:
+        from amends.vendors.tables.protocols import GRPC_NAMES
+
+        evidence.ranked.append((40, GRPC_NAMES[int(number) - 1]))
+    if "payment-required" in fields:
+        evidence.ranked.append((50, "@x402"))
+
+
+def _own_wait(
+    evidence: Evidence,
+    fields: Mapping[str, str],
+    now: Callable[[], float] | None,
+    quoted: Waiter | None,
+) -> float | None:
+    """Return the wait that the body names, in seconds."""
+    if evidence.wait is None:
+        if evidence.headers is None or quoted is None:
+            return None
+        lower = {
+            name.lower(): str(value)
+            for name, value in evidence.headers.items()
+            if isinstance(value, (str, int, float))
+        }
+        return quoted({"date": fields.get("date", ""), **lower})
+    kind, amount = evidence.wait
+    if kind == 0:
+        return bounded(amount)
+    from amends.core.instants import date
+
+    present = date(fields.get("date", ""))
+    if present is None:
+        if now is None:
+            return None
+        present = now()
+    return bounded(max(0.0, seconds_since_epoch(amount) - present))
+
+
+def trace_of(fields: Mapping[str, str]) -> str | None:
+    """Return the request id in headers, or None."""
+    found = min((name for name in fields if name in _TRACES), key=_TRACES.__getitem__, default=None)
+    return None if found is None else fields[found] or None
+
+
+def build(
+    kind: Kind | None,
+    status: int | None,
+    evidence: Evidence,
+    vendor: str | None,
+    word: str | None,
+    wait: float | None,
+    trace: str | None,
+    path: str = "body",
+) -> Fault:
+    """Return the fault of a kind, or of the status if there is none."""
+    if kind is not None:
+        code, recovery, actor, executed = kind.code, kind.recovery, kind.actor, kind.executed
+        if executed is None:
+            executed = _executed(status)
+        if wait is None:
+            wait = kind.wait
+    else:
+        row = VOCABULARY.status_row(status or 500)
+        code, recovery, actor, executed = row.code, row.recovery, row.actor, row.executed
+        if evidence.verdict is True and recovery is not Recovery.TRANSIENT:
+            recovery, actor = Recovery.TRANSIENT, row.actor_under(Recovery.TRANSIENT)
+    if evidence.verdict is False and (recovery is Recovery.TRANSIENT or recovery is Recovery.UNCERTAIN):
+        if recovery is Recovery.TRANSIENT:
+            executed = Executed.NO
+        recovery, actor = Recovery.TERMINAL, Actor.OPERATOR
+    return Fault(
+        code=code,
+        message=evidence.message or VOCABULARY.row(code, status).message,
+        recovery=recovery,
+        vocabulary="http",
+        retry_after=wait,
+        field=evidence.field,
+        details=None if word is None or word[0] == "@" else {"code": word},
+        trace_id=evidence.trace_id or trace,
+        doc_uri=evidence.doc_uri,
+        status=status,
+        actor=actor,
+        executed=executed,
+        origin=Origin(vendor or "vendor", path),
+    )
+
+
+def _executed(status: int | None) -> Executed:
+    """M3: whether a call that failed with this status may have had its effect."""
+    if status is None:
+        return Executed.MAYBE
+    if status in NOT_SENT or (400 <= status < 500 and status not in {408, 499}):
+        return Executed.NO
+    return Executed.MAYBE

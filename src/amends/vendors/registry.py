@@ -1,0 +1,194 @@
+"""The vendors by name, and the index over all of their words. Loaded on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from amends.vendors.model import Kind, Vendor
+
+__all__ = ["NAMES", "Index", "check", "index", "vendor"]
+
+_MODULES: dict[str, tuple[str, ...]] = {
+    "openai": ("openai", "azure-openai"),
+    "anthropic": ("anthropic",),
+    "google": ("google", "firebase"),
+    "models": (
+        *("mistral", "cohere", "groq", "openrouter", "together", "huggingface", "vllm", "ollama", "deepseek"),
+        *("xai", "cerebras", "elevenlabs", "deepgram"),
+    ),
+    "aws": ("aws", "amazon-sp"),
+    "azure": ("azure", "microsoft-graph", "entra"),
+    "code_hosts": ("github", "gitlab", "docker-registry"),
+    "payments": ("stripe", "adyen", "paypal", "square", "plaid"),
+    "messaging": (*("slack", "twilio", "sendgrid", "discord", "telegram", "zoom", "intercom", "postmark"),),
+    "work": (
+        *("notion", "atlassian", "salesforce", "hubspot", "zendesk", "linear", "airtable", "figma"),
+        *("spotify", "dropbox", "box", "monday", "clickup"),
+    ),
+    "infrastructure": (
+        *("cloudflare", "kubernetes", "elasticsearch", "databricks", "snowflake", "clickhouse"),
+        *("heroku", "digitalocean", "vercel", "okta", "supabase"),
+    ),
+    "social": ("x", "reddit", "meta", "linkedin"),
+    "commerce": ("shopify", "xero", "quickbooks", "ebay", "binance", "yelp", "newsapi"),
+    "protocols": ("oauth", "grpc", "connect", "graphql", "x402", "edge"),
+}
+
+_ALIASES = {
+    "gemini": "google",
+    "vertex": "google",
+    "google-cloud": "google",
+    "bedrock": "aws",
+    "s3": "aws",
+    "dynamodb": "aws",
+    "amazon": "aws",
+    "azure_openai": "azure-openai",
+    "azureopenai": "azure-openai",
+    "azure-storage": "azure",
+    "cosmos": "azure",
+    "graph": "microsoft-graph",
+    "msgraph": "microsoft-graph",
+    "hugging-face": "huggingface",
+    "jira": "atlassian",
+    "confluence": "atlassian",
+    "k8s": "kubernetes",
+    "opensearch": "elasticsearch",
+    "elastic": "elasticsearch",
+    "docker": "docker-registry",
+    "twitter": "x",
+    "facebook": "meta",
+    "whatsapp": "meta",
+    "oauth2": "oauth",
+    "twirp": "connect",
+}
+
+_COMMON = frozenset(
+    {
+        *("day", "minute", "concurrent", "internal", "validation", "duplicate", "expired", "generation"),
+        *(
+            "loading",
+            "maintenance",
+            "suspended",
+            "missing",
+            "Invalid",
+            "Expired",
+            "Gone",
+            "DAILY",
+            "QPS",
+            "BLANK",
+        ),
+        *(
+            "TAKEN",
+            "ROLLING",
+            "SECONDLY",
+            "moderation",
+            "UNSUPPORTED",
+            "PERMISSION_DENIED",
+            "INVALID_TYPE",
+            "INVALID_FIELD",
+        ),
+    }
+)
+"""Words of one vendor that others use for other things: they count only if the vendor was recognised."""
+
+NAMES: tuple[str, ...] = tuple(name for group in _MODULES.values() for name in group)
+"""The names of all vendors."""
+
+
+class Index(NamedTuple):
+    """What is known over all vendors."""
+
+    vendors: Mapping[str, Vendor]
+    words: Mapping[str, Kind | Mapping[int, Kind]]
+    """Words on which all vendors agree, for a sender that was not recognised. Numbers are left out."""
+    unless: Mapping[str, Kind]
+    headers: Mapping[str, str]
+    prefixes: tuple[tuple[str, str], ...]
+
+
+def check(name: str) -> str:
+    """
+    Return the name of a vendor, for its name or an alias.
+
+    Raises:
+        LookupError: if there is none; the message lists the names.
+
+    """
+    given: Any = name
+    found = _ALIASES.get(given.lower(), given.lower()) if isinstance(given, str) else given
+    if found not in NAMES:
+        raise LookupError(f"no vendor {name!r}; there are {', '.join(NAMES)}")
+    return str(found)
+
+
+def vendor(name: str) -> Vendor:
+    """
+    Return the vendor with this name or alias.
+
+    >>> vendor("openai").words["insufficient_quota"].code
+    'QUOTA_EXCEEDED'
+
+    Raises:
+        LookupError: if there is none; the message lists the names.
+
+    """
+    return index().vendors[check(name)]
+
+
+@cache
+def index() -> Index:
+    """Return the index. The first call loads all tables."""
+    vendors: dict[str, Vendor] = {}
+    for module in _MODULES:
+        for each in import_module(f"amends.vendors.tables.{module}").VENDORS:
+            vendors[each.name] = each
+    words: dict[str, Any] = {}
+    unless: dict[str, Any] = {}
+    for each in vendors.values():
+        for word, kind in each.words.items():
+            if word not in _COMMON and not (each.numbers and word.isdecimal()):
+                words[word] = _agreed(words[word], kind) if word in words else kind
+        for word, kind in each.unless.items():
+            unless[word] = kind if unless.get(word, kind) == kind else None
+    headers: dict[str, str] = {}
+    prefixes = []
+    for each in vendors.values():
+        for name in each.headers:
+            if name.endswith("-"):
+                prefixes.append((name, each.name))
+            else:
+                headers[name] = each.name
+    return Index(
+        vendors,
+        {word: kind for word, kind in words.items() if kind},
+        {word: kind for word, kind in unless.items() if kind is not None},
+        headers,
+        tuple(prefixes),
+    )
+
+
+def _agreed(one: Any, other: Any) -> Any:
+    """Return the meaning that two vendors give a word; where they differ, nothing."""
+    if (
+        isinstance(one, Kind)
+        and isinstance(other, Kind)
+        and replace(one, wait=None) == replace(other, wait=None)
+    ):
+        # A documented wait is one service's own.
+        return one if one == other else replace(one, wait=None)
+    if one == other:
+        return one
+    first = one if isinstance(one, dict) else {0: one}
+    second = other if isinstance(other, dict) else {0: other}
+    merged = dict(first)
+    for status, kind in second.items():
+        if merged.get(status, kind) != kind:
+            merged.pop(status, None)
+        else:
+            merged[status] = kind
+    return merged

@@ -1,0 +1,187 @@
+"""
+Failures inside streams: server-sent events, lines of JSON, AWS event streams, Connect's end of stream.
+
+A stream's failure that comes after the first output may have had its effect: what was delivered cannot be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.enums import Executed
+from amends.core.fault import Fault, Origin
+from amends.core.wire import Unreadable
+from amends.core.wire import read as read_json
+from amends.vendors.evidence import Evidence, collect
+from amends.vendors.markup import is_error_document
+from amends.vendors.reading import read, read_bare
+
+__all__ = ["failure_in", "read_binary", "read_stream", "read_text"]
+
+_MAX_EVENTS = 100_000
+_QUIET = frozenset(
+    {"ping", "message_start", "response.created", "response.in_progress", "response.queued", "keepalive"}
+)
+"""Events that come before the first output."""
+
+Clock = Callable[[], float]
+
+
+def read_text(data: bytes | str, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
+    """Return the fault in a text that is no JSON document: an XML error, a stream, or an AWS event stream. Else None."""
+    if isinstance(data, bytes):
+        found = read_binary(data, vendor=vendor, now=now)
+        if found is not None:
+            return found
+        text = data.decode("utf-8", "replace")
+    else:
+        text = data
+    if is_error_document(text):
+        return read(200, {}, text, vendor=vendor, now=now)
+    return read_stream(text, vendor=vendor, now=now)
+
+
+def read_binary(data: bytes, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
+    """Return the failure in an AWS event stream or in Connect's envelopes, or None."""
+    return _event_stream(data, vendor) or _connect(data, now)
+
+
+def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = None) -> Fault | None:
+    """Return the first failure in server-sent events or lines of JSON, or None."""
+    delivered = False
+    for event, value in _events(text):
+        error = failure_in(event, value)
+        if error is None:
+            delivered = delivered or event not in _QUIET
+            continue
+        fault = _fault(error, vendor, now)
+        if fault is None:
+            continue
+        executed = Executed.MAYBE if delivered else fault.executed
+        origin = Origin(fault.origin.dialect if fault.origin else "vendor", "stream")
+        return replace(fault, executed=executed, origin=origin)
+    return None
+
+
+def _fault(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fault | None:
+    found = read_bare(error, vendor=vendor, now=now)
+    if found is not None:
+        return found
+    # The event says that it is an error, but no word of it is known.
+    evidence = collect(error, Evidence())
+    from amends.vendors.kinds import INTERNAL
+    from amends.vendors.meaning import first_word
+    from amends.vendors.reading import build
+
+    return build(INTERNAL, evidence.status, evidence, vendor, first_word(evidence.words()), None, None)
+
+
+def failure_in(event: str, value: Any) -> dict[str, Any] | None:
+    """Return the error object of one event, or None."""
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        value = value[-1]
+    if not isinstance(value, dict):
+        return {"error": {"message": value}} if event == "error" and isinstance(value, str) else None
+    given = value.get("type")
+    kind = given if isinstance(given, str) else None
+    if kind in {"response.failed", "response.incomplete"} and isinstance(value.get("response"), dict):
+        value = value["response"]
+        return value if kind == "response.failed" and isinstance(value.get("error"), dict) else None
+    error = value.get("error")
+    if isinstance(error, dict) and any(item is not None for item in error.values()):
+        return value
+    if isinstance(error, str) and error and (event == "error" or set(value) <= _LINE):
+        return value
+    if event == "error" or (kind == "error" and ("message" in value or "code" in value)):
+        return value if "error" in value else {"error": value}
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(first, dict) and isinstance(first.get("error"), dict):
+        return {"error": first["error"]}
+    return None
+
+
+_LINE = frozenset(
+    {"error", "error_type", "code", "status", "status_code", "message", "done", "model", "request_id"}
+)
+
+
+def _events(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield (event name, value) of server-sent events, of lines of JSON, and of JSON that was appended to a stream."""
+    name, data, loose = "message", [], []  # type: str, list[str], list[str]
+    for number, ended in enumerate(text.split("\n")):
+        if number > _MAX_EVENTS:
+            return
+        line = ended.rstrip("\r")
+        if not line:
+            if data:
+                yield from _parsed(name, "\n".join(data))
+            name, data = "message", []
+            if loose:
+                loose.append("")
+        elif line.startswith("data:"):
+            data.append(line[5:].lstrip())
+        elif line.startswith("event:"):
+            name = line[6:].strip()
+        elif line[0] in "{[" and not loose and line[-1] in "}]":
+            found = list(_parsed("message", line))
+            if found:
+                yield from found
+            else:
+                loose.append(line)
+        elif loose or line[0] in "{[":
+            loose.append(line)
+    if data:
+        yield from _parsed(name, "\n".join(data))
+    if loose:
+        # Some servers break the framing and append a bare document.
+        yield from _parsed("message", "\n".join(loose).strip().rstrip(","))
+
+
+def _parsed(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    if text and text != "[DONE]":
+        try:
+            yield name, read_json(text)
+        except Unreadable:
+            if name == "error":
+                yield name, text
+
+
+def _event_stream(data: bytes, vendor: str | None) -> Fault | None:
+    """Read the exception in an AWS event stream: a header names it, the payload is JSON."""
+    place = data.find(b":exception-type\x07")
+    if place < 0:
+        return None
+    start = place + 16
+    length = int.from_bytes(data[start : start + 2])
+    word = data[start + 2 : start + 2 + length].decode("utf-8", "replace")
+    body: Any = None
+    begin = data.find(b"{", start)
+    end = data.rfind(b"}")
+    if 0 < begin < end:
+        try:
+            body = read_json(data[begin : end + 1])
+        except Unreadable:
+            body = None
+    document = body if isinstance(body, dict) else {}
+    return read_bare({**document, "__type": word}, vendor=vendor or "aws")
+
+
+def _connect(data: bytes, now: Clock | None) -> Fault | None:
+    """Read the end-of-stream envelope of Connect: a flag, a length, and a JSON document with `error`."""
+    place = 0
+    while place + 5 <= len(data):
+        flags, length = data[place], int.from_bytes(data[place + 1 : place + 5])
+        if flags > 3 or place + 5 + length > len(data):
+            return None
+        if flags & 2:
+            try:
+                value = read_json(data[place + 5 : place + 5 + length])
+            except Unreadable:
+                return None
+            return read_bare(value, vendor="connect", now=now) if isinstance(value, dict) else None
+        place += 5 + length
+    return None

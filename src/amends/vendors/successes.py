@@ -1,0 +1,351 @@
+"""
+Failures inside successful answers. Only shapes that a vendor documents; arbitrary JSON is never guessed at.
+
+Many objects describe something that failed without being a failure of the call: a job with `status: failed`, a lint result
+with `errors[]`, an object whose `error` has only null members. Those are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from amends.core.enums import Actor, Executed, Recovery
+from amends.core.fault import Fault, Origin
+from amends.core.wire import Unreadable
+from amends.core.wire import read as read_json
+from amends.vendors.evidence import Evidence, collect
+from amends.vendors.kinds import INTERNAL, INVALID, NOT_FOUND, RATE
+from amends.vendors.markup import is_error_document
+from amends.vendors.meaning import by_words, first_word
+from amends.vendors.reading import build, read, read_bare
+from amends.vendors.registry import index
+from amends.vendors.streams import failure_in, read_binary, read_stream
+
+__all__ = ["read_success"]
+
+_JOBS = frozenset(
+    {"status", "state", "conclusion", "job", "jobs", "result", "results", "data", "items", "output"}
+)
+_OBJECTS = frozenset({"error", "chat.completion", "chat.completion.chunk"})
+_OAUTH = frozenset(
+    {"error", "error_description", "error_uri", "interval", "error_codes", "timestamp", "trace_id"}
+)
+_OAUTH_MORE = frozenset({"correlation_id", "suberror", "claims", "message"})
+_MAPS = {
+    "OVER_QUERY_LIMIT": "rateLimitExceeded",
+    "OVER_DAILY_LIMIT": "dailyLimitExceeded",
+    "REQUEST_DENIED": "keyInvalid",
+    "INVALID_REQUEST": "invalidParameter",
+}
+_JSONRPC = {
+    -32700: INVALID,
+    -32600: INVALID,
+    -32601: NOT_FOUND,
+    -32602: INVALID,
+    -32005: RATE,
+    -32603: INTERNAL,
+}
+
+
+def read_success(
+    fields: Mapping[str, str],
+    body: Any,
+    *,
+    vendor: str | None = None,
+    now: Callable[[], float] | None = None,
+    quoted: Callable[[Mapping[str, str]], float | None] | None = None,
+) -> Fault | None:
+    """Return the fault inside a successful answer, or None. A fault with `executed` yes is about a part of the answer."""
+    status = fields.get("grpc-status")
+    if status is not None and status != "0":
+        return _grpc(status, fields)
+    if isinstance(body, (bytes, str)):
+        found = read_binary(body, vendor=vendor, now=now) if isinstance(body, bytes) else None
+        if found is not None:
+            return found
+        text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+        if is_error_document(text):
+            return _as_success(read(200, fields, text, vendor=vendor, now=now))
+        if "multipart/mixed" in fields.get("content-type", ""):
+            return _multipart(text)
+        head = text[:4096].lstrip()
+        if head.startswith(("data:", "event:", ":", "{", "[")):
+            return read_stream(text, vendor=vendor, now=now)
+        return None
+    if isinstance(body, list):
+        last = body[-1] if body else None
+        error = (
+            last
+            if isinstance(last, dict) and _is_error(last.get("error")) and set(last) <= {"error"}
+            else None
+        )
+        return None if error is None else read_bare(error, vendor=vendor, now=now, quoted=quoted)
+    if not isinstance(body, dict):
+        return None
+    if isinstance(body.get("errors"), (list, bool)):
+        found = _with_errors(body, fields, vendor, now)
+        if found is not None:
+            return found
+    responses = body.get("responses")
+    if isinstance(responses, list) and (parts := _parts(responses, "status")):
+        return _partial(parts)
+    document = _document(body, vendor)
+    if document is not None:
+        fault = read(200, fields, document, vendor=vendor, now=now, quoted=quoted)
+        if fault is None and (
+            document is not body or "ok" in body or "success" in body or "jsonrpc" not in body
+        ):
+            evidence = collect(document, Evidence())
+            words = evidence.words()
+            fault = build(_default(body), evidence.status, evidence, vendor, first_word(words), None, None)
+        return _as_success(fault)
+    if "jsonrpc" in body and isinstance(body.get("error"), dict):
+        return _jsonrpc(body["error"])
+    return _user_errors(body)
+
+
+def _as_success(fault: Fault | None) -> Fault | None:
+    """Return the fault without the status of the successful answer."""
+    if fault is None or fault.status is None or fault.status >= 400:
+        return fault
+    return replace(fault, status=None)
+
+
+def _default(body: dict[str, Any]) -> Any:
+    """The kind of a documented failure whose word is unknown: the request was refused."""
+    return INVALID if body.get("ok") is False or body.get("success") is False else INTERNAL
+
+
+def _is_error(value: Any) -> bool:
+    """Whether a value is an error object that says something: one whose members are all null is none."""
+    return isinstance(value, dict) and any(
+        item is not None and not (isinstance(item, str) and not item) for item in value.values()
+    )
+
+
+def _document(body: dict[str, Any], vendor: str | None) -> dict[str, Any] | None:
+    """Return the object to read as an error, if the body has the shape of a documented failure."""
+    error = body.get("error")
+    if "jsonrpc" in body:
+        return None
+    if body.get("ok") is False and (isinstance(error, str) or "error_code" in body):
+        return body
+    if body.get("success") is False and (isinstance(body.get("errors"), list) or "code" in body):
+        code = body.get("code")
+        running = isinstance(code, str) and code in {"333333", "333334"}
+        return body if body.get("errors") or not running else None
+    if isinstance(error, dict) and _is_error(error):
+        kind = body.get("object")
+        if isinstance(kind, str) and kind == "response":
+            status = body.get("status")
+            return body if isinstance(status, str) and status == "failed" else None
+        if not _JOBS.isdisjoint(body) or (
+            kind is not None and not (isinstance(kind, str) and kind in _OBJECTS)
+        ):
+            return None
+        says = isinstance(error.get("message"), str) or isinstance(error.get("code"), (str, int))
+        return body if says else None
+    if isinstance(error, str) and error and set(body) <= _OAUTH | _OAUTH_MORE:
+        known = index().vendors
+        if any(error in known[name].words or error in known[name].unless for name in ("oauth", "github")):
+            return body
+    inner = body.get("json")
+    if isinstance(inner, dict) and isinstance(inner.get("errors"), list) and inner["errors"]:
+        return body
+    choice = failure_in("message", {"choices": body.get("choices")})
+    if choice is not None:
+        return choice
+    feedback = body.get("promptFeedback")
+    if (
+        isinstance(feedback, dict)
+        and isinstance(feedback.get("blockReason"), str)
+        and not body.get("candidates")
+    ):
+        return {"error": {"code": "PROHIBITED_CONTENT", "message": feedback["blockReason"]}}
+    statement = body.get("status")
+    if (
+        isinstance(statement, str)
+        and statement in _MAPS
+        and ("error_message" in body or body.get("results") == [])
+    ):
+        # Google Maps: the status is a word.
+        return {"error": {"code": _MAPS[statement], "message": statement}}
+    if (
+        isinstance(statement, dict)
+        and statement.get("state") == "FAILED"
+        and _is_error(statement.get("error"))
+    ):
+        return {"error": statement["error"]} if "statement_id" in body else None
+    return None
+
+
+def _grpc(status: str, fields: Mapping[str, str]) -> Fault | None:
+    from amends.vendors.protobuf import status_details
+    from amends.vendors.tables.protocols import GRPC_NAMES
+
+    if not status.isdecimal() or len(status) > 2 or not 0 < int(status) <= len(GRPC_NAMES):
+        return None
+    name = GRPC_NAMES[int(status) - 1]
+    evidence = Evidence()
+    evidence.message = fields.get("grpc-message", "")
+    reasons, wait = status_details(fields.get("grpc-status-details-bin", ""))
+    pushback = fields.get("grpc-retry-pushback-ms", "")
+    if wait is None and pushback.isdecimal() and len(pushback) < 12:
+        wait = int(pushback) / 1000
+    if pushback.startswith("-"):
+        evidence.verdict = False
+    known = index()
+    found = by_words([*reasons, name], None, known.vendors["grpc"], known)
+    kind = INTERNAL if found is None else found[0]
+    return build(kind, None, evidence, "grpc", reasons[0] if reasons else name, wait, None, "header")
+
+
+def _jsonrpc(error: dict[str, Any]) -> Fault | None:
+    code = error.get("code")
+    if not isinstance(code, int) or isinstance(code, bool):
+        return None
+    evidence = Evidence()
+    message = error.get("message")
+    evidence.message = message if isinstance(message, str) else ""
+    return build(_JSONRPC.get(code, INTERNAL), None, evidence, "jsonrpc", str(code), None, None)
+
+
+def _with_errors(
+    body: dict[str, Any], fields: Mapping[str, str], vendor: str | None, now: Callable[[], float] | None
+) -> Fault | None:
+    """Read GraphQL's `errors` beside or instead of `data`, and bulk answers."""
+    errors = body["errors"]
+    if errors is True and isinstance(body.get("items"), list):
+        return _bulk(body["items"])
+    if not isinstance(errors, list) or not errors or not isinstance(errors[0], dict):
+        return None
+    graphql = "data" in body or any(
+        isinstance(item, dict) and ("extensions" in item or "locations" in item or "path" in item)
+        for item in errors
+    )
+    if not graphql or not isinstance(errors[0].get("message"), str):
+        return None
+    faults = [_graphql_error(item, vendor, now) for item in errors[:100] if isinstance(item, dict)]
+    wait = _cost_wait(body)
+    if wait is not None:
+        faults = [replace(each, retry_after=wait) if each.code == "RATE_LIMITED" else each for each in faults]
+    data = body.get("data")
+    if isinstance(data, dict) and any(value is not None for value in data.values()):
+        return _partial(faults)
+    first = next((each for each in faults if each.code == "RATE_LIMITED"), faults[0])
+    return replace(first, errors=tuple(faults) if len(faults) > 1 else ())
+
+
+def _graphql_error(item: dict[str, Any], vendor: str | None, now: Callable[[], float] | None) -> Fault:
+    path = item.get("path")
+    plain = {name: value for name, value in item.items() if name not in {"path", "locations"}}
+    evidence = collect(plain, Evidence())
+    words = evidence.words()
+    known = index()
+    found = by_words(words, None, known.vendors.get(vendor or "graphql"), known)
+    if evidence.field is None and isinstance(path, list):
+        evidence.field = ".".join(str(part) for part in path[:16]) or None
+    kind = INVALID if found is None and not words else INTERNAL if found is None else found[0]
+    wait = evidence.wait[1] if evidence.wait is not None and evidence.wait[0] == 0 else None
+    return build(
+        kind, None, evidence, vendor or "graphql", found[1] if found else first_word(words), wait, None
+    )
+
+
+def _cost_wait(body: dict[str, Any]) -> float | None:
+    """Return the wait of a cost bucket: (needed - available) / restore rate."""
+    extensions = body.get("extensions")
+    cost = extensions.get("cost") if isinstance(extensions, dict) else None
+    throttle = cost.get("throttleStatus") if isinstance(cost, dict) else None
+    if not isinstance(cost, dict) or not isinstance(throttle, dict):
+        return None
+    from amends.core.hints import finite
+
+    needed = finite(cost.get("requestedQueryCost"))
+    available, rate = finite(throttle.get("currentlyAvailable")), finite(throttle.get("restoreRate"))
+    if needed is None or available is None or not rate or rate <= 0:
+        return None
+    return max(0.0, (needed - available) / rate)
+
+
+def _bulk(items: list[Any]) -> Fault | None:
+    """Read a bulk answer: `items[].<action>.status` and `.error`."""
+    faults = []
+    for item in items[:1000]:
+        action = next(iter(item.values()), None) if isinstance(item, dict) and len(item) == 1 else None
+        if isinstance(action, dict) and _is_error(action.get("error")):
+            status = action.get("status")
+            found = (
+                read(status, {}, {"error": action["error"]})
+                if isinstance(status, int) and status >= 400
+                else None
+            )
+            if found is not None:
+                faults.append(found)
+    return _partial(faults) if faults else None
+
+
+def _parts(items: list[Any], name: str) -> list[Fault]:
+    """Return the failures of a batch: each part has a status under `name`, headers and a body of its own."""
+    faults = []
+    for item in items[:1000]:
+        status = item.get(name) if isinstance(item, dict) and "body" in item else None
+        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+            faults.append(_part(status, item["body"]))
+    return faults
+
+
+def _part(status: int, body: Any) -> Fault:
+    if isinstance(body, str):
+        try:
+            body = read_json(body)
+        except Unreadable:
+            body = None
+    found = read(status, {}, body)
+    return found or build(None, status, Evidence(), None, None, None, None)
+
+
+_STATUS_LINE = re.compile(r"(?m)^HTTP/[\d.]+ ([1-5]\d\d)\b")
+
+
+def _multipart(text: str) -> Fault | None:
+    """Read a batch in multipart/mixed: every part holds a response with its own status line."""
+    pieces = _STATUS_LINE.split(text)[1:]
+    faults = []
+    for status, rest in list(zip(pieces[::2], pieces[1::2], strict=False))[:1000]:
+        if int(status) >= 400:
+            start, end = rest.find("{"), rest.rfind("}")
+            faults.append(_part(int(status), rest[start : end + 1] if 0 <= start < end else None))
+    return _partial(faults) if faults else None
+
+
+def _user_errors(body: dict[str, Any]) -> Fault | None:
+    """Read Shopify's user errors: `data.<mutation>.userErrors`."""
+    data = body.get("data")
+    for value in data.values() if isinstance(data, dict) else ():
+        errors = value.get("userErrors") if isinstance(value, dict) else None
+        if isinstance(errors, list) and errors and isinstance(errors[0], dict) and "message" in errors[0]:
+            evidence = collect({"message": errors[0]["message"], "code": errors[0].get("code")}, Evidence())
+            field = errors[0].get("field")
+            evidence.field = ".".join(str(part) for part in field) if isinstance(field, list) else field
+            return build(INVALID, None, evidence, "shopify", first_word(evidence.words()), None, None)
+    return None
+
+
+def _partial(faults: list[Fault]) -> Fault:
+    """Return the fault of an answer that failed in part: each part is decided by itself."""
+    return Fault(
+        code="PARTIAL_FAILURE",
+        message="Some items failed, the others succeeded",
+        recovery=Recovery.CORRECTABLE,
+        vocabulary="http",
+        errors=tuple(faults),
+        status=207,
+        actor=Actor.CALLER,
+        executed=Executed.YES,
+        origin=Origin("vendor", "body"),
+    )

@@ -1,0 +1,1 @@
+"""One module per service or family of services; each has VENDORS."""

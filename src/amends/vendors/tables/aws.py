@@ -1,0 +1,121 @@
+"""
+AWS: the query, JSON, REST-XML and event-stream protocols, S3, DynamoDB, Bedrock; and Amazon's Selling Partner API.
+
+AWS sends many of these with status 400, so the word has priority over the status.
+"""
+
+from __future__ import annotations
+
+from amends.vendors.kinds import (
+    ABORTED,
+    BAD_KEY,
+    CONFLICT,
+    DISABLED,
+    EXPIRED,
+    FORBIDDEN,
+    IN_PROGRESS,
+    INTERNAL,
+    INVALID,
+    NOT_FOUND,
+    NOT_READY,
+    OVERLOADED,
+    QUOTA,
+    RATE,
+    REFUSED,
+    TIMEOUT,
+    TOO_LARGE,
+    UNAVAILABLE,
+)
+from amends.vendors.model import Key, Vendor, words
+
+__all__ = ["VENDORS"]
+
+AWS = Vendor(
+    name="aws",
+    title="Amazon Web Services and Bedrock",
+    docs="https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html",
+    words=words(
+        (
+            RATE,
+            "Throttling ThrottlingException ThrottledException RequestThrottledException throttlingException",
+        ),
+        (RATE, "TooManyRequestsException ProvisionedThroughputExceededException RequestLimitExceeded"),
+        (RATE, "ProvisionedThroughputExceeded ThrottlingError ThrottlingReason RequestThrottled SlowDown"),
+        (RATE, "BandwidthLimitExceeded LimitExceededException EC2ThrottledException PriorRequestNotComplete"),
+        (RATE, "SnapshotCreationPerVolumeRateExceeded KMSThrottlingException TooManyRequestsFault"),
+        (RATE, "ReservedFunctionConcurrentInvocationLimitExceeded ConcurrentInvocationLimitExceeded"),
+        (QUOTA, "ServiceQuotaExceededException InstanceLimitExceeded VcpuLimitExceeded AddressLimitExceeded"),
+        (QUOTA, "TooManyBuckets CodeStorageExceededException DailyQuotaExceeded ENILimitReachedException"),
+        (QUOTA, "ClusterQuotaExceeded StorageQuotaExceeded LimitExceeded AccountSendingPausedException"),
+        (OVERLOADED, "InsufficientInstanceCapacity InsufficientHostCapacity ServiceUnavailable Unavailable"),
+        (OVERLOADED, "ServiceUnavailableException serviceUnavailableException InsufficientCapacity"),
+        (NOT_READY, "ModelNotReadyException ResourceNotReadyException SnapStartNotReadyException"),
+        (TIMEOUT, "RequestTimeout RequestTimeoutException ModelTimeoutException modelTimeoutException"),
+        (INTERNAL, "ModelErrorException ModelStreamErrorException modelStreamErrorException InternalError"),
+        (INTERNAL, "InternalServerException internalServerException InternalFailure InternalServerError"),
+        (INTERNAL, "InternalServiceError InternalServiceException"),
+        (EXPIRED, "ExpiredToken ExpiredTokenException RequestExpired TokenRefreshRequired"),
+        (BAD_KEY, "AuthFailure UnrecognizedClientException InvalidClientTokenId SignatureDoesNotMatch"),
+        (
+            BAD_KEY,
+            "InvalidAccessKeyId InvalidSignatureException IncompleteSignature MissingAuthenticationToken",
+        ),
+        (BAD_KEY, "MissingAuthenticationTokenException RequestTimeTooSkewed InvalidToken"),
+        (
+            FORBIDDEN,
+            "AccessDenied AccessDeniedException UnauthorizedOperation NotAuthorized UnauthorizedException",
+        ),
+        (FORBIDDEN, "KMSAccessDeniedException AuthorizationError"),
+        (
+            DISABLED,
+            "OptInRequired SubscriptionRequiredException AccountProblem AllAccessDisabled NotSignedUp",
+        ),
+        (
+            NOT_FOUND,
+            "NoSuchKey NoSuchBucket ResourceNotFoundException NoSuchEntity NoSuchUpload NoSuchVersion",
+        ),
+        (
+            NOT_FOUND,
+            "QueueDoesNotExist AWS.SimpleQueueService.NonExistentQueue ResourceNotFound NotFoundException",
+        ),
+        (NOT_FOUND, "DBInstanceNotFound StackNotFoundException"),
+        (IN_PROGRESS, "TransactionInProgressException OperationAborted ResourceConflictException"),
+        (IN_PROGRESS, "OperationInProgressException ConcurrentOperation"),
+        (ABORTED, "TransactionConflictException OptimisticLockException ConditionalRequestConflict"),
+        (ABORTED, "ConcurrentModificationException TransactionConflict ReplicatedWriteConflictException"),
+        (CONFLICT, "ConditionalCheckFailedException ConditionalCheckFailed ResourceInUseException"),
+        (CONFLICT, "ConflictException BucketAlreadyExists BucketAlreadyOwnedByYou EntityAlreadyExists"),
+        (CONFLICT, "IdempotentParameterMismatch IdempotentParameterMismatchException PreconditionFailed"),
+        (CONFLICT, "ResourceAlreadyExistsException InvalidObjectState BucketNotEmpty DeleteConflict"),
+        (INVALID, "ValidationException ValidationError validationException InvalidParameterValue"),
+        (
+            INVALID,
+            "InvalidParameterCombination MissingParameter MalformedPolicyDocument SerializationException",
+        ),
+        (
+            INVALID,
+            "MalformedXML InvalidArgument InvalidRequest InvalidParameterException AuthorizationHeaderMalformed",
+        ),
+        (INVALID, "InvalidRequestException InvalidAction InvalidBucketName PermanentRedirect"),
+        (TOO_LARGE, "ItemCollectionSizeLimitExceededException RequestTooLargeException EntityTooLarge"),
+        (TOO_LARGE, "RequestEntityTooLargeException EntityTooSmall MessageTooLong MaxMessageLengthExceeded"),
+        (REFUSED, "MessageRejected"),
+    ),
+    headers=("x-amzn-", "x-amz-"),
+    keys=Key(field="ClientToken"),
+    computes=("/converse", "/invoke", "/converse-stream", "/invoke-with-response-stream"),
+)
+
+SELLING_PARTNER = Vendor(
+    name="amazon-sp",
+    title="Amazon Selling Partner API",
+    docs="https://developer-docs.amazon.com/sp-api/docs/response-format",
+    words=words(
+        ({429: RATE}, "QuotaExceeded"),
+        (EXPIRED, "Unauthorized"),
+        (INVALID, "InvalidInput"),
+        (UNAVAILABLE, "InternalFailureTemporarilyUnavailable"),
+    ),
+)
+
+VENDORS = (AWS, SELLING_PARTNER)

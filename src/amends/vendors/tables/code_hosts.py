@@ -1,0 +1,77 @@
+"""GitHub, GitLab, Bitbucket and container registries."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from amends.vendors.kinds import (
+    BAD_KEY,
+    CONFLICT,
+    EXPIRED,
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    RATE,
+    SIGN_IN,
+    STEP_UP,
+    TIMEOUT,
+    TOO_LARGE,
+    UNAVAILABLE,
+)
+from amends.vendors.model import Vendor, words
+
+__all__ = ["SECONDARY", "VENDORS"]
+
+SECONDARY = replace(RATE, wait=60.0)
+"""GitHub documents a minute for a secondary rate limit that names no wait."""
+
+GITHUB = Vendor(
+    name="github",
+    title="GitHub",
+    docs="https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api",
+    words=words(
+        (RATE, "RATE_LIMITED RATE_LIMIT graphql_rate_limit"),
+        # The page that `documentation_url` names.
+        (SECONDARY, "@secondary-rate-limit"),
+        (RATE, "@primary-rate-limit"),
+        (STEP_UP, "INSUFFICIENT_SCOPES"),
+        (TOO_LARGE, "MAX_NODE_LIMIT_EXCEEDED RESOURCE_LIMITS_EXCEEDED"),
+        (UNAVAILABLE, "SERVICE_UNAVAILABLE"),
+        (CONFLICT, "STALE_DATA already_exists"),
+        (INVALID, "UNPROCESSABLE missing_field unprocessable undefinedField argumentLiteralsIncompatible"),
+        (TIMEOUT, "TIMEOUT"),
+        (BAD_KEY, "incorrect_client_credentials bad_verification_code redirect_uri_mismatch"),
+        (SIGN_IN, "bad_refresh_token unverified_user_email"),
+        (FORBIDDEN, "device_flow_disabled"),
+    ),
+    unless={"NOT_FOUND": NOT_FOUND, "FORBIDDEN": FORBIDDEN},
+    headers=("x-github-request-id", "x-github-media-type", "x-accepted-oauth-scopes"),
+)
+
+GITLAB = Vendor(
+    name="gitlab",
+    title="GitLab",
+    docs="https://docs.gitlab.com/api/rest/troubleshooting/",
+    words=words((STEP_UP, "insufficient_scope insufficient_granular_scope"), (EXPIRED, "invalid_token")),
+    headers=("x-gitlab-meta", "gitlab-lb", "gitlab-sv"),
+)
+
+DOCKER = Vendor(
+    name="docker-registry",
+    title="Docker and OCI registries",
+    docs="https://distribution.github.io/distribution/spec/api/#errors",
+    words=words(
+        (RATE, "TOOMANYREQUESTS"),
+        (BAD_KEY, "UNAUTHORIZED"),
+        (FORBIDDEN, "DENIED"),
+        (NOT_FOUND, "MANIFEST_UNKNOWN NAME_UNKNOWN BLOB_UNKNOWN MANIFEST_BLOB_UNKNOWN BLOB_UPLOAD_UNKNOWN"),
+        (
+            INVALID,
+            "BLOB_UPLOAD_INVALID DIGEST_INVALID SIZE_INVALID MANIFEST_INVALID NAME_INVALID TAG_INVALID",
+        ),
+        (INVALID, "UNSUPPORTED MANIFEST_UNVERIFIED"),
+    ),
+    headers=("docker-distribution-api-version", "docker-ratelimit-source"),
+)
+
+VENDORS = (GITHUB, GITLAB, DOCKER)

@@ -1,0 +1,64 @@
+"""`amends decode` on what people have: curl's output, HAR files, event streams, log lines, tracebacks."""
+
+import json
+
+import pytest
+
+from amends.carriers.extraction import examine
+from amends.carriers.report import report
+from amends.commands.pasted import har_response, read_pasted
+
+BODY = {"error": {"message": "m", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}}
+TEXT = json.dumps(BODY)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"HTTP/1.1 429 Too Many Requests\r\nx-request-id: q\r\n\r\n{TEXT}", ("openai", "QUOTA_EXCEEDED", "escalate")),
+        (f"HTTP/1.1 301 Moved\r\nLocation: /\r\n\r\nHTTP/2 429 \r\na: b\r\n\r\n{TEXT}", ("openai", "QUOTA_EXCEEDED", "escalate")),
+        (f"> GET / HTTP/1.1\n>\n< HTTP/1.1 429 Too Many\n< a: b\n<\n{TEXT}\n", ("openai", "QUOTA_EXCEEDED", "escalate")),
+        (f"2024-01-01 12:00 ERROR call failed: Error code: 429 - {TEXT}", ("openai", "QUOTA_EXCEEDED", "escalate")),
+        (f"Traceback (most recent call last):\n  File\nopenai.RateLimitError: Error code: 429 - {BODY}\n",
+         ("openai", "QUOTA_EXCEEDED", "escalate")),
+        ("Traceback\nhttpx.HTTPStatusError: Server error, status code: 503\n", (None, "SERVICE_UNAVAILABLE", "retry")),
+        ('event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"m"}}\n\n',
+         ("anthropic", "OVERLOADED", "retry")),
+        ('{"a": 1}\n{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "m"}}\n',
+         ("google", "RATE_LIMITED", "retry")),
+        ("HTTP/1.1 429 Too Many Requests\nRetry-After: 3\n", (None, "RATE_LIMITED", "retry")),
+    ],
+)  # fmt: skip
+def test_pasted_texts(text, expected):
+    """The response in the text is read, and the report names the vendor."""
+    via, reading = examine(read_pasted(text))
+    got = report(via, reading)
+    assert (got.vendor, got.fault.code, got.decision.action) == expected
+
+
+def test_a_har_file():
+    """The last failed response of the file is read."""
+    entry = {
+        "response": {
+            "status": 429,
+            "headers": [{"name": "Retry-After", "value": "4"}],
+            "content": {"text": TEXT},
+        }
+    }
+    fine = {"response": {"status": 200, "headers": [], "content": {"text": "{}"}}}
+    via, reading = examine(har_response({"log": {"entries": [entry, fine]}}))
+    assert (via, reading.fault.code, reading.fault.retry_after) == ("http", "QUOTA_EXCEEDED", 4.0)
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"log": {}}, {"log": {"entries": [5, {"response": None}]}}, [], 5, None]
+)
+def test_other_documents_stay(value):
+    """A document that is no HAR file is returned as it is."""
+    assert har_response(value) is value
+
+
+@pytest.mark.parametrize("text", ["", "hello", "{" * 5000, "HTTP/1.1", "[1", "x" * 10**6, "Error: {'a': }"])
+def test_texts_without_a_response(text):
+    """Nothing is found, in bounded time."""
+    assert read_pasted(text) is None

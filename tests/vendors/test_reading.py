@@ -1,0 +1,158 @@
+"""Failures in the formats of services: the shipped vectors hold, and ordinary answers are no failures."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amends import extract, vectors
+from amends.carriers.extraction import examine
+from amends.carriers.report import report
+from amends.vendors import NAMES
+from tests.vendors.ordinary import bodies
+
+ROOT = Path(__file__).parents[2]
+ALL = tuple(vectors.load_vendors())
+
+
+def differences(vector, vendor):
+    """Return the members that differ from the vector."""
+    via, reading = examine(vector.response, vendor=vendor, in_success=vector.in_success)
+    got = report(via, reading)
+    if got.fault is None:
+        return {"fault": None}
+    found = {}
+    for name, value in vector.expected["fault"].items():
+        seen = getattr(got.fault, name)
+        if (pytest.approx(value) if isinstance(value, float) else value) != getattr(seen, "value", seen):
+            found[name] = (value, seen)
+    decision = {"action": got.decision.action.value, "delay": got.decision.delay}
+    if decision != {name: pytest.approx(value) for name, value in vector.expected["decision"].items()}:
+        found["decision"] = decision
+    return found
+
+
+def test_every_vector_of_a_vendor_holds():
+    """Fault and decision are those of the published reference, with and without the vendor's name."""
+    wrong = {
+        f"{vector.id} {vendor}": found
+        for vector in ALL
+        for vendor in (None, vector.vendor)
+        if (found := differences(vector, vendor))
+    }
+    assert wrong == {}
+
+
+def test_the_vectors_cover_the_services():
+    """At least 400 shapes of at least 40 services, each with the address of its source."""
+    assert len(ALL) >= 400
+    assert len({vector.vendor for vector in ALL}) >= 40
+    assert {vector.vendor for vector in ALL} <= set(NAMES)
+    assert all(vector.source.startswith("https://") for vector in ALL)
+    assert len({vector.id for vector in ALL}) == len(ALL)
+
+
+def test_the_file_is_generated():
+    """The vectors are those that the script writes."""
+    script = ROOT / "scripts" / "generate_vendor_vectors.py"
+    assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0
+
+
+def test_ordinary_answers_are_no_failures():
+    """No false positive in at least 500 ordinary bodies, though they use the words of errors."""
+    seen = list(bodies())
+    assert len(seen) >= 500
+    wrong = [
+        (body, fault.code)
+        for body in seen
+        for fault in (
+            extract(
+                {"status": 200, "headers": {"content-type": "application/json"}, "body": body},
+                in_success=True,
+            ),
+            extract({"status": 200, "headers": {}, "body": body}),
+        )
+        if fault is not None
+    ]
+    assert wrong == []
+
+
+def test_ordinary_documents_are_no_failures():
+    """A bare document needs more evidence than one word."""
+    # A document with `status: failed`, `ok` or `isError` has the shape of one of our formats, which are read as such.
+    ours = {"status", "ok", "content", "jsonrpc", "artifacts"}
+    wrong = [
+        (body, fault.code)
+        for body in bodies()
+        if not (isinstance(body, dict) and ours & set(body)) and (fault := extract(body)) is not None
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("vendor", ["nowhere", "", 5])
+def test_an_unknown_vendor_is_a_lookup_error(vendor):
+    """The message lists the names; no response raises."""
+    with pytest.raises(LookupError, match="openai"):
+        extract({}, vendor=vendor)
+
+
+def test_values_of_any_type_are_read_without_an_error():
+    """Every member may have any type: lists for words, numbers for objects, deep nesting."""
+    deep: object = "x"
+    for _ in range(200):
+        deep = {"error": deep}
+    odd = [
+        [],
+        {},
+        5,
+        1e308,
+        True,
+        None,
+        "",
+        "x" * 9999,
+        [[[]]],
+        {"a": [{}]},
+        deep,
+        "\ud800",
+        float("nan"),
+        10**400,
+    ]
+    names = (
+        "error",
+        "errors",
+        "code",
+        "type",
+        "details",
+        "metadata",
+        "retry_after",
+        "status",
+        "ok",
+        "success",
+        "object",
+        "kind",
+        "message",
+        "data",
+        "json",
+        "choices",
+        "innererror",
+        "fault",
+        "durability",
+        "loc",
+    )
+    for name in names:
+        for value in odd:
+            for body in (
+                {name: value},
+                {"error": {name: value}},
+                [{name: value}],
+                {"errors": [{name: value}]},
+            ):
+                for status in (200, 429, 503):
+                    for vendor in (None, "google"):
+                        extract(
+                            {"status": status, "headers": {name: value}, "body": body},
+                            vendor=vendor,
+                            in_success=True,
+                        )
+                extract(body)
