@@ -2,7 +2,8 @@
 Calls at the last service if every call fails: chains of 1, 2 and 3 hops over each transport, every hop with 3 attempts.
 
 Without counting, a chain of n hops makes 3 ** n calls. The bound is 3 + hops - 1 (mappings M8). All servers run in this
-process: web applications behind ASGI transports, MCP servers in memory.
+process: web applications behind ASGI transports, MCP servers in memory. The clients have no Upstream, which would hold
+calls back as well.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _get(app: Any) -> Call:
     from amends.bindings.httpx import AsyncTransport
 
     async def call() -> Any:
-        transport: Any = AsyncTransport(httpx.ASGITransport(app), policy=_POLICY)
+        transport: Any = AsyncTransport(httpx.ASGITransport(app), policy=_POLICY, upstream=None)
         async with httpx.AsyncClient(transport=transport) as client:
             return (await client.get("http://service/")).text
 
@@ -85,7 +86,7 @@ def _by_mcp(below: Call) -> Call:
     guard(server)
 
     async def call() -> Any:
-        async with Client(server, policy=_POLICY) as client:
+        async with Client(server, policy=_POLICY, upstream=None) as client:
             return (await client.call_tool("read")).content
 
     return call
@@ -133,7 +134,7 @@ def _by_a2a(below: Call) -> Call:
     async def call() -> Any:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
             config = ClientConfig(httpx_client=http, streaming=False)
-            client = Client(card, config=config, policy=_POLICY, repeatable=True)
+            client = Client(card, config=config, policy=_POLICY, repeatable=True, upstream=None)
             return [event async for event in client.send_message(request)]
 
     return call

@@ -1,4 +1,8 @@
-"""Tests that retries of several layers do not multiply (M8): real servers, every layer with our clients."""
+"""
+Tests that retries of several layers do not multiply (M8): real servers, every layer with our clients.
+
+The clients have no Upstream, which would hold calls back as well.
+"""
 
 import httpx
 import mcp
@@ -35,7 +39,7 @@ class Service:
 
     async def get(self, policy):
         inner = httpx.ASGITransport(self)
-        async with httpx.AsyncClient(transport=AsyncTransport(inner, policy=policy)) as client:
+        async with httpx.AsyncClient(transport=AsyncTransport(inner, policy=policy, upstream=None)) as client:
             return (await client.get("http://service/")).text
 
 
@@ -51,7 +55,7 @@ def tool_around(call):
 
 
 async def by_mcp(server, policy):
-    async with Client(server, policy=policy) as client:
+    async with Client(server, policy=policy, upstream=None) as client:
         return (await client.call_tool("read")).content[0].text
 
 
@@ -106,7 +110,7 @@ async def test_tries_travel_through_problems():
     app = Starlette(routes=[Route("/", read)])
     install(app)
     with serve(app) as url:
-        async with httpx.AsyncClient(transport=AsyncTransport(policy=tries(3))) as client:
+        async with httpx.AsyncClient(transport=AsyncTransport(policy=tries(3), upstream=None)) as client:
             with pytest.raises(FaultError):
                 await client.get(url)
     assert service.calls == 3

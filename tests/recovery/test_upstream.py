@@ -633,3 +633,13 @@ async def test_waiting_for_a_renewal_has_bounds_and_can_be_cancelled():
         with pytest.raises(asyncio.CancelledError):
             await task
     assert upstream.open
+
+
+def test_the_next_call_after_none_remain(clock):
+    """`allow` with none remaining: the next call is sent when the named time is over, not later."""
+    upstream = Upstream()
+    for _ in range(30):
+        recover(Script("ok"), upstream=upstream)
+    upstream.allow(0, 1.5, clock.now())
+    recover(Script("ok"), upstream=upstream)
+    assert clock.waits == [pytest.approx(1.5)]

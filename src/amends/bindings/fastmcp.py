@@ -125,7 +125,7 @@ class Recovering:
             args: the client's own arguments.
             policy: the bounds of recovery; its `deadline` limits each call, whatever the server does.
             upstream: the state shared with other callers of the same server. By default all clients of one URL share it,
-                with a scope per tool; None turns it off.
+                with a scope per tool; a client with credentials of its own has its own. None turns it off.
             own: the server is part of our own system: a server that calls it passes its failures on as they were read.
             refresh: renews credentials that were refused, as in `recover`.
             verify: finds out whether a call had its effect, as in `recover`; its result is an MCP CallToolResult.
@@ -143,6 +143,7 @@ class Recovering:
             policy=policy,
             upstream=upstream,
             address=getattr(transport, "url", None),
+            shared=not (getattr(transport, "headers", None) or getattr(transport, "auth", None)),
             refresh=refresh,
             verify=verify,
             limit=limit,

@@ -162,7 +162,9 @@ class Call:
         options = self.options
         if options.upstream is not PER_ORIGIN:
             return options.upstream
-        owner = None if options.refresh is None else options.number
+        # Credentials of the transport's own are not among the headers of the request.
+        anonymous = options.refresh is None and options.headers is None
+        owner = None if anonymous else options.number
         scope = route_scope(self.method, self.path, self.headers)
         return upstream_for(self.origin, owner).scope(scope)
 

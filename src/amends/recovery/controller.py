@@ -89,6 +89,9 @@ BEHIND = 0.1
 REFUSED_SHARE = 0.15
 """Refusals lower the pace if more than this share of the calls fail. Lower: one refused tenant slows down the others;
 higher: more refused calls."""
+ENOUGH = 32
+"""Calls after which the share of failures is known well enough for that. More: more refused calls at the start; fewer: a
+client that made a handful of calls is paced by them for minutes."""
 REFUSED_PACE = 1.25
 """The least pace after refusals, as a multiple of the successes. Higher: more refused calls; lower: a limit that was
 raised is used later."""
@@ -292,7 +295,7 @@ class Controller:
                 self.state = SHUT
             self.resume_at, self.probe_sent = now, -1.0
             return False
-        elif kind in {HINT, REFUSED} and self.share > REFUSED_SHARE:
+        elif kind in {HINT, REFUSED} and self.share > REFUSED_SHARE and self.calls >= ENOUGH:
             if self.state == OPEN:
                 self.state, self.since, self.pace = RAMP, sent, max(self.rate(now), LEAST_PACE)
                 self._raised_at = now
@@ -308,8 +311,12 @@ class Controller:
             self.probe_sent = -1.0
 
     def allow(self, now: float, remaining: int, seconds: float) -> None:
-        """Report that the service allows `remaining` calls in the next `seconds`. Pace the calls if more arrive."""
-        pace = max(remaining / max(seconds, 1e-3), LEAST_PACE)
+        """
+        Report that the service allows `remaining` calls in the next `seconds`. Pace the calls if more arrive.
+
+        With none remaining, the next call is due when the time is over.
+        """
+        pace = max(max(remaining, 1) / max(seconds, 1e-3), LEAST_PACE)
         if self.state == SHUT or pace >= self.rate(now):
             return
         if self.state == OPEN:

@@ -80,7 +80,8 @@ class Upstreams:
         Args:
             given: the client's `upstream=`.
             address: the server's URL; anything else is a server that only this client calls, such as a process.
-            shared: False if the client renews its own credentials: one renewal counts for all callers of an Upstream.
+            shared: False if the client may have credentials of its own: limits are per credential, and one renewal counts
+                for all callers of an Upstream.
 
         """
         self._given = given

@@ -95,7 +95,8 @@ class Client(SdkClient):
             interceptors: the SDK's own, for an address or a card.
             policy: the bounds of recovery.
             upstream: the state shared with other callers of the same agent. By default all clients of one address share
-                it, with a scope per method; None turns it off.
+                it, with a scope per method; a client that may have credentials of its own (interceptors, an HTTP client,
+                `refresh`) has its own. None turns it off.
             own: the agent is part of our own system: a server that calls it passes its failures on as they were read.
             timeout: seconds to wait for a response, or for the next event of a stream. The policy's deadline
                 shortens it.
@@ -110,7 +111,8 @@ class Client(SdkClient):
         super().__init__()
         check_raises(raises)
         self._connection = Connection(agent, config, interceptors, policy, timeout)
-        upstreams = Upstreams(upstream, _address(agent), shared=refresh is None)
+        anonymous = not interceptors and (config is None or config.httpx_client is None)
+        upstreams = Upstreams(upstream, _address(agent), shared=anonymous and refresh is None)
         self._calls = Calls(self._connection, policy, upstreams, timeout, refresh, own)
         self._repeatable = repeatable
         self._raises = raises

@@ -52,12 +52,13 @@ class Calls:
         policy: Policy = ADCP,
         upstream: Upstream | PerOrigin | None = PER_ORIGIN,
         address: object = None,
+        shared: bool = True,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
         limit: float | None = None,
     ) -> None:
         self.policy = policy
-        self._upstreams = Upstreams(upstream, address, shared=refresh is None)
+        self._upstreams = Upstreams(upstream, address, shared=shared and refresh is None)
         self.refresh, self.verify = refresh, verify
         self.limit = limit
         self._tools: ToolOperations = {}

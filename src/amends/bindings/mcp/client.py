@@ -60,8 +60,8 @@ class Client(mcp.Client):
     """The bounds of recovery; its `deadline` limits each call, whatever the server does."""
     upstream: Upstream | PerOrigin | None = field(default=PER_ORIGIN, kw_only=True)
     """
-    The state shared with other callers of the same server. By default all clients of one URL share it, with a scope per tool;
-    None turns it off.
+    The state shared with other callers of the same server. By default all clients of one URL share it, with a scope per tool; a
+    client with an `http_client` or `refresh` of its own, and so with credentials of its own, has its own. None turns it off.
     """
     own: bool = field(default=False, kw_only=True)
     """The server is part of our own system: a server that calls it passes its failures on as they were read."""
@@ -93,6 +93,7 @@ class Client(mcp.Client):
             policy=self.policy,
             upstream=self.upstream,
             address=self.server,
+            shared=self.http_client is None,
             refresh=self.refresh,
             verify=self.verify,
             limit=self.limit,
