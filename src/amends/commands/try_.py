@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
 async def _run_demo(seed: int, *, keep: bool, as_json: bool) -> int:
     from amends.demo.comparison import Observer, compare, running_services
 
+    # The demo shows what recovery does; its log lines would be between the lines of the table.
+    logging.getLogger("amends.recovery").setLevel(logging.CRITICAL)
     if as_json:
         emit(_report_data(await compare(seed)))
         return 0
