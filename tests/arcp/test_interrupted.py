@@ -78,15 +78,11 @@ def job_spec(key="k", *, agent="echo@1.0.0", fingerprint="f", repeatable=False, 
 async def test_accepting_is_interrupted(store_url, begin, dead_ledger, crash_after, steps, here):
     """The same key submitted again leads to one job that ends, wherever the first try stopped."""
     living = await begin(store_url, limits={"node_lease": 0.6})
-    first = job_spec()
+    raw = await connected(living)
+    first = job_spec(fingerprint=await _same_fingerprint(living, raw))
     crash_after(dead_ledger, steps)
     with pytest.raises(Crash):
         await dead_ledger.accept(first, here=here)
-    raw = await connected(living)
-    fingerprint = await _same_fingerprint(living, raw)
-    row = await living._node.ledger.keys.get(first.key)
-    if row is not None:
-        await living._node.store.table(KEYS).put(first.key, encode(Owner(row.id, fingerprint)))
     end = await raw.run("echo", 1, idempotency_key="k")
     kinds = await _kinds(living, first.job_id)
     if kinds[:1] == ["accepted"]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from amends.process.passthrough import MAX_HELD
+from amends.process.child import run_once
+from amends.process.passthrough import MAX_HELD, Passthrough
 from amends.schemas import schema
 from tests.process.alive import TIMEOUT, all_gone, read_pids
 
@@ -173,8 +175,8 @@ def test_a_reader_that_does_not_read_stops_the_writer(tmp_path):
     for n in range(size // 65536 + 50):
         assert blocked.process.stdout.read(65536) == b"%065535d\n" % n
     blocked.process.terminate()
-    blocked.process.communicate(timeout=30)
-    assert blocked.process.returncode == 143
+    _, errors = blocked.process.communicate(timeout=30)
+    assert blocked.process.returncode == 143, errors
     assert all_gone([pid])
 
 
@@ -344,3 +346,37 @@ def test_problem_documents():
         env={**os.environ, "AMENDS_OUTPUT": "problem"},
     )
     assert (done.returncode, json.loads(done.stdout)["data"]["stdout"]) == (0, "hi\n")
+
+
+class Arrived(BaseException):
+    """Raised by a handler, as Ctrl-C is."""
+
+
+def test_a_signal_between_two_steps_of_a_transfer(monkeypatch):
+    """A handler that raises while a descriptor is exchanged for another: the run ends with that, not with a KeyError."""
+    reader, writer = os.pipe()
+    sent = []
+
+    def arrive(*_):
+        raise Arrived
+
+    unregister = selectors.PollSelector.unregister
+
+    def interrupted(self, fd):
+        key = unregister(self, fd)
+        if not sent:
+            sent.append(fd)
+            signal.raise_signal(signal.SIGTERM)
+        return key
+
+    monkeypatch.setattr(selectors.PollSelector, "unregister", interrupted)
+    before = signal.signal(signal.SIGTERM, arrive)
+    try:
+        with pytest.raises(Arrived):
+            run_once(
+                [sys.executable, "-c", "while True: print('x' * 100)"], passthrough=Passthrough(writer, None)
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        os.close(reader)
+        os.close(writer)

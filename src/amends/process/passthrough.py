@@ -14,13 +14,25 @@ import select
 import signal
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["MAX_HELD", "Passthrough"]
+__all__ = ["MAX_HELD", "Passthrough", "signals_held"]
 
 MAX_HELD = 8 * 1024 * 1024
 """Bytes of stdout that are held until it is certain that the run is not repeated."""
 _FILE_PIECE = 65536
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold back SIGINT and SIGTERM: a handler that raised between two steps would leave only one of them done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Passthrough:
@@ -87,17 +99,14 @@ class Passthrough:
         fd, pending = self._targets[name], self._pending[name]
         if fd is None or not pending:
             return
-        # A signal handler that raised between the two lines would make the same bytes be written again.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            written = os.write(fd, memoryview(pending)[: self._pieces[name]])
-            del pending[:written]
-        except BlockingIOError:  # another process that shares the descriptor made it non-blocking
-            pass
-        except OSError as error:
-            self._fail(name, error)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with signals_held():  # otherwise the same bytes could be written again
+            try:
+                written = os.write(fd, memoryview(pending)[: self._pieces[name]])
+                del pending[:written]
+            except BlockingIOError:  # another process that shares the descriptor made it non-blocking
+                pass
+            except OSError as error:
+                self._fail(name, error)
 
     def flush(self, seconds: float | None = None) -> None:
         """Write everything that is not held; wait for the readers, at most `seconds`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from amends.process.feed import Feed
 from amends.process.finished import Finished
-from amends.process.passthrough import Passthrough
+from amends.process.passthrough import Passthrough, signals_held
 
 __all__ = ["OnOutput", "Pipes"]
 
@@ -72,28 +72,36 @@ class Pipes:
     def transfer(self, seconds: float) -> bool:
         """Wait up to `seconds` for the pipes and transfer what is ready. Return whether the run should stop."""
         for key, _ in self._selector.select(max(0.0, seconds)):
-            if key.data == "stop":
-                self._selector.unregister(key.fileobj)
-                return True
-            if key.data == "source":
-                assert self._feed is not None
-                self._feed.read_source()
-            elif key.data == "input":
-                self._write_input()
-            elif key.data in self._targets:
-                assert self._passthrough is not None
-                self._passthrough.write(key.data)
-                self._watch_output(key.data)
-            else:
-                self._read_output(key.data)
+            with signals_held():
+                if self._transfer(key):
+                    return True
         return self._passthrough is not None and self._passthrough.stopped
+
+    def _transfer(self, key: selectors.SelectorKey) -> bool:
+        """Transfer what is ready at one descriptor. Return whether it is the one that stops the run."""
+        if key.data == "stop":
+            self._selector.unregister(key.fileobj)
+            return True
+        if key.data == "source":
+            assert self._feed is not None
+            self._feed.read_source()
+        elif key.data == "input":
+            self._write_input()
+        elif key.data in self._targets:
+            assert self._passthrough is not None
+            self._passthrough.write(key.data)
+            self._watch_output(key.data)
+        else:
+            self._read_output(key.data)
+        return False
 
     def drain(self) -> None:
         """Read what the pipes hold now, at most one full pipe each, because a writer may never stop."""
         for name in list(self._output):
             for _ in range(_PIPE_CAPACITY // _PIECE):
-                if not self._read_output(name):
-                    break
+                with signals_held():
+                    if not self._read_output(name):
+                        break
 
     def _read_output(self, name: str) -> bool:
         """Read one piece of output. Return whether there was one."""
