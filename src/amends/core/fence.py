@@ -39,7 +39,7 @@ NESTED_MESSAGE = 96
 NESTED_FIELD = 64
 URL = 256
 STOP_AFTER = 3
-"""Failures in a row after which the model is told to stop."""
+"""Failures in a row after which the text says to stop."""
 
 # Without the codes that programs and their libraries register.
 _VOCABULARIES = ("everyday", "http", "cli", "task", "adcp", "arcp")

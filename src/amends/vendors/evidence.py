@@ -16,7 +16,7 @@ from amends.core.wire import TOO_DEEP, Unreadable, read
 __all__ = ["PER_DAY", "Evidence", "collect", "token"]
 
 PER_DAY = "@per-day"
-"""Stands for a quota whose name says that it is counted per day or month. Words that start with @ are ours."""
+"""The code used for a quota whose name says that it is counted per day or month. Codes that start with @ are ours."""
 
 _MAX_DEPTH = 6
 _MAX_ITEMS = 8
