@@ -1,6 +1,7 @@
 """A store in which one operation goes wrong, for tests that try every operation."""
 
 import asyncio
+from dataclasses import replace
 
 from amends.stores import StoreUnavailableError
 
@@ -17,6 +18,7 @@ class Faulty:
 
     def __init__(self, store, transactions):
         self._store, self.supports_transactions = store, transactions
+        self.traits = replace(store.traits, transactions=transactions)
         self.count, self.point, self.how, self.caller = 0, -1, "", None
 
     def log(self, name):

@@ -34,6 +34,7 @@ from amends.stores.contract import (
     Store,
     Table,
     TableWriter,
+    Traits,
     Transaction,
 )
 from amends.stores.errors import (
@@ -72,6 +73,7 @@ __all__ = [
     "StoreUnavailableError",
     "Table",
     "TableWriter",
+    "Traits",
     "Transaction",
     "TrimmedError",
     "UnsupportedError",

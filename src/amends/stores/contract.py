@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from amends.stores.signal import Signal
+from amends.stores.traits import Traits
 from amends.stores.values import Bounds, DeadMessage, Entry, Message, QueueSize, Row
 from amends.stores.writers import LogWriter, QueueWriter, TableWriter, Transaction
 
@@ -35,6 +36,7 @@ __all__ = [
     "Store",
     "Table",
     "TableWriter",
+    "Traits",
     "Transaction",
 ]
 
@@ -296,8 +298,13 @@ class Store(Protocol):
         ...
 
     @property
+    def traits(self) -> Traits:
+        """What this store can do."""
+        ...
+
+    @property
     def supports_transactions(self) -> bool:
-        """Whether `transaction()` works on this backend."""
+        """Whether `transaction()` works on this backend: `traits.transactions`."""
         ...
 
     def log(self, name: str) -> Log:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -17,12 +18,15 @@ from amends.stores.memory.queue import MemoryQueue
 from amends.stores.memory.state import State, checked_append
 from amends.stores.memory.transaction import MemoryTableWriter, MemoryTransaction
 from amends.stores.signal import Signal
+from amends.stores.traits import Traits
 
 __all__ = ["MemoryStore", "open_memory"]
 
 T = TypeVar("T")
 
 _FOLLOW_PAGE = 256
+_UNNAMED = Traits(scope="object", durable=False, transactions=True, sql=False, immediate=True, notifies=False)
+_NAMED = replace(_UNNAMED, scope="process")
 _named: dict[str, tuple[State, Signal]] = {}
 
 
@@ -31,16 +35,16 @@ def open_memory(address: Address, clock: Clock) -> MemoryStore:
     if not address.path:
         return MemoryStore(address.display_url, State(clock), Signal())
     state, signal = _named.setdefault(address.path, (State(clock), Signal()))
-    return MemoryStore(address.display_url, state, signal)
+    return MemoryStore(address.display_url, state, signal, named=True)
 
 
 class MemoryStore:
     """A store in dictionaries; each call completes before another coroutine runs."""
 
-    supports_transactions = True
-
-    def __init__(self, url: str, state: State, signal: Signal) -> None:
+    def __init__(self, url: str, state: State, signal: Signal, *, named: bool = False) -> None:
         self.url = url
+        self.traits = _NAMED if named else _UNNAMED
+        self.supports_transactions = self.traits.transactions
         self._state = state
         self._signal = signal
         self._closed = False

@@ -18,6 +18,7 @@ from amends.stores.nats.log import NatsLog
 from amends.stores.nats.queue import NatsQueue
 from amends.stores.nats.streams import GROUPED, Streams
 from amends.stores.nats.table import NatsTable
+from amends.stores.traits import Traits
 
 __all__ = ["NatsStore", "open_nats"]
 
@@ -71,7 +72,10 @@ class NatsStore:
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
     # Atomic batches (2.12) cover one stream; logs, tables and queues are in several.
-    supports_transactions = False
+    traits = Traits(
+        scope="network", durable=True, transactions=False, sql=False, immediate=False, notifies=True
+    )
+    supports_transactions = traits.transactions
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams

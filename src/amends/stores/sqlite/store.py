@@ -25,6 +25,7 @@ from amends.stores.sqlite.table import SqliteTable
 from amends.stores.sqlite.threads import Reader, Writer
 from amends.stores.sqlite.transaction import SqliteTransaction
 from amends.stores.sqlite.watch import Watch
+from amends.stores.traits import Traits
 
 __all__ = ["SqliteStore", "open_sqlite"]
 
@@ -74,7 +75,10 @@ def _connect(file: File, clock: Clock) -> _Connections:
 class SqliteStore:
     """See `contract.Store`. It belongs to the event loop in which it was opened."""
 
-    supports_transactions = True
+    traits = Traits(
+        scope="machine", durable=True, transactions=True, sql=True, immediate=False, notifies=False
+    )
+    supports_transactions = traits.transactions
 
     def __init__(self, url: str, file: File, clock: Clock, connections: _Connections) -> None:
         self.url = url
