@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from amends.arcp import Limits, Runtime, connect
-from amends.arcp.runtime import dispatch, maintenance, runtime
+from amends.arcp.runtime import runtime
+from amends.arcp.runtime.cluster import dispatch
+from amends.arcp.runtime.cluster import takeover as maintenance
 from amends.arcp.runtime.ledger import Ledger
 from amends.stores.nats.queue import NatsQueue
 from tests.failing import first_failing

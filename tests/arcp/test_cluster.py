@@ -9,8 +9,8 @@ import pytest
 
 from amends import stores
 from amends.arcp import Limits, Runtime
+from amends.arcp.runtime.cluster.takeover import _take_over
 from amends.arcp.runtime.entries import ACTIVE, JobEntry, JobSpec, encode, job_log
-from amends.arcp.runtime.maintenance import _take_over
 from tests.arcp.agents import echo, waiting
 from tests.arcp.raw import TOKENS, connected, dial
 from tests.stores.servers import NatsServer
@@ -181,7 +181,7 @@ async def test_a_cancelled_job_of_a_dead_node(node):
 
 async def test_queue_messages_of_jobs_that_cannot_start(node):
     """A message that is redelivered after the job's end, or while another node has the job, has no effect."""
-    from amends.arcp.runtime.dispatch import _take_one_of_each
+    from amends.arcp.runtime.cluster.dispatch import _take_one_of_each
 
     for entries in (
         [lambda g: accepted_entry(g), lambda g: terminal_entry()],

@@ -126,7 +126,7 @@ async def test_a_provider_that_fails(begin, caplog):
 
 async def test_revocation_is_tried_again(begin, monkeypatch):
     """Revocation is repeated while the provider is unavailable."""
-    from amends.arcp.runtime import credential_lifecycle
+    from amends.arcp.runtime.credentials import lifecycle as credential_lifecycle
 
     monkeypatch.setattr(credential_lifecycle, "_FIRST_PAUSE", 0.01)
     gateway = Gateway()

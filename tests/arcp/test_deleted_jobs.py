@@ -8,8 +8,8 @@ import pytest
 
 from amends.arcp import connect
 from amends.arcp.errors import JobNotFoundError
-from amends.arcp.runtime import feeds
-from amends.arcp.runtime.maintenance import evict
+from amends.arcp.runtime.cluster.takeover import evict
+from amends.arcp.runtime.server import feeds
 from amends.stores import StoreUnavailableError
 from amends.stores.nats import notifications
 from tests.arcp.raw import connected

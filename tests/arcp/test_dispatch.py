@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime import cancel as cancelling
-from amends.arcp.runtime import maintenance
+from amends.arcp.runtime.cluster import takeover as maintenance
+from amends.arcp.runtime.jobs import cancel as cancelling
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import connected
 from tests.arcp.test_credentials import Gateway, wait_until_revoked

@@ -10,7 +10,7 @@ import pytest
 
 from amends import stores
 from amends.arcp import Limits
-from amends.arcp.runtime import maintenance
+from amends.arcp.runtime.cluster import takeover as maintenance
 from amends.arcp.runtime.entries import ACTIVE, KEYS, JobSpec, encode
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.wire import new_id

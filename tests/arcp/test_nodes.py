@@ -121,7 +121,7 @@ async def test_a_node_that_wakes_up_late_finishes_nothing(store_url, begin):
 
 async def test_a_suspended_node_drops_lost_jobs(store_url, begin):
     """After a pause longer than its lease, a node checks every job that it runs."""
-    from amends.arcp.runtime.maintenance import _drop_lost_jobs
+    from amends.arcp.runtime.cluster.takeover import _drop_lost_jobs
 
     runtime = await begin(store_url)
     raw = await connected(runtime)
@@ -207,7 +207,7 @@ async def test_an_agent_stops_before_its_job_is_requeued(store_url, begin):
 
 async def test_a_new_node_is_not_considered_dead(store_url, begin, monkeypatch):
     """Jobs are read before nodes, and a node writes its row before it takes a job, so a new node appears alive."""
-    from amends.arcp.runtime.maintenance import recover_orphans
+    from amends.arcp.runtime.cluster.takeover import recover_orphans
 
     old = await begin(store_url)
     node = old.node

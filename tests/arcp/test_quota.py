@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from amends.arcp.runtime import maintenance
+from amends.arcp.runtime.cluster import takeover as maintenance
 from tests.arcp.raw import connected
 
 LIMIT = {"limit": "jobs_per_principal", "value": 3}
@@ -135,8 +135,8 @@ async def test_many_rejections_share_a_count(begin, monkeypatch):
     for _ in range(3):
         await accepted(raw)
     monkeypatch.setattr(runtime.node.ledger, "active", counted)
-    monkeypatch.setattr("amends.arcp.runtime.quota._FRESH", 1000.0)
-    monkeypatch.setattr("amends.arcp.runtime.quota._REMEMBERED", 1)
+    monkeypatch.setattr("amends.arcp.runtime.cluster.quota._FRESH", 1000.0)
+    monkeypatch.setattr("amends.arcp.runtime.cluster.quota._REMEMBERED", 1)
     for _ in range(20):
         assert await refused(raw) == LIMIT
     assert scans == 1

@@ -8,7 +8,8 @@ import pytest
 
 from amends.arcp import Credential, Limits, Runtime, connect
 from amends.arcp.errors import InternalError
-from amends.arcp.runtime import credential_lifecycle, rotation
+from amends.arcp.runtime.credentials import lifecycle as credential_lifecycle
+from amends.arcp.runtime.credentials import rotation
 from amends.stores import StoreUnavailableError
 from tests.arcp.raw import TOKENS, connected, dial
 

@@ -279,7 +279,7 @@ async def test_jobs_do_not_see_each_others_context(begin):
 
 async def test_on_first_wait_is_transparent():
     """Exceptions thrown in, and several waits, reach the coroutine as if it were awaited directly."""
-    from amends.arcp.runtime.first_wait import OnFirstWait
+    from amends.arcp.runtime.server.first_wait import OnFirstWait
 
     async def body(log):
         for _ in range(2):

@@ -7,16 +7,16 @@ session, and tables derived from those logs. Nodes that share a store need no ot
 
 from __future__ import annotations
 
-from amends.arcp.runtime.context import Context
-from amends.arcp.runtime.credentials import (
+from amends.arcp.runtime.credentials.provider import (
     Credential,
     CredentialProvider,
     Grant,
     RotatingCredentialProvider,
 )
+from amends.arcp.runtime.jobs.context import Context
+from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.runtime.limits import Limits
 from amends.arcp.runtime.runtime import Runtime
-from amends.arcp.runtime.streaming import ResultStream
 
 __all__ = [
     "Context",

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from amends.arcp.runtime.agents import Agents, Offer, merge_offers
+from amends.arcp.runtime.cluster.quota import Quota
 from amends.arcp.runtime.entries import NODES, NodeRow
-from amends.arcp.runtime.job import RUNNING, Job
+from amends.arcp.runtime.jobs.job import RUNNING, Job
 from amends.arcp.runtime.ledger import Ledger
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.quota import Quota
-from amends.arcp.runtime.sessions import Sessions
+from amends.arcp.runtime.server.sessions import Sessions
 from amends.arcp.wire import new_id
 from amends.durable.batch import run_without_waiting
 from amends.durable.retention import Retention
@@ -25,9 +25,9 @@ from amends.durable.workers import Workers
 from amends.stores import Store, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.credential_lifecycle import CredentialLifecycle
-    from amends.arcp.runtime.feeds import Feed
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+    from amends.arcp.runtime.server.feeds import Feed
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["EndedJob", "Node"]
 
@@ -295,7 +295,7 @@ class Node:
     def abandon(self, job: Job) -> None:
         """End a job whose agent did not stop within the grace period."""
         if job.phase is RUNNING:
-            from amends.arcp.runtime.runner import conclude
+            from amends.arcp.runtime.jobs.run import conclude
 
             self.spawn(conclude(job, job.stopping))
 

@@ -11,17 +11,23 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from amends import stores
-from amends.arcp.runtime import connection as connections
 from amends.arcp.runtime.agents import Agents
-from amends.arcp.runtime.auth import Authenticate, authenticator
-from amends.arcp.runtime.credential_lifecycle import CredentialLifecycle
-from amends.arcp.runtime.credentials import CredentialProvider
-from amends.arcp.runtime.dispatch import dispatch, stop_dispatch
-from amends.arcp.runtime.heartbeat import ping_sessions
-from amends.arcp.runtime.job import RUNNING, Job
+from amends.arcp.runtime.cluster.dispatch import dispatch, stop_dispatch
+from amends.arcp.runtime.cluster.takeover import (
+    follow_control,
+    heartbeat,
+    in_doubt,
+    maintain,
+    take_over_retention,
+)
+from amends.arcp.runtime.credentials.lifecycle import CredentialLifecycle
+from amends.arcp.runtime.credentials.provider import CredentialProvider
+from amends.arcp.runtime.jobs.job import RUNNING, Job
 from amends.arcp.runtime.limits import Limits
-from amends.arcp.runtime.maintenance import follow_control, heartbeat, in_doubt, maintain, take_over_retention
 from amends.arcp.runtime.node import Node
+from amends.arcp.runtime.server import connection as connections
+from amends.arcp.runtime.server.auth import Authenticate, authenticator
+from amends.arcp.runtime.server.heartbeat import ping_sessions
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Bye
 from amends.stores import ConflictError, Store, StoreError

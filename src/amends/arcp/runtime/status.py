@@ -8,8 +8,8 @@ from collections import Counter
 import msgspec
 
 from amends.arcp.runtime.agents import merge_offers
+from amends.arcp.runtime.cluster.takeover import waiting
 from amends.arcp.runtime.entries import ACTIVE, NODES, NodeRow, Summary, queue_of
-from amends.arcp.runtime.maintenance import waiting
 from amends.durable.workers import Workers
 from amends.stores import Store
 

@@ -12,11 +12,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from amends.arcp.runtime.admission import submit
-from amends.arcp.runtime.first_wait import OnFirstWait
-from amends.arcp.runtime.handshake import open_session
-from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.session_requests import HANDLERS, Handler
+from amends.arcp.runtime.jobs.submit import submit
+from amends.arcp.runtime.server.first_wait import OnFirstWait
+from amends.arcp.runtime.server.handshake import open_session
+from amends.arcp.runtime.server.refusals import refusal
+from amends.arcp.runtime.server.requests import HANDLERS, Handler
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import Envelope, Malformed, envelope, read, write
 from amends.errors import FaultError
@@ -25,7 +25,7 @@ from amends.stores import StoreError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["serve"]
 

@@ -10,7 +10,7 @@ from amends.arcp.wire import new_id
 from amends.errors.arcp import InternalError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.job import Job
 
 __all__ = ["ResultStream"]
 

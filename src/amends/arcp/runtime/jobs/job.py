@@ -27,8 +27,8 @@ from amends.stores import ConflictError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.agents import Agent
-    from amends.arcp.runtime.feeds import Feed
     from amends.arcp.runtime.node import Node
+    from amends.arcp.runtime.server.feeds import Feed
 
 __all__ = ["ENDED", "ENDING", "RUNNING", "Job"]
 

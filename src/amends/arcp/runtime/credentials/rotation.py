@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from amends.arcp.runtime.credentials import (
+from amends.arcp.runtime.credentials.provider import (
     ROTATED,
     Credential,
     CredentialProvider,
@@ -26,12 +26,12 @@ from amends.arcp.runtime.credentials import (
     to_wire,
 )
 from amends.arcp.runtime.entries import CREDENTIALS, encode
-from amends.arcp.runtime.job import RUNNING
+from amends.arcp.runtime.jobs.job import RUNNING
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.job import Job
     from amends.arcp.runtime.node import Node
 
 __all__ = ["Rotation"]

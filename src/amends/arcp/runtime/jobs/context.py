@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from amends.arcp.runtime.streaming import ResultStream
+from amends.arcp.runtime.jobs.result_stream import ResultStream
 from amends.arcp.wire import new_id
 from amends.core.fault import Fault
 from amends.dialects import arcp as dialect
@@ -16,7 +16,7 @@ from amends.errors import FaultError
 from amends.errors.arcp import ARCPError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.job import Job
 
 __all__ = ["Context"]
 
@@ -240,7 +240,7 @@ class Context:
             FaultError: the delegated job failed, with the error that its own client would get.
 
         """
-        from amends.arcp.runtime.delegation import delegate_job
+        from amends.arcp.runtime.jobs.delegate import delegate_job
 
         return await delegate_job(
             self,

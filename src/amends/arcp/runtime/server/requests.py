@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from amends.arcp.runtime.cancel import cancel
-from amends.arcp.runtime.feeds import SUBMITTED
-from amends.arcp.runtime.job_listing import list_jobs, may_observe, subscribe, unsubscribe
+from amends.arcp.runtime.jobs.cancel import cancel
+from amends.arcp.runtime.server.feeds import SUBMITTED
+from amends.arcp.runtime.server.job_listing import list_jobs, may_observe, subscribe, unsubscribe
 from amends.arcp.wire import Envelope, Malformed, now_text, read_payload
 from amends.arcp.wire.messages import Bye, Cancelled, Pong
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["HANDLERS", "Handler"]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from amends.arcp.runtime.entries import CANCELS, CONTROL, Control, JobEntry, JobSpec, encode
+from amends.arcp.runtime.jobs.run import error_payload, schedule_eviction
 from amends.arcp.runtime.node import EndedJob
-from amends.arcp.runtime.runner import error_payload, schedule_eviction
 from amends.errors.arcp import CancelledError, InvalidRequestError
 from amends.stores import ConflictError
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.arcp.runtime.credentials import without_secret
+from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import SessionEntry, encode, job_log, session_log
+from amends.arcp.runtime.jobs.result_assembly import with_whole_result
 from amends.arcp.runtime.ledger import read_entry
-from amends.arcp.runtime.result_assembly import with_whole_result
-from amends.arcp.runtime.session import Session
+from amends.arcp.runtime.server.session import Session
 from amends.errors.arcp import InternalError, InvalidRequestError, ResumeWindowExpiredError
 from amends.stores import ConflictError, TrimmedError
 

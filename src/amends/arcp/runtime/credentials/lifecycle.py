@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from amends.arcp.runtime.credentials import CredentialProvider, Outstanding, grant_of
+from amends.arcp.runtime.credentials.provider import CredentialProvider, Outstanding, grant_of
+from amends.arcp.runtime.credentials.rotation import Rotation
 from amends.arcp.runtime.entries import CREDENTIALS, JobSpec, encode
-from amends.arcp.runtime.rotation import Rotation
 from amends.errors.arcp import InternalError
 from amends.stores import ConflictError, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.job import Job
     from amends.arcp.runtime.node import Node
 
 __all__ = ["CredentialLifecycle"]

@@ -19,9 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from amends.arcp.runtime.entries import SESSIONS, SessionRow, encode, session_log
-from amends.arcp.runtime.feeds import Feed
-from amends.arcp.runtime.resumption import check_replayable, fence, read_state
-from amends.arcp.runtime.session import Session
+from amends.arcp.runtime.server.feeds import Feed
+from amends.arcp.runtime.server.resume import check_replayable, fence, read_state
+from amends.arcp.runtime.server.session import Session
 from amends.arcp.transports import Connection
 from amends.arcp.wire import new_id
 from amends.arcp.wire.messages import Resume

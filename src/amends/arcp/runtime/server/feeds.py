@@ -20,7 +20,7 @@ from amends.stores.signal import Signal
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["OUTCOME", "SUBMITTED", "Feed"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from amends.arcp.runtime.context import Context
 from amends.arcp.runtime.entries import encode
-from amends.arcp.runtime.job import RUNNING, Job
+from amends.arcp.runtime.jobs.context import Context
+from amends.arcp.runtime.jobs.job import RUNNING, Job
 from amends.arcp.runtime.node import EndedJob, Node
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Result
@@ -121,7 +121,7 @@ def _clean_up(node: Node, job: Job) -> None:
     node.remove_job(job)
     schedule_eviction(node, EndedJob(spec.job_id, spec.principal, spec.key, time.time()))
     if job.children:
-        from amends.arcp.runtime.cancel import cancel_children
+        from amends.arcp.runtime.jobs.cancel import cancel_children
 
         node.spawn(cancel_children(node, list(job.children)))
     if node.credentials is not None:
@@ -133,7 +133,7 @@ def schedule_eviction(node: Node, ended: EndedJob) -> None:
     retention = node.retained[ended.key is not None]
     retention.add(ended)
     if retention.excess > _SLACK:
-        from amends.arcp.runtime.maintenance import evict
+        from amends.arcp.runtime.cluster.takeover import evict
 
         node.spawn(evict(node))
 

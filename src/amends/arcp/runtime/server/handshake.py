@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from amends._version import __version__
 from amends.arcp.runtime.agents import inventory
-from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.resumption import replay, trace_and_owner
+from amends.arcp.runtime.server.refusals import refusal
+from amends.arcp.runtime.server.resume import replay, trace_and_owner
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import (
     FEATURES,
@@ -33,7 +33,7 @@ from amends.stores import StoreError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["open_session"]
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from amends.arcp.runtime.cancel import cancel_children, cancellation
 from amends.arcp.runtime.entries import (
     ACTIVE,
     CONTROL,
@@ -31,8 +30,9 @@ from amends.arcp.runtime.entries import (
     Summary,
     session_log,
 )
+from amends.arcp.runtime.jobs.cancel import cancel_children, cancellation
+from amends.arcp.runtime.jobs.run import error_payload, schedule_eviction, status_of
 from amends.arcp.runtime.node import EndedJob
-from amends.arcp.runtime.runner import error_payload, schedule_eviction, status_of
 from amends.errors.arcp import ARCPError, InternalError
 from amends.stores import ConflictError, Log, StoreError, TrimmedError
 from amends.stores.signal import Signal

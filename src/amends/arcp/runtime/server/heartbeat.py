@@ -15,7 +15,7 @@ from amends.stores import StoreError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["ping_sessions"]
 

@@ -17,21 +17,21 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.runtime.agents import Agent
-from amends.arcp.runtime.credentials import Outstanding
+from amends.arcp.runtime.credentials.provider import Outstanding
 from amends.arcp.runtime.entries import JobEntry, JobSpec, SessionEntry, session_log
-from amends.arcp.runtime.feeds import OUTCOME, SUBMITTED, Feed
-from amends.arcp.runtime.job import Job
+from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.jobs.run import conclude, run, schedule_eviction
+from amends.arcp.runtime.jobs.spec import accepted_payload, check_lease_not_expired, spec_from_request
 from amends.arcp.runtime.ledger import ExtraSteps, key_conflict, may_rerun
 from amends.arcp.runtime.node import EndedJob
-from amends.arcp.runtime.runner import conclude, run, schedule_eviction
-from amends.arcp.runtime.submission import accepted_payload, check_lease_not_expired, spec_from_request
+from amends.arcp.runtime.server.feeds import OUTCOME, SUBMITTED, Feed
 from amends.arcp.wire import Envelope, Malformed, read_payload
 from amends.errors.arcp import ARCPError, InternalError, InvalidRequestError
 from amends.stores import ConflictError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["create_job", "remaining_budget", "start_or_queue", "submit"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from amends.arcp.runtime.entries import SessionEntry, encode
-from amends.arcp.runtime.feeds import Feed
+from amends.arcp.runtime.server.feeds import Feed
 from amends.durable.batch import Batch
 from amends.stores import Log
 

@@ -7,17 +7,17 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from amends.arcp.leases import Lease
-from amends.arcp.runtime.admission import remaining_budget
 from amends.arcp.runtime.entries import JobSpec, Summary
-from amends.arcp.runtime.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.runner import status_of
+from amends.arcp.runtime.jobs.run import status_of
+from amends.arcp.runtime.jobs.submit import remaining_budget
+from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
 from amends.arcp.wire import Envelope, Malformed, read_payload, seconds_of, text_of
 from amends.arcp.wire.messages import Filter, JobEntry, ListJobs, Subscribed
 from amends.errors.arcp import InvalidRequestError, JobNotFoundError, PermissionDeniedError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["list_jobs", "may_observe", "subscribe", "unsubscribe"]
 

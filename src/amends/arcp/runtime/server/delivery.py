@@ -16,15 +16,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from amends.arcp.runtime.entries import FRAME_TYPES, JobEntry, SessionEntry, session_log
-from amends.arcp.runtime.result_assembly import with_whole_result
-from amends.arcp.runtime.session_log import SNAPSHOT_EVERY, SessionLog, session_entries
+from amends.arcp.runtime.jobs.result_assembly import with_whole_result
+from amends.arcp.runtime.server.session_log import SNAPSHOT_EVERY, SessionLog, session_entries
 from amends.arcp.transports import Connection, ConnectionLost
 from amends.arcp.wire import VERSION, Envelope, message_id, write
 from amends.durable.batch import Batch, run_without_waiting
 from amends.stores import ConflictError, StoreError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.job import Job
     from amends.arcp.runtime.node import Node
 
 __all__ = ["Delivery"]

@@ -13,12 +13,12 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from amends.arcp.runtime.admission import create_job, remaining_budget
 from amends.arcp.runtime.agents import Agent
-from amends.arcp.runtime.cancel import cancellation, end_queued
 from amends.arcp.runtime.entries import queue_of
-from amends.arcp.runtime.job import Job
-from amends.arcp.runtime.runner import run
+from amends.arcp.runtime.jobs.cancel import cancellation, end_queued
+from amends.arcp.runtime.jobs.job import Job
+from amends.arcp.runtime.jobs.run import run
+from amends.arcp.runtime.jobs.submit import create_job, remaining_budget
 from amends.stores import ConflictError, Lease, LeaseLostError, StoreError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from amends.errors.arcp import InvalidRequestError
 
 if TYPE_CHECKING:
     from amends.arcp.runtime.node import Node
-    from amends.arcp.runtime.session import Session
+    from amends.arcp.runtime.server.session import Session
 
 __all__ = ["accepted_payload", "check_lease_not_expired", "spec_from_request", "trace_id_from"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from amends.arcp.runtime.credentials import without_secret
-from amends.arcp.runtime.delivery import Delivery
+from amends.arcp.runtime.credentials.provider import without_secret
 from amends.arcp.runtime.entries import JobEntry
-from amends.arcp.runtime.feeds import SUBMITTED, Feed
-from amends.arcp.runtime.refusal import refusal
-from amends.arcp.runtime.result_assembly import is_streamed
-from amends.arcp.runtime.session_log import Attached
+from amends.arcp.runtime.jobs.result_assembly import is_streamed
+from amends.arcp.runtime.server.delivery import Delivery
+from amends.arcp.runtime.server.feeds import SUBMITTED, Feed
+from amends.arcp.runtime.server.refusals import refusal
+from amends.arcp.runtime.server.session_log import Attached
 from amends.arcp.transports import Connection
 from amends.arcp.wire.messages import Accepted
 from amends.errors.arcp import JobNotFoundError

@@ -17,20 +17,20 @@ import msgspec
 
 from amends.arcp.leases import Budget, Lease
 from amends.arcp.leases import read as read_lease
-from amends.arcp.runtime.admission import remaining_budget, start_or_queue
 from amends.arcp.runtime.agents import resolve
 from amends.arcp.runtime.entries import JobEntry, JobSpec, encode
-from amends.arcp.runtime.result_assembly import assemble
-from amends.arcp.runtime.runner import run
-from amends.arcp.runtime.submission import accepted_payload
+from amends.arcp.runtime.jobs.result_assembly import assemble
+from amends.arcp.runtime.jobs.run import run
+from amends.arcp.runtime.jobs.spec import accepted_payload
+from amends.arcp.runtime.jobs.submit import remaining_budget, start_or_queue
 from amends.arcp.wire import new_id
 from amends.dialects import arcp as dialect
 from amends.errors import FaultError
 from amends.errors.arcp import ARCPError, InternalError
 
 if TYPE_CHECKING:
-    from amends.arcp.runtime.context import Context
-    from amends.arcp.runtime.job import Job
+    from amends.arcp.runtime.jobs.context import Context
+    from amends.arcp.runtime.jobs.job import Job
     from amends.arcp.runtime.node import Node
 
 __all__ = ["delegate_job"]

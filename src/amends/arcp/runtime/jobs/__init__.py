@@ -1,0 +1,1 @@
+"""Jobs: submission, runs of agents, cancellation, delegation and results."""

@@ -1,0 +1,1 @@
+"""Connections and sessions: the handshake, requests, subscriptions, delivery of events, and resuming."""
