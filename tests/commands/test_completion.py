@@ -1,5 +1,6 @@
 """The completion scripts, tested with bash, and with zsh and fish if they are installed."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -113,3 +114,27 @@ def test_the_shell_parses_the_script(shell):
     """The shell reports no syntax error."""
     done = subprocess.run([shell, "-n"], input=script(shell), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", HERE)
+def test_codes_and_vendor_words(shell, monkeypatch, tmp_path):
+    """`amends explain` completes codes and vendor:word; the script asks the command for them."""
+    (tmp_path / "amends").write_text(f'#!/bin/sh\nexec {sys.executable} -m amends "$@"\n')
+    (tmp_path / "amends").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = completed(shell, "explain", "RATE")
+    assert "RATE_LIMITED" in found
+    if shell == "bash":
+        assert completed(shell, "explain", "openai", ":", "insufficient_q") == {"insufficient_quota"}
+
+
+def test_jobs_that_were_submitted(monkeypatch, tmp_path):
+    """`amends completion jobs` lists the saved sessions, the newest first."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "amends" / "runtime"
+    folder.mkdir(parents=True)
+    for age, job in enumerate(("job_new", "job_old")):
+        (folder / f"{job}.json").touch()
+        os.utime(folder / f"{job}.json", (1000 - age, 1000 - age))
+    assert script.__wrapped__("jobs").split() == ["job_new", "job_old"]
+    assert "completion jobs" in script("bash")

@@ -20,7 +20,6 @@ from tests.terminal import at_a_terminal
     ("arguments", "code", "exit"),
     [
         (["decod"], "USAGE_ERROR", 3),
-        ([], "USAGE_ERROR", 3),
         (["decode", "--nope"], "USAGE_ERROR", 3),
         (["translate", "--from", "adcp"], "USAGE_ERROR", 3),
         (["decode", "--via", "pigeon"], "VALIDATION_ERROR", 2),
@@ -62,16 +61,16 @@ def test_close_matches_are_suggested():
 
 def test_explain_knows_statuses_and_every_vocabulary():
     """A code is explained in each vocabulary that has it, or in one; a status by its row."""
-    conflict = json.loads(amends("explain", "conflict").stdout)["entries"]
+    conflict = json.loads(amends("explain", "conflict", "--json").stdout)["entries"]
     assert {entry["vocabulary"]: entry["recovery"] for entry in conflict} == {
         "everyday": "correctable",
         "http": "correctable",
         "cli": "correctable",
         "adcp": "transient",
     }
-    only = json.loads(amends("explain", "CONFLICT", "--vocabulary", "adcp").stdout)["entries"]
+    only = json.loads(amends("explain", "CONFLICT", "--vocabulary", "adcp", "--json").stdout)["entries"]
     assert [entry["vocabulary"] for entry in only] == ["adcp"]
-    status = json.loads(amends("explain", "503").stdout)["entries"]
+    status = json.loads(amends("explain", "503", "--output", "json").stdout)["entries"]
     assert [(entry["code"], entry["status"]) for entry in status] == [("SERVICE_UNAVAILABLE", 503)]
 
 
@@ -114,8 +113,9 @@ def test_schemas_are_valid(name):
 
 
 def test_samples_of_every_dialect():
-    """--samples: each sample decoded, decided and translated; JSON in a pipe."""
-    tour = json.loads(amends("try", "--samples").stdout)
+    """--samples: each sample decoded, decided and translated; text in a pipe, JSON with --json."""
+    assert amends("try", "--samples").stdout.decode().startswith("── ")
+    tour = json.loads(amends("try", "--samples", "--json").stdout)
     assert [step["report"]["decision"]["action"] for step in tour] == ["retry", "fix", "fix", "fix", "retry"]
     assert all(step["translated"] for step in tour)
 
@@ -133,10 +133,37 @@ def test_decode_on_a_terminal(tmp_path):
 
 
 def test_a_mistake_on_a_terminal():
-    """A short text that starts with the fix, with the same exit code."""
+    """A short text, the error first and then the fix, with the same exit code."""
     code, seen = at_a_terminal([*AMENDS, "decod"])
     assert code == 3
-    assert "amends decode" in seen.splitlines()[0]
+    first, second = seen.splitlines()
+    assert "amends has no command decod (USAGE_ERROR)" in first
+    assert "Did you mean amends decode?" in second
+
+
+def test_no_command_prints_the_help():
+    """`amends` alone is a question, not a mistake."""
+    done = amends()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == amends("--help").stdout
+
+
+def test_explain_groups_vocabularies_that_agree():
+    """In a pipe too it prints text; a code with one meaning is shown once, one with two meanings twice."""
+    once = amends("explain", "RATE_LIMITED").stdout.decode()
+    assert once.startswith("RATE_LIMITED (Everyday errors, HTTP problem details, Command-line errors")
+    assert once.count("next to act") == 1
+    twice = amends("explain", "CONFLICT").stdout.decode()
+    assert "recovery     transient" in twice
+    assert "recovery     correctable" in twice
+    word = amends("explain", "openai:insufficient_quota").stdout.decode()
+    assert "QUOTA_EXCEEDED" in word
+
+
+def test_json_belongs_to_the_command_after_two_dashes():
+    """`--json` after `--` is an argument of the other command."""
+    done = amends("run", "--", "echo", "--json")
+    assert done.stdout == b"--json\n"
 
 
 def test_version_and_help():

@@ -15,8 +15,8 @@ COMMAND = [sys.executable, "-m", "amends", "try"]
 
 @pytest.fixture(scope="module")
 def score():
-    """Run the demo in a pipe: stdout is one JSON document."""
-    done = subprocess.run(COMMAND, capture_output=True, timeout=280, check=False)
+    """Run the demo with --json: stdout is one JSON document."""
+    done = subprocess.run([*COMMAND, "--json"], capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()
     document = json.loads(done.stdout)
     return {row["agent"]: row for row in document.get("data", document)["agents"]}

@@ -32,7 +32,7 @@ def test_a_failure_keeps_its_exit_code():
     done = amends_run("--", "sh", "-c", f"echo '{LIMITED}'; exit 9")
     assert (done.returncode, done.stdout.decode().strip()) == (9, LIMITED)
     assert done.stderr.count(b"next in") == 2
-    assert b"after 3 runs" in done.stderr
+    assert b"the command failed (exit 9): RATE_LIMITED, 3 tries" in done.stderr
     assert amends_run("--", "sh", "-c", "kill -TERM $$").returncode == 143
     assert amends_run("--", "sh", "-c", "kill -36 $$").returncode == 164
     assert amends_run("--", "sh", "-c", f"echo '{LIMITED}'").returncode == 9
@@ -79,7 +79,7 @@ def test_input_reaches_every_run():
     """C12: stdin from a pipe is recorded and given to every run."""
     done = amends_run("--read-only", "--", "sh", "-c", "cat; exit 1", input=b"the same")
     assert (done.returncode, done.stdout) == (1, b"the same")
-    assert b"after 2 runs" in done.stderr
+    assert b"the command failed (exit 1): INTERNAL_ERROR, 2 tries" in done.stderr
     line = " ".join(AMENDS)
     closed = subprocess.run(["sh", "-c", f"{line} -- cat <&-"], capture_output=True, timeout=60)
     assert (closed.returncode, closed.stdout) == (0, b"")

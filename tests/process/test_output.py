@@ -98,7 +98,7 @@ def test_a_failure_after_100_mb_keeps_output_and_exit_code():
     done = subprocess.run([*AMENDS, "--", sys.executable, "-c", tail], capture_output=True, timeout=60)
     assert done.returncode == 9
     assert done.stdout == b"x" * (20 * MEBI) + b"\n" + LIMITED.encode()
-    assert b"RATE_LIMITED after 1 run" in done.stderr
+    assert b"RATE_LIMITED, 1 try" in done.stderr
     assert b"passed on" in done.stderr
 
 

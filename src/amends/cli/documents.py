@@ -63,18 +63,25 @@ def finite(value: Any) -> Any:
 
 
 def write_failure_text(fault: Fault) -> None:
-    """Write a failure to stderr for a person: the first suggestion, then code and message, then the rest."""
+    """Write a failure to stderr for a person: the error with its code, its parts, then what to do."""
     from amends.cli.colour import painter
     from amends.core.crosswalk import source_row
     from amends.core.text import strip
 
-    suggestions = [strip(step) for step in fault.suggestions]
-    first = suggestions[0] if suggestions else _next_step(fault) or source_row(fault).suggestion
+    steps = [strip(step) for step in fault.suggestions] or [
+        _next_step(fault) or strip(source_row(fault).suggestion)
+    ]
     paint = painter(sys.stderr)
-    lines = [paint(first, "bold"), f"{paint(strip(fault.code), 'red')} {strip(fault.message)}"]
-    lines += [f"  {strip(part.field or part.code)}: {strip(part.message)}" for part in fault.errors]
-    lines += [paint(step, "dim") for step in suggestions[1:]]
+    lines = [f"{paint('error:', 'bold', 'red')} {strip(fault.message)} ({strip(fault.code)})"]
+    lines += [f"  {_part(strip(part.field or part.code), strip(part.message))}" for part in fault.errors]
+    labels = [paint("fix:", "cyan"), *["    "] * len(steps)]
+    lines += [f"  {label} {step}" for label, step in zip(labels, filter(None, steps), strict=False)]
     write_stderr("\n".join(lines) + "\n")
+
+
+def _part(name: str, message: str) -> str:
+    """Return a part of an error with its field, which a message of ours usually names already."""
+    return message if name in message else f"{name}: {message}"
 
 
 def _next_step(fault: Fault) -> str | None:

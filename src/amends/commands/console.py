@@ -1,8 +1,8 @@
 """
 Shared code of the subcommands: common arguments, output, and the command's own failures.
 
-In a pipe and with `--output json` a failure is the CLI agent spec's envelope on stdout; on a terminal it is a short text
-on stderr that starts with the fix. The exit code is the same.
+In a pipe and with `--output json` (short: `--json`) a failure is the CLI agent spec's envelope on stdout; on a terminal it is
+a short text on stderr, the error first and then the fix. The exit code is the same.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ COMMANDS = {
     "tasks": "tasks",
     "completion": "completion",
 }
+TEXT_IN_PIPES = frozenset({"try", "explain"})
+"""Commands whose results are text in a pipe, too; the others print JSON there. Failures are envelopes for all of them."""
 
 
 def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -61,7 +63,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         prog="amends",
         dest="command",
         metavar="COMMAND",
-        required=True,
+        required=False,  # without a command the help is printed
         parser_class=_Command,
         title="commands",
     )
@@ -71,10 +73,19 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 class _Command(argparse.ArgumentParser):
-    """A subcommand's parser. It accepts the common options after the command, too."""
+    """
+    A subcommand's parser. It accepts the common options after the command, too.
 
-    def __init__(self, *, output_help: str = "", **options: Any) -> None:
+    Args:
+        output_help: the help of --output, where the common one does not fit.
+        completes: what `amends completion KIND` prints as the values of its arguments.
+        options: those of `argparse.ArgumentParser`.
+
+    """
+
+    def __init__(self, *, output_help: str = "", completes: Sequence[str] = (), **options: Any) -> None:
         super().__init__(**options)
+        self.completes = tuple(completes)
         _common(self, default=argparse.SUPPRESS, output_help=output_help)
 
 
@@ -87,6 +98,9 @@ def _common(target: argparse.ArgumentParser, default: Any, output_help: str = ""
         help=output_help or "text (on a terminal), json (in a pipe) or problem",
     )
     target.add_argument(
+        "--json", action="store_const", const="json", dest="output", default=default, help=argparse.SUPPRESS
+    )
+    target.add_argument(
         "--debug", action="store_true", default=default or False, help="print tracebacks to stderr"
     )
 
@@ -97,9 +111,11 @@ def as_sentence(summary: str) -> str:
 
 
 def wants_json(args: argparse.Namespace) -> bool:
-    """Return whether the output is JSON: by --output or AMENDS_OUTPUT, else if stdout is not a terminal."""
+    """Return whether the output is JSON: by --output, --json or AMENDS_OUTPUT, else if stdout is a pipe and it is usual there."""
     chosen = args.output or os.environ.get("AMENDS_OUTPUT")
-    return chosen == "json" if chosen in OUTPUTS else not sys.stdout.isatty()
+    if chosen in OUTPUTS:
+        return chosen == "json"
+    return args.command not in TEXT_IN_PIPES and not sys.stdout.isatty()
 
 
 def command_after_dashes(argv: list[str], program: str) -> list[str]:
@@ -148,8 +164,9 @@ def _escaped(value: Any, indent: int | None = None) -> str:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command line with the argparse binding and return the exit code."""
+    """Run the command line with the argparse binding and return the exit code. Without a command it prints the help."""
     _set_encodings()
+    argv = _with_long_output(argv)
     top = parser(argv)
 
     def declared(flag: str) -> Collection[str] | None:
@@ -160,10 +177,28 @@ def run(argv: Sequence[str]) -> int:
 
     def work(retry: CommandRetry) -> int:
         args = parse(top, options.rest)
-        code: int = args.run(args)
+        if args.command is None:
+            top.print_help()
+            return 0
+        try:
+            code: int = args.run(args)
+        except ImportError as error:
+            from amends.commands.missing_extra import from_import_error
+
+            raise from_import_error(error) or error from None
         return code
 
     return run_command(work, options, success="own")
+
+
+def _with_long_output(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with `--output json` for `--json`, up to `--`: what follows belongs to another command."""
+    own = list(argv).index("--") if "--" in argv else len(argv)
+    return [
+        part
+        for place, each in enumerate(argv)
+        for part in (("--output", "json") if each == "--json" and place < own else (each,))
+    ]
 
 
 def _set_encodings() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 from amends.cli.arguments import close_matches
 from amends.commands.console import emit, wants_json
-from amends.core.explanation import facts, markdown
+from amends.commands.explain_view import code_text, word_text
+from amends.commands.view import painter
+from amends.core.explanation import facts
 from amends.core.vocabulary import Row, names, vocabulary
 from amends.errors.cli import NotFoundError
 
@@ -21,6 +23,7 @@ def add(subparsers: Any) -> None:
         "explain",
         help="explain a code and what to do about it",
         description="Look up a code (or an HTTP status) in every vocabulary, or in one.",
+        completes=["codes"],
     )
     parser.add_argument(
         "code", metavar="CODE", help="RATE_LIMITED, BUDGET_TOO_LOW, 429, openai:insufficient_quota, …"
@@ -37,18 +40,19 @@ def run(args: argparse.Namespace) -> int:
     found = _look_up(args.code, args.vocabulary)
     if not found:
         raise _unknown(args.code, args.vocabulary)
+    entries = [facts(name, row) for name, row in found]
     if wants_json(args):
-        emit({"code": args.code, "entries": [facts(name, row) for name, row in found]})
+        emit({"code": args.code, "entries": entries})
     else:
-        sys.stdout.write("\n".join(markdown(name, row) for name, row in found))
+        sys.stdout.write(code_text(entries, painter()))
     return 0
 
 
 def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
     """Explain a vendor's code word, or list its words if none is given."""
     from amends.vendors.explanation import facts as word_facts
-    from amends.vendors.explanation import markdown as word_markdown
     from amends.vendors.registry import NAMES, check
+    from amends.vendors.registry import vendor as vendor_of
 
     try:
         name = check(vendor)
@@ -60,8 +64,6 @@ def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
         ) from None
     found = word_facts(name, word)
     if not found:
-        from amends.vendors.registry import vendor as vendor_of
-
         known = sorted({*vendor_of(name).words, *vendor_of(name).unless})
         raise NotFoundError(
             f"no word {word!r} of {name}",
@@ -71,7 +73,8 @@ def _explain_word(args: argparse.Namespace, vendor: str, word: str) -> int:
     if wants_json(args):
         emit({"code": args.code, "entries": found})
     else:
-        sys.stdout.write("\n".join(word_markdown(each) for each in found))
+        title = vendor_of(name).title
+        sys.stdout.write("\n".join(word_text(each, title, painter()) for each in found))
     return 0
 
 

@@ -203,13 +203,19 @@ def _failed_text(error: Any, last: Finished | None, passthrough: Passthrough) ->
     unwritten = _finish(passthrough, seconds=GRACE if last.timed_out else None)
     if unwritten:
         return unwritten
-    runs = len(error.history)
-    failure = f"{error.fault.code} after {runs} run{'s' if runs > 1 else ''}"
-    why = " (its output was passed on already, so it is not repeated)" if passed_on else ""
-    write_stderr(f"amends: {failure}{why} · {sentence(error.decision)}\n")
+    tries = len(error.history)
+    failure = f"({_how_it_ended(last)}): {error.fault.code}, {tries} {'try' if tries == 1 else 'tries'}"
+    why = "; its output was passed on already, so it is not repeated" if passed_on else ""
+    write_stderr(f"amends: the command failed {failure}{why}\n  {sentence(error.decision)}\n")
     if last.exit:
         return last.exit
     return 128 + last.signal_number if last.signal_number else exit_code(error.fault)
+
+
+def _how_it_ended(last: Finished) -> str:
+    if last.timed_out:
+        return "timed out"
+    return f"exit {last.exit}" if last.exit is not None else last.signal or "exit unknown"
 
 
 def _retry_reporter(allowed: int, passthrough: Passthrough | None) -> Callable[[Event], Any]:

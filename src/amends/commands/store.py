@@ -65,7 +65,7 @@ def store_failures(field: str | None = None) -> Iterator[None]:
 
     try:
         yield
-    except (StoreError, ImportError) as error:
+    except StoreError as error:
         what, _, step = str(error).rpartition(": ")
         kind = ServiceUnavailableError if isinstance(error, StoreUnavailableError) else ValidationError
         raise kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -101,6 +102,9 @@ class Report(msgspec.Struct, frozen=True):
 class Observer:
     """Base class of observers of a comparison: its methods do nothing."""
 
+    def services_starting(self) -> None:
+        """The process of the services is being started."""
+
     def agent_started(self, name: str) -> None:
         """The next agent starts."""
 
@@ -113,8 +117,23 @@ class Observer:
     def recovery_event(self, event: Event) -> None:
         """Recovery made a decision."""
 
+    def client_recovered(self, how: str) -> None:
+        """A client recovered by itself: the ARCP client resumed its session."""
+
     def step_finished(self, result: StepResult) -> None:
         """A step ended."""
+
+
+class _LogObserver(logging.Handler):
+    """Passes what the ARCP client logs about its session to an observer."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__(logging.INFO)
+        self._observer = observer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass one record on."""
+        self._observer.client_recovered(record.getMessage())
 
 
 class ServiceProcess:
@@ -199,6 +218,7 @@ async def running_services(seed: int, on_call: Callable[[Call], None]) -> AsyncI
 async def compare(seed: int, observer: Observer | None = None) -> Report:
     """Run all agents and return their scores."""
     observer = observer or Observer()
+    observer.services_starting()
     async with running_services(seed, observer.call_received) as services:
         endpoints = await services.endpoints()
         scores = [
@@ -219,6 +239,10 @@ async def _run_agent(
     observer.agent_started(name)
     await services.reset()
     add_hook(observer.recovery_event)
+    arcp = logging.getLogger("amends.arcp")
+    handler, level = _LogObserver(observer), arcp.level
+    arcp.addHandler(handler)
+    arcp.setLevel(logging.INFO)
     try:
         results = []
         for step in STEPS:
@@ -228,6 +252,8 @@ async def _run_agent(
             observer.step_finished(results[-1])
     finally:
         remove_hook(observer.recovery_event)
+        arcp.removeHandler(handler)
+        arcp.setLevel(level)
     return Score(name, tuple(results), await services.tally())
 
 

@@ -1,16 +1,14 @@
-"""Describe a vendor's code word from the tables: as plain values and as Markdown."""
+"""Describe a vendor's code word from the tables: as plain values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amends.core.enums import Executed
-from amends.core.explanation import EFFECT, MEANING
 from amends.core.vocabularies.http import VOCABULARY
 from amends.vendors.model import Kind
 from amends.vendors.registry import vendor
 
-__all__ = ["facts", "markdown"]
+__all__ = ["facts"]
 
 
 def facts(name: str, word: str) -> list[dict[str, Any]]:
@@ -49,32 +47,3 @@ def _entry(name: str, word: str, kind: Kind, status: int | None, *, broad: bool 
         "docs": known.docs,
     }
     return {key: value for key, value in entry.items() if value is not None}
-
-
-def markdown(entry: dict[str, Any]) -> str:
-    """Return an entry as Markdown, with the recovery class first."""
-    where = f" with status {entry['status']}" if "status" in entry else ""
-    effect = entry["executed"]
-    happened = EFFECT[Executed(effect)] if effect in set(Executed) else "the status says whether it happened"
-    lines = [
-        f"# {entry['word']} ({vendor(entry['vendor']).title}){where}",
-        "",
-        (
-            f"**{entry['recovery']}**: {_meaning(entry['recovery'])}. When it fails this way, {happened}. "
-            f"Next to act: the {entry['actor']}."
-        ),
-        "",
-        f"{entry['message']} ({entry['means']}). {entry['suggestion']}.",
-        "",
-        f"- message for the user: {entry['user_message']}",
-        f"- reference: {entry['docs']}",
-    ]
-    if "wait" in entry:
-        lines.append(f"- documented wait: {entry['wait']:g} s")
-    if "only_without_status" in entry:
-        lines.append("- a broad word: it counts only if there is no HTTP status of a failure")
-    return "\n".join([*lines, ""])
-
-
-def _meaning(recovery: str) -> str:
-    return next(text for kind, text in MEANING.items() if kind.value == recovery)

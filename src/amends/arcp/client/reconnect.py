@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from random import random
 
 from amends.arcp.client.handshake import Dial, OpenedSession, open_session
@@ -13,6 +14,8 @@ from amends.core.fault import Fault
 from amends.errors.base import FaultError
 
 __all__ = ["Reconnect"]
+
+_log = logging.getLogger("amends.arcp")
 
 _WINDOW = 600.0
 """Seconds, if the welcome contains no window: the example in v1.0."""
@@ -82,6 +85,11 @@ class Reconnect:
                 # The runtime opened another session, which does not have this one's jobs.
                 await opened.connection.close()
                 return resume_expired(reason="forgotten")
+            _log.info(
+                "session resumed on a new connection after %.1f s, try %d",
+                self._loop.time() - self._lost_at,
+                self._tries,
+            )
             return opened
 
     async def _pause(self, delay: float) -> bool:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from amends.commands.completion.candidates import all_candidates
+from amends.commands.completion.values import VALUES
 from amends.commands.console import parser as amends_parser
 
 __all__ = ["add", "all_candidates", "run"]
@@ -24,12 +25,15 @@ def add(subparsers: Any) -> None:
         description='Print a completion script. bash or zsh: eval "$(amends completion SHELL)"; '
         "fish: amends completion fish | source",
     )
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+    parser.add_argument("shell", metavar="SHELL", choices=(*SHELLS, *VALUES), help="bash, zsh or fish")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script. It is never JSON, because a shell reads it through a pipe."""
+    """Print the script, or the values that a script asks for. It is never JSON: a shell reads it through a pipe."""
+    if args.shell in VALUES:
+        sys.stdout.write("".join(f"{value}\n" for value in VALUES[args.shell]()))
+        return 0
     script = import_module(f"amends.commands.completion.{args.shell}").script
     sys.stdout.write(script(list(all_candidates(amends_parser()))))
     return 0

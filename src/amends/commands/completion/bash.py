@@ -32,7 +32,21 @@ _amends() {{
   candidates=""
   case "$before" in -*) _amends_candidates "$at $before" ;; *) false ;; esac ||
     case "$current" in -*) _amends_candidates "$at -" ;; *) _amends_candidates "$at" ;; esac
-  COMPREPLY=($(compgen -W "$candidates" -- "$current"))
+  # bash also splits vendor:word.
+  if [ "$current" = ":" ]; then
+    _amends_after "$before:" ""
+  elif [ "$before" = ":" ]; then
+    _amends_after "${{COMP_WORDS[COMP_CWORD-2]}}:" "$current"
+  else
+    COMPREPLY=($(compgen -W "$candidates" -- "$current"))
+  fi
+}}
+_amends_after() {{
+  local each words=""
+  for each in $candidates; do
+    case "$each" in "$1"*) words="$words ${{each#"$1"}}" ;; esac
+  done
+  COMPREPLY=($(compgen -W "$words" -- "$2"))
 }}
 _amends_other_command() {{
   # Another command starts after --; bash-completion, if it is installed, completes it.
@@ -56,4 +70,7 @@ def _cases(command: Candidates) -> Iterator[str]:
     """Yield a case for the arguments of a command, one for its flags (" -"), and one for the values of each flag."""
     values = {f" {flag}": each for flag, each in command.values.items()}
     for suffix, candidates in {"": command.arguments, " -": command.flags, **values}.items():
-        yield f'    "{command.path}{suffix}") candidates="{" ".join(candidates)}" ;;'
+        known = " ".join(candidates)
+        if not suffix and command.asked:
+            known = f"{known} $({command.asking})".lstrip()
+        yield f'    "{command.path}{suffix}") candidates="{known}" ;;'

@@ -20,11 +20,18 @@ class Candidates(NamedTuple):
     """Its long flags, each with its help text."""
     values: dict[str, list[str]]
     """The values of each flag that takes one; an empty list if it can be any text or file."""
+    asked: list[str]
+    """Kinds of arguments that are only known when they are asked for: `amends completion KIND` prints them."""
+
+    @property
+    def asking(self) -> str:
+        """The command line that prints the candidates that are asked for, or an empty string."""
+        return "; ".join(f"amends completion {kind} 2>/dev/null" for kind in self.asked)
 
 
 def all_candidates(parser: argparse.ArgumentParser, path: str = "amends") -> Iterator[Candidates]:
     """Yield the candidates of a command and of all its subcommands."""
-    candidates = Candidates(path, {}, {}, {})
+    candidates = Candidates(path, {}, {}, {}, list(getattr(parser, "completes", ())))
     subparsers: dict[str, argparse.ArgumentParser] = {}
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of a parser's actions
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001

@@ -43,6 +43,8 @@ def _lines(command: Candidates) -> Iterator[str]:
     here = f"complete -c amends -n '__amends_at {command.path}'"
     for argument, help in command.arguments.items():
         yield f"{here} -f -a {argument}{_description(help)}"
+    if command.asked:
+        yield f"{here} -f -a '({command.asking})'"
     for flag, help in command.flags.items():
         values = command.values.get(flag)
         # -r: the flag takes a value; -x: the value is not a file.

@@ -65,7 +65,11 @@ def _cases(command: Candidates) -> Iterator[str]:
     """Yield a case for the arguments of a command, one for its flags (" -"), and one for the values of each flag."""
     values = {f" {flag}": dict.fromkeys(each, "") for flag, each in command.values.items()}
     for suffix, candidates in {"": command.arguments, " -": command.flags, **values}.items():
-        yield f'    "{command.path}{suffix}") found=({" ".join(map(_quote, candidates.items()))}) ;;'
+        known = " ".join(map(_quote, candidates.items()))
+        if not suffix and command.asked:
+            # A colon in a value would begin its description.
+            known = f'{known} ${{${{(f)"$({command.asking})"}}//:/\\\\:}}'.lstrip()
+        yield f'    "{command.path}{suffix}") found=({known}) ;;'
 
 
 def _quote(candidate: tuple[str, str]) -> str:

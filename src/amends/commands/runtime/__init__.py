@@ -37,7 +37,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     runtime = subparsers.add_parser("runtime", help=summary, description=as_sentence(summary))
     actions = runtime.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (module, summary) in ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=as_sentence(summary))
+        completes = ["jobs"] if name in {"tail", "cancel"} else []
+        action = actions.add_parser(name, help=summary, description=as_sentence(summary), completes=completes)
         action.set_defaults(run=run)
         import_module(f"amends.commands.runtime.{module}").options(action)
     runtime.set_defaults(run=run)
@@ -48,7 +49,6 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     from amends.errors.arcp import CancelledError
-    from amends.errors.cli import ValidationError
 
     module = import_module(f"amends.commands.runtime.{ACTIONS[args.action][0]}")
     work: Coroutine[Any, Any, int] = module.work(args)
@@ -56,10 +56,6 @@ def run(args: argparse.Namespace) -> int:
         return asyncio.run(work)
     except CancelledError as error:
         return _cancelled(args, error.fault)
-    except ImportError as error:
-        if error.name != "websockets":
-            raise
-        raise ValidationError(str(error)) from None
 
 
 def _cancelled(args: argparse.Namespace, fault: Fault) -> int:

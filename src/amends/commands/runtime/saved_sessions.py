@@ -14,7 +14,7 @@ import msgspec
 
 from amends.arcp.client import Ticket
 
-__all__ = ["find", "forget", "keep"]
+__all__ = ["find", "forget", "keep", "saved_jobs"]
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 
@@ -59,12 +59,26 @@ def forget(job_id: str) -> None:
         path.unlink(missing_ok=True)
 
 
+def saved_jobs() -> list[str]:
+    """Return the ids of the jobs that have a saved session, the newest first."""
+    directory = _directory()
+    if directory is None:
+        return []
+    try:
+        files = [(path.stat().st_mtime, path.stem) for path in directory.glob("*.json")]
+    except OSError:
+        return []
+    return [job_id for _, job_id in sorted(files, reverse=True)]
+
+
 def _path(job_id: str) -> Path | None:
-    if not _SAFE.fullmatch(job_id):
-        return None
+    directory = _directory()
+    return directory / f"{job_id}.json" if directory is not None and _SAFE.fullmatch(job_id) else None
+
+
+def _directory() -> Path | None:
     base = os.environ.get("XDG_STATE_HOME")
     try:
-        root = Path(base) if base else Path.home() / ".local" / "state"
+        return (Path(base) if base else Path.home() / ".local" / "state") / "amends" / "runtime"
     except RuntimeError:
         return None
-    return root / "amends" / "runtime" / f"{job_id}.json"
