@@ -24,7 +24,7 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.aiohttp needs aiohttp: pip install aiohttp") from missing
 
-from amends.bindings.aiohttp_responses import GuardedContent, raise_for_failure, recover_whole_body
+from amends.bindings.aiohttp_responses import GuardedContent, peek, raise_for_failure, recover_whole_body
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
@@ -52,6 +52,7 @@ def recovering(
     headers: Callable[[], Mapping[str, str]] | None = None,
     refresh: Callable[..., Any] | None = None,
     verify: Callable[..., Any] | None = None,
+    vendor: str | None = None,
 ) -> Middleware:
     """Return a client middleware that sends with recovery; takes the arguments of `httpx.AsyncTransport` here."""
     options = CallOptions(
@@ -64,6 +65,7 @@ def recovering(
         headers=headers,
         refresh=refresh,
         verify=verify,
+        vendor=vendor,
     )
 
     async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
@@ -132,6 +134,7 @@ async def _send(
             raise_if_mistake(error, (aiohttp.InvalidURL,))
             raise
         await raise_for_failure(response, call)
+        await peek(response, call)
         reading = BodyReading(call)
         if response.status != _SWITCHING_PROTOCOLS:  # the content of a WebSocket is its own
             response.content = GuardedContent(response.content, reading)  # type: ignore[assignment]

@@ -10,12 +10,19 @@ import aiohttp
 from aiohttp.base_protocol import BaseProtocol
 
 from amends.errors.base import FaultError
-from amends.http.call_bodies import LIMIT, BodyReading, FailedBody, broken_body_error, late_body_error
+from amends.http.call_bodies import (
+    LIMIT,
+    BodyReading,
+    FailedBody,
+    WatchedBody,
+    broken_body_error,
+    late_body_error,
+)
 from amends.http.calls import Call, is_effect_unknown
 from amends.http.raising import original_of
 from amends.recovery.drivers import arecover
 
-__all__ = ["GuardedContent", "raise_for_failure", "recover_whole_body"]
+__all__ = ["GuardedContent", "peek", "raise_for_failure", "recover_whole_body"]
 
 _BROKEN = (aiohttp.ClientError, TimeoutError, FaultError)
 
@@ -138,6 +145,64 @@ class GuardedContent(_Content):
             raise raised from raised.__cause__
 
 
+async def peek(response: aiohttp.ClientResponse, call: Call) -> None:
+    """
+    Read the stream of a model up to its first output, and watch the rest of it.
+
+    Raises:
+        FaultError: a failure before the first output, which recovery may repeat.
+
+    """
+    watch = call.service.watch(response.status, response.headers)
+    if watch is None:
+        return
+    watched, content = WatchedBody(watch, call), response.content
+    try:
+        while watched.peeking and (part := await content.readany()):
+            watched.add(part)
+    except BaseException:
+        response.close()
+        raise
+    start, error = b"".join(watched.parts), watched.early()
+    joined: Any = _JoinedContent(start, content)
+    if error is None:
+        response.content = _WatchedContent(joined, watched, len(start))  # type: ignore[assignment]
+        return
+    if call.options.raises == "nothing":
+        call.keep_open(response.close)
+        response.content = joined
+        error.response = response  # type: ignore[attr-defined]
+    else:
+        response.close()
+    raise error
+
+
+class _WatchedContent(_Content):
+    """The stream of a model after its first output: a failure in it is a typed error."""
+
+    def __init__(self, content: Any, watched: WatchedBody, seen: int) -> None:
+        super().__init__(content)
+        self._watched, self._seen = watched, seen
+        self._error = None if watched.fault is None else watched.error(watched.fault)
+        self._ended = False
+
+    async def _read(self, method: str, *args: Any) -> Any:
+        if self._seen <= 0 and self._error is not None and self._watched.call.options.raises != "nothing":
+            raise self._error
+        found = await getattr(self._content, method)(*args)
+        data = found[0] if isinstance(found, tuple) else found
+        fresh = data[self._seen :] if self._seen > 0 else data
+        self._seen -= len(data)
+        good, error = self._watched.judge(fresh) if fresh else (fresh, None)
+        if error is None:
+            return found
+        self._error = error
+        kept = data[: len(data) - len(fresh)] + good
+        if not kept or method in {"readline", "readexactly"} or (method == "read" and args[0] < 0):
+            raise error
+        return (kept, True) if isinstance(found, tuple) else kept
+
+
 class _JoinedContent(_Content):
     """The part of a body that was read, then the rest of it."""
 
@@ -180,7 +245,15 @@ def recover_whole_body(
     async def read_whole() -> bytes:
         reading.whole = True
         try:
-            return await read()
+            if not call.service.inspected:
+                return await read()
+            body = await response.content.read()
+            response.content = _buffered(body)
+            inside = call.failure_inside(response.status, response.headers, body, response)
+            if inside is None:
+                return await read()
+            inside.body = body  # type: ignore[attr-defined]
+            broken: Exception = inside
         except _BROKEN as error:
             broken = error
         errors = [broken_body_error(broken, call.made)]
@@ -190,7 +263,12 @@ def recover_whole_body(
                 raise errors.pop()  # the call whose body broke off is the first attempt
             again, again_reading = await send_once()
             again_reading.whole = True
-            return await again.read()
+            body = await again.read()
+            inside = call.failure_inside(again.status, again.headers, body, again)
+            if inside is not None:
+                inside.body = body  # type: ignore[attr-defined]
+                raise inside
+            return body
 
         try:
             body = await arecover(repeat, **call.recover_options(call.left))
@@ -198,6 +276,9 @@ def recover_whole_body(
             is_effect_unknown(error)
             if call.options.raises == "fault":
                 raise
+            if call.options.raises == "nothing" and (last := getattr(error, "body", None)) is not None:
+                response.content = _buffered(last)
+                return await read()
             error.response = None  # type: ignore[attr-defined]
             raise (original_of(error) if call.options.raises == "original" else None) or broken from None
         response.content = _buffered(body)

@@ -34,10 +34,13 @@ from amends.bindings.httpx_proxies import AsyncEnvironmentTransport, Environment
 from amends.bindings.httpx_requests import attempt_request, limit_reads, mistakes, without_credentials
 from amends.bindings.httpx_responses import (
     answer,
+    apeek,
     araise_for_failure,
     give_up_later,
     module_of,
+    peek,
     raise_for_failure,
+    raise_inside,
 )
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
@@ -73,6 +76,7 @@ class _Base:
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
+        vendor: str | None = None,
         on_response: Callable[[Any], Any] | None = None,
     ) -> None:
         """
@@ -91,6 +95,9 @@ class _Base:
                 first origin that is called, and to no other that it redirects to.
             refresh: renews credentials after they were refused, as in `recover`.
             verify: finds out whether a call that may have had its effect did, as in `recover`; returns a response if so.
+            vendor: whose error format to expect, such as "openai"; by default the Upstream's vendor, else that of the host.
+                For a known vendor and GraphQL, failures inside successful answers are read, and routes that only compute
+                are repeated without a key.
             on_response: called with every answer that the client's own event hooks do not see: those that were followed by
                 a further attempt. A client runs its hooks on the one answer that its transport returns. What it raises is
                 raised as it is. May be async in an `AsyncTransport`.
@@ -107,6 +114,7 @@ class _Base:
             headers=headers,
             refresh=refresh,
             verify=verify,
+            vendor=vendor,
             support=shared_proofs() if transport is None else KeySupport(),
         )
         self._on_response = on_response
@@ -152,6 +160,7 @@ class Transport(_Base, library.BaseTransport):
                 raise
             limit_reads(sent, response)
             raise_for_failure(response, call, request)
+            peek(response, call, request)
             return answer(response, call, again)
 
         def again(broken: Exception) -> Any:
@@ -224,6 +233,7 @@ class AsyncTransport(_Base, library.AsyncBaseTransport):
                 raise_if_mistake(error, mistakes(request))
                 raise
             await araise_for_failure(response, call, request)
+            await apeek(response, call, request)
             return answer(response, call, again)
 
         async def again(broken: Exception) -> Any:
@@ -287,6 +297,7 @@ def _again(attempt: Callable[[], Any], call: Call, broken: Exception) -> Any:
         response = attempt()
         response.reading.whole = True
         response.read()
+        raise_inside(response)
         return response
 
     try:
@@ -308,6 +319,7 @@ async def _aagain(attempt: Callable[[], Any], call: Call, broken: Exception) -> 
         response = await attempt()
         response.reading.whole = True
         await response.aread()
+        raise_inside(response)
         return response
 
     try:

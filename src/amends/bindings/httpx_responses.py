@@ -15,12 +15,21 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from amends.errors.base import FaultError
-from amends.http.call_bodies import BodyReading, FailedBody, in_time, late_body_error
+from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_time, late_body_error
 from amends.http.calls import Call
 from amends.http.raising import original_of, return_or_raise
 from amends.recovery.async_library import time_limit
 
-__all__ = ["answer", "araise_for_failure", "give_up_later", "module_of", "raise_for_failure"]
+__all__ = [
+    "answer",
+    "apeek",
+    "araise_for_failure",
+    "give_up_later",
+    "module_of",
+    "peek",
+    "raise_for_failure",
+    "raise_inside",
+]
 
 
 def module_of(value: Any) -> Any:
@@ -63,6 +72,7 @@ def _classes(module: Any) -> Any:
             self._read_whole()
             try:
                 super().read()
+                raise_inside(self)
             except (module.TransportError, FaultError) as error:
                 super().close()
                 if self.again is None:
@@ -82,6 +92,7 @@ def _classes(module: Any) -> Any:
             self._read_whole()
             try:
                 await super().aread()
+                raise_inside(self)
             except (module.TransportError, FaultError) as error:
                 await super().aclose()
                 if self.again is None:
@@ -218,6 +229,82 @@ def _raise_pending(response: Any, *, unless_raising: bool = False) -> None:
         return
     response.pending = None
     raise error
+
+
+def raise_inside(response: Any) -> None:
+    """Raise the failure inside the whole body of a successful answer, if the service is known to report them so."""
+    reading = response.reading
+    if reading is not None:
+        error = reading.call.failure_inside(
+            response.status_code, response.headers, response.content, response
+        )
+        if error is not None:
+            raise error
+
+
+def peek(response: Any, call: Call, request: Any) -> None:
+    """
+    Read the stream of a model up to its first output, and watch the rest of it.
+
+    Raises:
+        FaultError: a failure before the first output, which recovery may repeat.
+
+    """
+    watch = call.service.watch(response.status_code, response.headers)
+    if watch is None:
+        return
+    watched, source = WatchedBody(watch, call), iter(response.stream)
+    try:
+        while watched.peeking and (part := next(source, None)) is not None:
+            watched.add(part)
+    except BaseException:
+        response.close()
+        raise
+    classes, error = _classes(module_of(response)), watched.early()
+    if error is None:
+        response.stream = classes.joined(watched.parts, watched.rest(source), response)
+        return
+    if call.options.raises == "nothing":
+        call.keep_open(response.close)
+        _attach(error, response, request, classes.joined(watched.parts, source, response))
+    else:
+        response.close()
+    raise error
+
+
+async def apeek(response: Any, call: Call, request: Any) -> None:
+    """Same as `peek`, but for async streams."""
+    watch = call.service.watch(response.status_code, response.headers)
+    if watch is None:
+        return
+    watched, source = WatchedBody(watch, call), aiter(response.stream)
+    try:
+        while watched.peeking and (part := await anext(source, None)) is not None:
+            watched.add(part)
+    except BaseException:
+        await response.aclose()
+        raise
+    classes, error = _classes(module_of(response)), watched.early()
+    if error is None:
+        response.stream = classes.async_joined(watched.parts, watched.arest(source), response)
+        return
+    if call.options.raises == "nothing":
+        call.keep_open(response.aclose)
+        _attach(error, response, request, classes.async_joined(watched.parts, source, response))
+    else:
+        await response.aclose()
+    raise error
+
+
+def _attach(error: FaultError, response: Any, request: Any, stream: Any) -> None:
+    """Give an error the answer that it was found in, whose stream begins with what was read."""
+    error.response = _classes(module_of(response)).answer(  # type: ignore[attr-defined]
+        response.status_code,
+        headers=response.headers,
+        stream=stream,
+        request=request,
+        extensions=response.extensions,
+    )
 
 
 def _adopt(response: Any, repeated: Any) -> None:

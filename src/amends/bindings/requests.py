@@ -23,7 +23,15 @@ try:
 except ImportError as missing:
     raise ImportError("amends.bindings.requests needs requests: pip install requests") from missing
 
-from amends.bindings.requests_responses import Answer, give_up_later, raise_for_failure, read_whole, run_hooks
+from amends.bindings.requests_responses import (
+    Answer,
+    give_up_later,
+    peek,
+    raise_for_failure,
+    raise_inside,
+    read_whole,
+    run_hooks,
+)
 from amends.core.policy import DEFAULT, Policy
 from amends.errors.base import FaultError
 from amends.http.call_bodies import BodyReading
@@ -55,6 +63,7 @@ class Adapter(HTTPAdapter):
         headers: Callable[[], Mapping[str, str]] | None = None,
         refresh: Callable[..., Any] | None = None,
         verify: Callable[..., Any] | None = None,
+        vendor: str | None = None,
         **options: Any,
     ) -> None:
         """Take the arguments of `amends.bindings.httpx.Transport`; `options` are those of HTTPAdapter."""
@@ -69,6 +78,7 @@ class Adapter(HTTPAdapter):
             headers=headers,
             refresh=refresh,
             verify=verify,
+            vendor=vendor,
         )
 
     def send(  # type: ignore[override]
@@ -123,8 +133,11 @@ class Adapter(HTTPAdapter):
             response = Answer.of(found, request)
             raise_for_failure(response, call)
             response.reading = BodyReading(call)
-            if not stream:
+            if stream:
+                peek(response, call)
+            else:
                 read_whole(response)
+                raise_inside(response, call)
             return response
 
         def resend(again: CallOptions, new: str) -> Any:

@@ -17,12 +17,20 @@ from requests.auth import AuthBase
 from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
 
 from amends.errors.base import FaultError
-from amends.http.call_bodies import BodyReading, FailedBody, in_time
+from amends.http.call_bodies import BodyReading, FailedBody, WatchedBody, in_time
 from amends.http.calls import Call
 from amends.http.mistakes import raise_if_mistake
 from amends.http.raising import original_of, return_or_raise
 
-__all__ = ["Answer", "give_up_later", "raise_for_failure", "read_whole", "run_hooks"]
+__all__ = [
+    "Answer",
+    "give_up_later",
+    "peek",
+    "raise_for_failure",
+    "raise_inside",
+    "read_whole",
+    "run_hooks",
+]
 
 
 class Answer(requests.Response):
@@ -117,6 +125,45 @@ def read_whole(response: Answer) -> None:
     response.raw = _ReadBody(response.raw, parts)
 
 
+def raise_inside(response: Answer, call: Call) -> None:
+    """Raise the failure inside the whole body of a successful answer, if the service is known to report them so."""
+    body = response.raw.waiting
+    error = call.failure_inside(response.status_code, response.headers, body, response)
+    if error is not None:
+        raise error
+
+
+def peek(response: Answer, call: Call) -> None:
+    """
+    Read the stream of a model up to its first output, and watch the rest of it.
+
+    Raises:
+        FaultError: a failure before the first output, which recovery may repeat.
+
+    """
+    watch = call.service.watch(response.status_code, response.headers)
+    if watch is None:
+        return
+    watched, source = WatchedBody(watch, call), _parts(response.raw, lambda: None)
+    try:
+        while watched.peeking and (part := next(source, None)) is not None:
+            watched.add(part)
+    except BaseException:
+        response.close()
+        raise
+    error = watched.early()
+    if error is None:
+        response.raw = _ReadBody(response.raw, watched.parts, watched.rest(source))
+        return
+    if call.options.raises == "nothing":
+        call.keep_open(response.close)
+        response.raw = _ReadBody(response.raw, watched.parts, source)
+        error.response = response  # type: ignore[attr-defined]
+    else:
+        response.close()
+    raise error
+
+
 def run_hooks(response: Answer, arguments: dict[str, Any]) -> None:
     """
     Run the response hooks of a request on an answer that a further attempt supersedes, so that they see every answer.
@@ -200,17 +247,30 @@ class _ReadBody:
         self._raw = raw
         self._waiting = b"".join(parts)
         self._rest = iter(()) if rest is None else rest
+        self._error: FaultError | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
 
+    @property
+    def waiting(self) -> bytes:
+        """What was read and not delivered yet."""
+        return self._waiting
+
     def read(self, amt: int | None = None, **_: Any) -> bytes:
         """Return at most `amt` bytes; all of them without `amt`."""
-        while amt is None or len(self._waiting) < amt:
-            part = next(self._rest, None)
+        while self._error is None and (amt is None or len(self._waiting) < amt):
+            try:
+                part = next(self._rest, None)
+            except FaultError as error:
+                self._error = error
+                break
             if part is None:
                 break
             self._waiting += part
+        if self._error is not None and (amt is None or not self._waiting):
+            # What came before the failure is delivered first.
+            raise self._error
         size = len(self._waiting) if amt is None else amt
         read, self._waiting = self._waiting[:size], self._waiting[size:]
         return read

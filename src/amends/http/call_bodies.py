@@ -9,6 +9,7 @@ Reading the bodies of answers, the same way in every client binding.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -23,14 +24,17 @@ from amends.recovery.to_fault import fault_of
 
 if TYPE_CHECKING:
     from amends.http.calls import Call
+    from amends.vendors.watch import StreamWatch
 
 __all__ = [
     "ENCODED_LIMIT",
     "LIMIT",
+    "PEEKED",
     "SECONDS",
     "SLACK",
     "BodyReading",
     "FailedBody",
+    "WatchedBody",
     "broken_body_error",
     "in_time",
 ]
@@ -39,6 +43,8 @@ LIMIT = 1024 * 1024
 """Bytes of a failed answer's body that are read; a larger body is not parsed."""
 ENCODED_LIMIT = 64 * 1024
 """The same for a compressed body, which may be a thousand times larger when decompressed."""
+PEEKED = 64 * 1024
+"""Bytes of a stream that are read in search of the first output, before the answer is returned."""
 SLACK = 0.02
 """Seconds that a socket's time-out may be early."""
 SECONDS = 10.0
@@ -121,6 +127,78 @@ class BodyReading:
         if typed is not error:
             typed.__cause__ = error
         return typed
+
+
+class WatchedBody:
+    """
+    The stream of a model while it is read: a failure before the first output is raised at once, a later one in its place.
+
+    With `raises="nothing"` a later failure is left in the stream, for the library that reads it.
+    """
+
+    def __init__(self, watch: StreamWatch, call: Call) -> None:
+        self.watch, self.call = watch, call
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.fault: Fault | None = None
+
+    @property
+    def peeking(self) -> bool:
+        """Whether to read on in search of the first output."""
+        return self.fault is None and not self.watch.delivered and self.size < PEEKED
+
+    def add(self, part: bytes) -> None:
+        """Add a part that was read before the first output."""
+        good, self.fault = self.watch.feed(part)
+        self.parts.append(part if self.call.options.raises == "nothing" else good)
+        self.size += len(part)
+
+    def early(self) -> FaultError | None:
+        """Return the error of a failure that was found before any output, or None."""
+        fault = self.fault
+        if fault is None and not self.watch.delivered and self.size < PEEKED:
+            fault = self.watch.end()
+        return None if fault is None or self.watch.delivered else FaultError.from_fault(fault)
+
+    def error(self, fault: Fault) -> FaultError:
+        """Return the error of a failure after the first output: `delivered` is the number of events before it."""
+        error = FaultError.from_fault(fault)
+        error.delivered = self.watch.delivered
+        return error
+
+    def judge(self, part: bytes) -> tuple[bytes, FaultError | None]:
+        """Return what of a part comes before a failure, and its error."""
+        if self.call.options.raises == "nothing":
+            return part, None
+        good, fault = self.watch.feed(part)
+        return good, None if fault is None else self.error(fault)
+
+    def rest(self, source: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the rest of the stream; raise the typed error of a failure in it."""
+        if self.fault is not None and self.call.options.raises != "nothing":
+            raise self.error(self.fault)
+        for part in source:
+            good, error = self.judge(part)
+            yield good
+            if error is not None:
+                raise error
+        self._raise_at_end()
+
+    async def arest(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Same as `rest`, for async streams."""
+        if self.fault is not None and self.call.options.raises != "nothing":
+            raise self.error(self.fault)
+        async for part in source:
+            good, error = self.judge(part)
+            yield good
+            if error is not None:
+                raise error
+        self._raise_at_end()
+
+    def _raise_at_end(self) -> None:
+        fault = None if self.call.options.raises == "nothing" else self.watch.end()
+        if fault is not None:
+            raise self.error(fault)
 
 
 def in_time(error: Exception, reading: BodyReading) -> Exception:

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from amends.carriers.allowance import allowance
 from amends.carriers.extraction import extract
 from amends.core.decision import Decision
-from amends.core.enums import Action
+from amends.core.enums import Action, Executed
 from amends.core.fault import Fault
 from amends.core.operation import Operation
 from amends.core.policy import DEFAULT, Policy
@@ -35,6 +35,7 @@ from amends.errors.base import FaultError
 from amends.http.effect_unknown import EFFECT_UNKNOWN
 from amends.http.key_support import KEY, KeySupport, shared_proofs, vendor_honours_keys
 from amends.http.raising import check_raises, return_or_raise
+from amends.http.services import Service, service_of
 from amends.recovery.clock import CLOCK
 from amends.recovery.origins import PER_ORIGIN, PerOrigin, upstream_for
 from amends.recovery.plan import hook_arguments
@@ -42,6 +43,7 @@ from amends.recovery.scope import current_operation, time_left
 from amends.recovery.scoping import route_scope
 from amends.recovery.upstream import Upstream
 from amends.serving.tracing import current_span, trace_id, traceparent
+from amends.vendors.registry import check
 
 __all__ = ["KEY", "Call", "CallOptions", "accept_header", "error_from_response", "is_effect_unknown"]
 
@@ -78,6 +80,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: Callable[..., Any] | None = None
     pinned: list[str] = []
     """The first origin that was called. `headers` are sent to it only, also when it redirects elsewhere."""
+    vendor: str | None = None
+    """Whose error format to expect; None: the Upstream's vendor, else that of the host."""
     number: int = msgspec.field(default_factory=_COUNT.__next__)
     """Distinguishes the transports of the process."""
     support: KeySupport = msgspec.field(default_factory=shared_proofs)
@@ -85,6 +89,8 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_raises(self.raises)
+        if self.vendor is not None:
+            check(self.vendor)
 
 
 class _RequestOperation(Operation, frozen=True, kw_only=True):
@@ -145,9 +151,10 @@ class Call:
         self._failed: Any = None
         self.replayable = replayable
         self.upstream = self._upstream()
+        self.service = self._service()
         around = current_operation()
         self._redirected = redirected
-        given = headers.get(KEY) or None  # an empty header counts as none
+        given = headers.get(self.service.key_header) or None  # an empty header counts as none
         self._by_hand = given is not None
         if given is None and options.keys and self.method in _UNSAFE:
             if around is not None and around.key is not None and not redirected:
@@ -168,6 +175,13 @@ class Call:
         scope = route_scope(self.method, self.path, self.headers)
         return upstream_for(self.origin, owner).scope(scope)
 
+    def _service(self) -> Service:
+        """Return what is known about the called service: by the user's word, else by the host."""
+        name = self.options.vendor
+        if name is None and self.upstream is not None:
+            name = self.upstream.vendor
+        return service_of(name, self.origin, self.path, self.method)
+
     def _operation(self, around: Operation | None) -> Operation:
         """Return the operation given to recovery. It has the key only if the service is known to honour it."""
         honoured = self.key is not None and self._honours_keys()
@@ -181,6 +195,8 @@ class Call:
         if around is not None and (around.read_only or around.idempotent):
             # The surrounding operation decides over the method, for example for a POST that only searches.
             declared = replace(declared, read_only=around.read_only, idempotent=around.idempotent)
+        if self.service.computes:
+            declared = replace(declared, read_only=True)
         if self.key is None or declared.repeatable:
             return declared
         return _RequestOperation(**msgspec.structs.asdict(declared), proved=self._honours_keys)
@@ -239,7 +255,7 @@ class Call:
         self.sent = CLOCK.now()
         added = {"Accept": accept_header(self.accept)}
         if self.key is not None:
-            added[KEY] = self.key
+            added[self.service.key_header] = self.key
         if self._trace is not None:
             added[TRACE] = traceparent(self._trace)
         left = time_left()
@@ -267,9 +283,21 @@ class Call:
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None, response: Any) -> FaultError:
         """Return the typed error of a failed response; EFFECT_UNKNOWN proves that the service honours keys."""
         self._failed = response
-        error = error_from_response(status, headers, body, response)
+        error = error_from_response(status, headers, body, response, vendor=self.service.vendor)
         if self.key is not None and error.fault.code == EFFECT_UNKNOWN:
             self.options.support.prove(self.origin, self.path)
+        return error
+
+    def failure_inside(
+        self, status: int, headers: Mapping[str, str], body: bytes, response: Any
+    ) -> FaultError | None:
+        """Return the typed error inside the whole body of a successful answer of a known vendor or GraphQL, or None."""
+        fault = self.service.failure(status, headers, body)
+        # A fault that is only a remark, such as one about a part of the answer, does not fail the call.
+        if fault is None or fault.executed is Executed.YES:
+            return None
+        error = FaultError.from_fault(fault)
+        error.response = response  # type: ignore[attr-defined]
         return error
 
     def take_failed(self) -> Any:
@@ -358,7 +386,12 @@ def accept_header(given: str | None) -> str:
 
 
 def error_from_response(
-    status: int, headers: Mapping[str, str], body: bytes | None, response: Any
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    response: Any,
+    *,
+    vendor: str | None = None,
 ) -> FaultError:
     """
     Return the typed error of a failed response.
@@ -368,9 +401,10 @@ def error_from_response(
         headers: the response's headers.
         body: the response's body, or None if it is too large or incomplete.
         response: the client library's response, which becomes the error's attribute `response`.
+        vendor: the service whose error format to expect, if known.
 
     """
-    fault = extract({"status": status, "headers": dict(headers), "body": body}, "http")
+    fault = extract({"status": status, "headers": dict(headers), "body": body}, "http", vendor=vendor)
     error = FaultError.from_fault(fault or Fault(code="INTERNAL_ERROR", status=status))
     error.response = response  # type: ignore[attr-defined]
     return error

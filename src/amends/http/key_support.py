@@ -2,7 +2,7 @@
 Which services are known to honour idempotency keys.
 
 A key makes a request repeatable only if the service executes each key once. That is known if the user says so
-(`keyed=True`, or a key header set by hand), if the vendor is in `VENDORS`, or if the service has proved it: an earlier
+(`keyed=True`, or a key header set by hand), if the vendor's table says so, or if the service has proved it: an earlier
 answer from the same origin and path said that it was a replay, or sent our key back.
 
 A proof is a fact about the service, so all clients of a process share it. A client with a transport of the user's own keeps
@@ -15,11 +15,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
 
-import msgspec
+from amends.vendors.hosts import vendor_of_origin
+from amends.vendors.registry import vendor
 
-__all__ = ["KEY", "REPLAYED", "VENDORS", "KeySupport", "KeyedService", "shared_proofs", "vendor_honours_keys"]
+__all__ = ["KEY", "REPLAYED", "KeySupport", "shared_proofs", "vendor_honours_keys"]
 
 KEY = "Idempotency-Key"
 REPLAYED = ("Idempotency-Replayed", "Idempotent-Replayed")
@@ -28,34 +28,16 @@ LIMIT = 1024
 """Proofs that a process keeps, or a transport with its own."""
 
 
-class KeyedService(msgspec.Struct, frozen=True, kw_only=True):
-    """A vendor's service that documents that it honours the header `Idempotency-Key`, over TLS on the default port."""
-
-    host: str
-    methods: frozenset[str]
-
-
-VENDORS = (
-    # "All POST requests accept idempotency keys": https://docs.stripe.com/api/idempotent_requests
-    KeyedService(host="api.stripe.com", methods=frozenset({"POST"})),
-)
-
-
 def vendor_honours_keys(origin: str, method: str) -> bool:
     """
-    Return whether a vendor documents that it honours keys.
+    Return whether a vendor documents that it honours keys in a header, for POST. Only TLS on its default port counts.
 
     >>> vendor_honours_keys("https://api.stripe.com", "POST"), vendor_honours_keys("https://shop.example", "POST")
     (True, False)
     """
-    try:
-        parts = urlsplit(origin)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return False  # no valid address
-    if parts.scheme != "https" or port not in {None, 443}:
-        return False
-    return any(row.host == host and method.upper() in row.methods for row in VENDORS)
+    name = vendor_of_origin(origin) if method.upper() == "POST" else None
+    keys = None if name is None else vendor(name).keys
+    return keys is not None and keys.header is not None
 
 
 class KeySupport:

@@ -53,7 +53,7 @@ class Vendor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Statuses that mean something else here than in general."""
     keys: Key | None = None
     computes: tuple[str, ...] = ()
-    """Parts of paths of routes that only compute (chat, embeddings, search): repeatable without a key."""
+    """Ends of the paths of routes that only compute (chat, embeddings, search), and with a slash at the end, parts of them."""
     numbers: bool = False
     """Whether numeric codes are words. They are used only if the vendor was recognised."""
 

@@ -19,11 +19,15 @@ from amends.vendors.evidence import Evidence, collect
 from amends.vendors.markup import is_error_document
 from amends.vendors.reading import read, read_bare
 
-__all__ = ["failure_in", "read_binary", "read_stream", "read_text"]
+__all__ = ["QUIET", "failure_in", "fault_of", "read_binary", "read_stream", "read_text"]
 
 _MAX_EVENTS = 100_000
-_QUIET = frozenset(
-    {"ping", "message_start", "response.created", "response.in_progress", "response.queued", "keepalive"}
+QUIET = frozenset(
+    {
+        *("ping", "message_start", "content_block_start", "keepalive", "stream-start", "message-start"),
+        *("response.created", "response.in_progress", "response.queued", "response.output_item.added"),
+        "response.content_part.added",
+    }
 )
 """Events that come before the first output."""
 
@@ -55,9 +59,9 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
     for event, value in _events(text):
         error = failure_in(event, value)
         if error is None:
-            delivered = delivered or event not in _QUIET
+            delivered = delivered or event not in QUIET
             continue
-        fault = _fault(error, vendor, now)
+        fault = fault_of(error, vendor, now)
         if fault is None:
             continue
         executed = Executed.MAYBE if delivered else fault.executed
@@ -66,7 +70,8 @@ def read_stream(text: str, *, vendor: str | None = None, now: Clock | None = Non
     return None
 
 
-def _fault(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fault | None:
+def fault_of(error: dict[str, Any], vendor: str | None, now: Clock | None) -> Fault | None:
+    """Return the fault of an event that `failure_in` returned."""
     found = read_bare(error, vendor=vendor, now=now)
     if found is not None:
         return found

@@ -58,6 +58,6 @@ VENDORS = (
             "api_error": INTERNAL,
         },
         headers=("anthropic-organization-id", "anthropic-ratelimit-"),
-        computes=("/v1/messages", "/v1/complete"),
+        computes=("/v1/messages", "/v1/messages/count_tokens", "/v1/complete"),
     ),
 )

@@ -22,7 +22,7 @@ from amends.vendors.kinds import (
     TOO_LARGE,
     UNAVAILABLE,
 )
-from amends.vendors.model import Key, Vendor, words
+from amends.vendors.model import Vendor, words
 
 __all__ = ["VENDORS"]
 
@@ -74,7 +74,6 @@ AZURE = Vendor(
         "x-ms-substatus",
         "x-ms-ratelimit-",
     ),
-    keys=Key(header="x-ms-client-request-id"),
 )
 
 GRAPH = Vendor(

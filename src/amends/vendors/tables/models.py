@@ -183,7 +183,7 @@ VENDORS = (
             (NOT_FOUND, "voice_not_found model_not_found"),
             (FORBIDDEN, "detected_unusual_activity only_for_creator subscription_required"),
         ),
-        computes=("/text-to-speech", "/speech-to-text"),
+        computes=("/text-to-speech/", "/speech-to-text"),
     ),
     Vendor(
         name="deepgram",

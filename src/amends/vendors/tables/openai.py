@@ -20,7 +20,7 @@ from amends.vendors.kinds import (
     TIMEOUT,
     TOO_LARGE,
 )
-from amends.vendors.model import Key, Vendor, words
+from amends.vendors.model import Vendor, words
 
 __all__ = ["VENDORS"]
 
@@ -69,7 +69,6 @@ OPENAI = Vendor(
         "internal_error": INTERNAL,
     },
     headers=("openai-organization", "openai-processing-ms", "openai-version", "openai-project"),
-    keys=Key(header="Idempotency-Key"),
     computes=("/chat/completions", "/completions", "/embeddings", "/responses", "/moderations"),
 )
 
