@@ -3,13 +3,17 @@ The canonical form of a path, a URL or a name; `Refused` if there is none.
 
 - *Paths* are absolute, with `/`, and compared exactly. `//` and `/./` are normalised. `..` is rejected, because its meaning
   depends on links on the disk, which this module does not read. Also rejected are backslashes, percent-encoded dots,
-  separators and percent signs, characters that other programs fold into dots or slashes, and segments that end in a dot or a
-  space, which some systems cut off. The code that opens a file must resolve links itself and check the resolved path.
+  separators and percent signs, characters that look like slashes or that other programs fold into dots or slashes, and
+  segments that end in a dot or a space, which some systems cut off. The code that opens a file must resolve links itself and
+  check the resolved path.
 - *URLs* have a scheme and a host. The host is lower-cased, the port is written only if it is not the scheme's default,
   unreserved characters are decoded, and query and fragment are ignored. Rejected are user info, `..`, encoded separators,
   hosts in other scripts (write `xn--`), hosts with a trailing dot, and addresses in an unusual notation. A wildcard in a host
   matches names only: a pattern covers an address only if it contains it.
 - *Names* (tools, agents, models) are segments separated by `/`.
+
+In all three a segment is also rejected if it is `..` for a program that decodes percent signs, ignores invisible characters or
+cuts off path parameters (`..;`, `%2e%2e;`), and a percent-encoding that is not UTF-8 (overlong forms of dots and slashes).
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
 from urllib.parse import unquote_to_bytes
 
 __all__ = ["MAX_TARGET", "Refused", "host_of", "name_segments", "path_segments", "split_url", "url_path"]
@@ -28,6 +32,26 @@ MAX_TARGET = 8192
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # Dots, separators, NUL and the percent sign itself, so that no text is decoded twice.
 _ENCODED = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
+# A run of encoded bytes, and the notation %uXXXX, which some servers decode too.
+_RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_UNICODE_ESCAPE = re.compile(r"%u[0-9A-Fa-f]{4}", re.IGNORECASE)
+# Characters that look like slashes and backslashes without folding into them: fraction and division slash, big and box-drawing
+# solidus, set minus, reverse solidus operators, and the slashes that combine with the character before them.
+_LOOK_ALIKES = re.compile(
+    "[\u0337\u0338\u2044\u20e5\u2215\u2216\u2571\u2572\u27cb\u27cd\u29f5\u29f6\u29f8\u29f9\u3033\u3035]"
+)
+# The same for the full stop; they are rejected only where a segment would be `..`, because texts contain some of them.
+_DOTS = str.maketrans(
+    dict.fromkeys(
+        "\u00b7\u0701\u0702\u2024\u2027\u2219\u22c5\u2e33\u3002\u30fb\ua4f8\ua60e\ufe52\uff0e\uff61\uff65",
+        ".",
+    )
+)
+# Characters without a glyph that are letters or marks by their category; those of the categories below have none either.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Mn", "Me", "Zl", "Zp", "Zs"})
+# What a program may cut off with everything behind it: path parameters, a stream's name, a query, a fragment.
+_CUT = re.compile("[;:?#]")
 _TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.DOTALL)
@@ -55,7 +79,41 @@ def _check_text(text: Any) -> str:
         # Full-width dots and slashes, which some programs treat as the plain ones.
         if any(folded.count(sign) != text.count(sign) for sign in "./\\%*"):
             raise Refused("characters that fold into separators")
+        if _LOOK_ALIKES.search(text):
+            raise Refused("characters that look like separators")
     return text
+
+
+def _check_encoding(text: str) -> None:
+    """Reject encoded dots, separators and percent signs, and what else a program could decode into one."""
+    if "%" not in text:
+        return
+    if _ENCODED.search(text) or _UNICODE_ESCAPE.search(text):
+        raise Refused("percent-encoded separators")
+    try:
+        decoded = _RUN.sub(lambda run: unquote_to_bytes(run[0]).decode(), text)
+    except UnicodeDecodeError:
+        raise Refused("a percent-encoding that is not UTF-8") from None
+    if decoded.isascii():
+        return
+    folded = normalize("NFKC", decoded)
+    if _LOOK_ALIKES.search(decoded) or any(folded.count(sign) != decoded.count(sign) for sign in "./\\%*"):
+        raise Refused("characters that look like separators")
+
+
+def _check_segment(part: str) -> None:
+    """Reject a segment that is `.` or `..` for a program that ignores or cuts off some of its characters."""
+    if part.isascii() and "." not in part and "%" not in part:
+        return
+    decoded = _RUN.sub(lambda run: unquote_to_bytes(run[0]).decode(errors="replace"), part)
+    visible = "".join(
+        sign for sign in decoded if sign not in _INVISIBLE and category(sign) not in _INVISIBLE_CATEGORIES
+    )
+    if not visible:
+        raise Refused("a segment of invisible characters")
+    start = _CUT.split(visible, maxsplit=1)[0].translate(_DOTS)
+    if start and start.strip(".") == "":
+        raise Refused("a segment of dots")
 
 
 def _segments(text: str) -> tuple[str, ...]:
@@ -65,6 +123,7 @@ def _segments(text: str) -> tuple[str, ...]:
             raise Refused(
                 "a segment of dots" if part.strip(".") == "" else "a segment that ends in a dot or a space"
             )
+        _check_segment(part)
     return parts
 
 
@@ -78,21 +137,21 @@ def path_segments(path: Any) -> tuple[str, ...]:
     text = _check_text(path)
     if not text.startswith("/"):
         raise Refused("not absolute")
-    if _ENCODED.search(text):
-        raise Refused("percent-encoded separators")
+    _check_encoding(text)
     return _segments(text)
 
 
 def name_segments(name: Any) -> tuple[str, ...]:
     """The segments of a name: `mcp:github/issues`."""
     text = _check_text(name)
-    if _ENCODED.search(text):
-        raise Refused("percent-encoded separators")
+    _check_encoding(text)
     if text != text.strip():
         raise Refused("spaces around a name")
     parts = tuple(text.split("/"))
     if any(part in {"", ".", ".."} for part in parts):
         raise Refused("an empty segment, or one of only dots")
+    for part in parts:
+        _check_segment(part)
     return parts
 
 
@@ -150,8 +209,9 @@ def url_path(path: str) -> tuple[str, ...]:
     for part in parts:
         if part != "." and part and part.strip(".") == "":
             raise Refused("a segment of dots")
-        if _ENCODED.search(part):
-            raise Refused("percent-encoded separators")
+        _check_encoding(part)
+        if part != ".":
+            _check_segment(part)
     # The first part is the empty text before the leading slash.
     return tuple(part for part in parts[1:] if part != ".")
 
