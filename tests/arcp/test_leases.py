@@ -152,7 +152,8 @@ CLIMBS = [
     "..%09/etc",
     "..%c2%ad/etc",
     "\u200b/etc",
-    "..\u200b;x/etc", " ..;x/etc",
+    "..\u200b;x/etc",
+    " ..;x/etc",
 ]
 
 DENIED = [

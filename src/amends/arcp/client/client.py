@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from amends.arcp.client.dial import Dial
 from amends.arcp.client.handle import Handle
-from amends.arcp.client.handshake import Dial, Ticket
+from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.inbox import Inbox
 from amends.arcp.client.job import Job
 from amends.arcp.client.session import Session

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from amends.arcp.client.client import Client
-from amends.arcp.client.handshake import Dial, Ticket
+from amends.arcp.client.dial import dial_of
+from amends.arcp.client.handshake import Ticket
 from amends.arcp.client.settings import Settings
-from amends.arcp.transports.connection import Connection, ConnectionLost, Serves
+from amends.arcp.transports.connection import Connection, Serves
 
 __all__ = ["ConnectContext", "connect"]
 
@@ -112,7 +112,8 @@ def connect(
         bounds: single members of `Settings`, as a shortcut.
 
     Raises:
-        FaultError: UNAUTHENTICATED or another error of the runtime; HEARTBEAT_LOST if it cannot be reached.
+        FaultError: UNAUTHENTICATED or another error of the runtime; HEARTBEAT_LOST if it cannot be reached, with the cause
+            in its message and as `details["reason"]`.
         ImportError: the target is a URL and the extra `arcp` is not installed.
 
     """
@@ -121,40 +122,9 @@ def connect(
         from msgspec.structs import replace
 
         chosen = replace(chosen, **bounds)
-    dial = _dial(target, transport or {})
+    dial = dial_of(target, transport or {})
     return ConnectContext(lambda: Client(dial, token, chosen), ticket, _startable(target))
 
 
 def _startable(target: Any) -> Any:
     return target if hasattr(target, "running") and hasattr(target, "start") else None
-
-
-def _dial(target: Any, options: dict[str, Any]) -> Dial:
-    if isinstance(target, str):
-        from amends.arcp.transports import websocket
-
-        return lambda: websocket.dial(target, **options)
-    if hasattr(target, "serve"):
-        return _dial_in_process(target)
-    if callable(target):
-        return target  # type: ignore[no-any-return]
-    raise TypeError("connect takes a URL, a Runtime, or a function that returns a Connection")
-
-
-def _dial_in_process(runtime: Serves) -> Dial:
-    """Dial a runtime of this process, over an in-memory connection."""
-    serving: set[asyncio.Task[None]] = set()
-
-    async def dial() -> Connection:
-        from amends.arcp.transports.memory import pair
-
-        if not getattr(runtime, "running", True):
-            raise ConnectionLost("the runtime was stopped")
-        near, far = pair()
-        task = asyncio.create_task(runtime.serve(far))
-        # Without a reference the task could be garbage-collected while it runs.
-        serving.add(task)
-        task.add_done_callback(serving.discard)
-        return near
-
-    return dial

@@ -17,6 +17,8 @@ from amends.core.fault import Fault
 __all__ = ["Inbox"]
 
 _UNCLAIMED = 64
+_REFUSALS = frozenset({"JOB_NOT_FOUND", "PERMISSION_DENIED"})
+"""The codes with which runtimes refuse to let a session follow or cancel a job."""
 
 
 class Inbox:
@@ -91,16 +93,10 @@ class Inbox:
 
     def _terminal(self, message: Envelope) -> None:
         job = self.jobs.get(message.job_id or "")
-        if message.type == "job.error" and (message.event_seq is None or job is None):
+        if message.type == "job.error":
             payload = payload_of(message) or {}
-            request_id = _request_id(payload)
-            fault = reported_fault("job.error", payload, message.trace_id)
-            if request_id is not None or job is None:
-                # The runtime rejected a submission, or a request about a job.
-                if message.event_seq is None:
-                    self.requests.reject(
-                        fault, request_id, None if message.job_id else "job.submit", message.job_id
-                    )
+            if job is None or self._is_refusal(payload, job):
+                self._refused(message, payload)
                 return
         if job is None or not job.is_new(message):
             return
@@ -108,6 +104,33 @@ class Inbox:
         job.finish(message)
         del self.jobs[job.job_id]
         self.requests.answer_all("job.cancel", job.job_id, None)
+
+    def _is_refusal(self, payload: dict[str, Any], job: Job) -> bool:
+        """Whether a `job.error` with the id of a known job rejects a request and does not end the job."""
+        if _request_id(payload) is not None:
+            return True
+        # A published runtime numbers its refusals like events, and gives them the id of the job that the request concerns.
+        code = payload.get("code")
+        if code == "DUPLICATE_KEY":
+            return self.requests.any("job.submit")
+        if code not in _REFUSALS or job.submitted:
+            return False
+        asked_to_follow = job.last_seq == 0 and self.requests.any("job.subscribe", job.job_id)
+        return asked_to_follow or self.requests.any("job.cancel", job.job_id)
+
+    def _refused(self, message: Envelope, payload: dict[str, Any]) -> None:
+        """Reject the request that a `job.error` names by its id, by its job, or, with a new job's id, the oldest submission."""
+        fault = reported_fault("job.error", payload, message.trace_id)
+        request_id, job_id = _request_id(payload), message.job_id
+        if request_id is not None or message.event_seq is None:
+            self.requests.reject(fault, request_id, None if job_id else "job.submit", job_id)
+        elif payload.get("code") == "DUPLICATE_KEY":
+            self.requests.reject(fault, None, "job.submit")
+        elif "completed_at" in payload or job_id in self._unclaimed:
+            # The end of a job whose acceptance was lost; the runtime repeats it when the submission is repeated.
+            return
+        elif not self.requests.reject(fault, None, None, job_id):
+            self.requests.reject(fault, None, "job.submit")
 
     def _answered(self, message: Envelope, request: str) -> None:
         payload = read_payload(message)

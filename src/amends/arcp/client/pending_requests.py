@@ -32,9 +32,12 @@ class PendingRequests:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, PendingRequest] = {}
 
-    def any(self, type: str) -> bool:
-        """Whether there is one of a type."""
-        return any(request.message.type == type for request in self._waiting.values())
+    def any(self, type: str, job_id: str | None = None) -> bool:
+        """Whether there is one of a type, about a job if one is named."""
+        return any(
+            request.message.type == type and (job_id is None or request.job_id == job_id)
+            for request in self._waiting.values()
+        )
 
     def add(self, message: Envelope, *, repeatable: bool, job_id: str | None = None) -> Future[Any]:
         """Add a request that is being sent, and return the future of its answer."""

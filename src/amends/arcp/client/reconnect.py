@@ -6,7 +6,8 @@ import asyncio
 import logging
 from random import random
 
-from amends.arcp.client.handshake import Dial, OpenedSession, open_session
+from amends.arcp.client.dial import Dial
+from amends.arcp.client.handshake import OpenedSession, open_session
 from amends.arcp.client.session_faults import connection_lost, resume_expired
 from amends.arcp.client.settings import Settings
 from amends.arcp.wire import messages as m
@@ -66,12 +67,15 @@ class Reconnect:
             self._tries += 1
             left = limit - (self._loop.time() - self._lost_at)
             if left <= 0:
-                return resume_expired(reason=reason) if limit >= self.window else last
+                # The runtime was not reached, so it is unknown whether it still has the session.
+                return last
             if policy.attempts is not None and self._tries > policy.attempts:
                 return last
             wait = policy.backoff.jitter(policy.backoff.wait(self._tries), random())  # noqa: S311 - jitter
+            wait = max(wait, last.retry_after or 0.0)
             requested = await self._pause(min(left, wait) if self._settings.auto_resume else left)
             if not requested and not self._settings.auto_resume:
+                # The caller did not resume within the runtime's window.
                 return resume_expired(reason=reason)
             try:
                 opened = await open_session(self._dial, self._token, self._settings, resume)

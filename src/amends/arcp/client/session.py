@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from amends.arcp.client.handshake import Dial, OpenedSession, Ticket, open_session
+from amends.arcp.client.dial import Dial
+from amends.arcp.client.handshake import OpenedSession, Ticket, open_when_free
 from amends.arcp.client.heartbeat import Heartbeat
 from amends.arcp.client.outbox import Outbox
 from amends.arcp.client.reconnect import Reconnect
@@ -99,7 +100,7 @@ class Session:
         if ticket is not None:
             resume = m.Resume(ticket.session_id, ticket.resume_token, ticket.last_event_seq)
             self.last_seq = ticket.last_event_seq
-        opened = await open_session(self._dial, self._token, self._settings, resume)
+        opened = await open_when_free(self._dial, self._token, self._settings, resume)
         if ticket is not None and opened.session_id != ticket.session_id:
             await opened.connection.close()
             raise error_of(resume_expired(reason="forgotten"))
@@ -307,6 +308,8 @@ class Session:
             # 6.4: the runtime gave up this connection, not the session, so the client can resume it.
             return _CONNECTION_OVER
         if self._closing:
+            # Published runtimes do not know session.close; they end the session with v1.0's session.bye.
+            self._send("session.bye", m.Bye("client_shutdown"))
             self._closed_by_runtime.set()
         self._receiver.reject(fault, payload or {})
         self._session_error = fault

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from amends.arcp.transports.connection import ConnectionLost
 from amends.carriers import arcp as carrier
 from amends.core.enums import Executed, Recovery
 from amends.core.fault import Fault, Origin
@@ -15,6 +16,7 @@ __all__ = [
     "as_transient",
     "connection_lost",
     "error_of",
+    "not_opened",
     "reported_fault",
     "result_unusable",
     "resume_expired",
@@ -60,11 +62,29 @@ def connection_lost(reason: str, *, executed: Executed = Executed.MAYBE, **detai
     )
 
 
+def not_opened(error: ConnectionLost, url: str | None) -> Fault:
+    """
+    No session was opened: HEARTBEAT_LOST with the URL and the cause.
+
+    It is retryable, unless another attempt cannot succeed before the caller changes something: the URL, the certificate.
+    """
+    cause = str(error)
+    where = f"Cannot connect to {url}: {cause}" if url else cause[:1].upper() + cause[1:]
+    return Fault(
+        code="HEARTBEAT_LOST",
+        vocabulary="arcp",
+        message=where,
+        recovery=Recovery.CORRECTABLE if error.permanent else Recovery.TRANSIENT,
+        retry_after=error.retry_after,
+        executed=Executed.NO,
+        details={"reason": error.reason, **({"url": url} if url else {}), **error.details},
+        origin=_CONNECTION,
+    )
+
+
 _MESSAGES = {
-    "unreachable": "The runtime cannot be reached",
     "silent": "The runtime has sent nothing for two heartbeat intervals",
     "no_answer": "The runtime did not answer in time",
-    "no_protocol": "The server did not answer with an ARCP message",
     "disconnected": "The connection was lost, and the session cannot be resumed",
     "in_doubt": "The connection was lost before the answer; it is unknown whether the request arrived",
     "gap": "Events are missing, and the session cannot be resumed",

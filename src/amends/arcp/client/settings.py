@@ -22,6 +22,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The features to offer; those that the runtime offers too are used."""
     connect_timeout: float = 10.0
     """From connecting to the welcome."""
+    busy_timeout: float = 30.0
+    """How long `connect` tries again while the runtime has too many connections (WebSocket close code 1013)."""
     request_timeout: float = 30.0
     """From a request to its answer, including a resumption in between."""
     auto_resume: bool = True

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = ["Connection", "ConnectionLost", "Serves"]
 
 
 class ConnectionLost(ConnectionError):
-    """The connection is gone. The message contains no text of the network, which must not be sent to a peer."""
+    """
+    The connection is gone, or could not be opened. The message contains no text of the network or of the peer.
+
+    >>> ConnectionLost("the connection was refused", reason="refused").reason
+    'refused'
+    """
+
+    def __init__(
+        self,
+        message: str = "the connection is gone",
+        *,
+        reason: str = "unreachable",
+        permanent: bool = False,
+        retry_after: float | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        """
+        Create the exception.
+
+        Args:
+            message: what happened, for people.
+            reason: the same as a fixed name, for programs.
+            permanent: another attempt cannot succeed before something is changed, such as the URL.
+            retry_after: the server asked to wait this many seconds.
+            details: further facts, such as a status.
+
+        """
+        super().__init__(message)
+        self.reason = reason
+        self.permanent = permanent
+        self.retry_after = retry_after
+        self.details = details or {}
 
 
 class Connection(Protocol):

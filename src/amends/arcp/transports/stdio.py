@@ -4,7 +4,8 @@ A runtime in a child process: one envelope per line on its stdin and stdout (v1.
     amends.arcp.connect(stdio.command("python", "agent.py"))       # the parent
     await stdio.serve(runtime)                                      # agent.py
 
-Other output of the child goes to stderr, so that a stray `print` does not break the protocol.
+While it serves, other output of the child goes to stderr, so that a stray `print` does not break the protocol. Lines that it
+printed before are ignored.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _EXIT_TIMEOUT = 5.0
 
 class LineConnection:
     """A connection over lines of a reader and a writer."""
+
+    noisy = True
+    """Lines before the handshake may be output of other code of the process; a handshake ignores those that are not ARCP."""
 
     def __init__(
         self,
@@ -126,7 +130,9 @@ def command(*argv: str, max_frame: int = MAX_FRAME, **options: Any) -> Callable[
                 **options,
             )
         except OSError:
-            raise ConnectionLost("the command cannot be started") from None
+            raise ConnectionLost(
+                f"the command {argv[0]} cannot be started", reason="not_started", permanent=True
+            ) from None
         if child.stdout is None or child.stdin is None:  # pragma: no cover - both are pipes, see above
             raise ConnectionLost("the command has no pipes")
 
