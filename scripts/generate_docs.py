@@ -7,6 +7,7 @@ Write the tables in the documentation from the code, between `<!-- made: NAME --
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -50,6 +51,14 @@ SAMPLES: dict[str, Any] = {
     "max_attempts": 3,
     "executed": Executed.YES,
     "extensions": {"x-own": 1},
+}
+EXAMPLE_IN = {
+    "everyday": "problem",
+    "http": "problem",
+    "cli": "envelope",
+    "task": "task",
+    "adcp": "adcp",
+    "arcp": "arcp",
 }
 VOCABULARY_OF = {"problem": "http", "envelope": "cli", "task": "task", "adcp": "adcp", "arcp": "arcp"}
 
@@ -107,7 +116,14 @@ def catalogue(name: str) -> str:
 
 def _section(name: str, row: Row) -> str:
     _, _, body = markdown(name, row).partition("\n")
-    return f"## {row.code}\n{body}"
+    fault = Fault(
+        code=row.code,
+        vocabulary=name,
+        message=f"{row.message}.",
+        retry_after=5 if row.recovery is Recovery.TRANSIENT else None,
+    )
+    document = json.dumps(encode(fault, EXAMPLE_IN[name]), indent=1, ensure_ascii=False)
+    return f"## {row.code}\n{body}\n**Example.**\n\n```json\n{document}\n```\n"
 
 
 def members(name: str) -> str:

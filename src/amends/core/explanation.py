@@ -51,18 +51,18 @@ def facts(name: str, row: Row) -> dict[str, Any]:
 
 
 def markdown(name: str, row: Row) -> str:
-    """Return the same as Markdown, with the recovery class first."""
+    """Return the same as Markdown: the cause, what to do, and the numbers in each format."""
     known = facts(name, row)
     elsewhere = ", ".join(f"{target} {code}" for target, code in known["elsewhere"].items())
     lines = [
         f"# {row.code} ({vocabulary(name).title})",
         "",
-        (
-            f"**{row.recovery}**: {MEANING[row.recovery]}. "
-            f"When it fails this way, {EFFECT[row.executed]}. Next to act: the {row.actor}."
-        ),
+        f"**Cause.** {row.message}. When it fails this way, {EFFECT[row.executed]}.",
         "",
-        f"{row.message}. {row.suggestion}.",
+        (
+            f"**What to do.** {row.suggestion}. Next to act: the {row.actor}. "
+            f"It is {row.recovery}: {MEANING[row.recovery]}."
+        ),
         "",
         f"- message for the user: {row.user_message}",
         f"- HTTP status {known['status']}, exit code {known['exit']}"
