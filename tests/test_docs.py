@@ -81,3 +81,26 @@ def test_the_check_finds_a_changed_table(tmp_path):
         [sys.executable, script, "--check", tmp_path], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "page.md\n")
+
+
+def test_the_navigation_is_short():
+    """At most 30 entries, each an existing page."""
+    text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2].partition("\nnot_in_nav:")[0]
+    pages = re.findall(r": (\S+\.md)$", text, re.MULTILINE)
+    assert 10 < len(pages) <= 30
+    assert all((ROOT / "docs" / page).exists() for page in pages)
+
+
+def test_every_page_can_be_reached():
+    """Starting at the index, links and the navigation lead to every page."""
+    docs = ROOT / "docs"
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    seen: set[Path] = set()
+    ahead = [docs / "index.md", *(docs / page for page in listed)]
+    while ahead:
+        page = ahead.pop().resolve()
+        if page in seen or not page.exists():
+            continue
+        seen.add(page)
+        ahead += [page.parent / link for link in re.findall(r"\]\(([^)#:]+\.md)", page.read_text())]
+    assert {path.resolve() for path in docs.rglob("*.md")} - seen == set()
