@@ -34,7 +34,7 @@ NEEDS_EXTRA = ("amends.bindings.", "amends.testing_plugin", "amends.stores.nats"
 
 def test_the_top_level_names():
     """Design 9: the package exports the names of the design, State, `register` and the version."""
-    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "register"}
+    assert set(amends.__all__) == SECTION_9 | {"State", "__version__", "record", "register"}
 
 
 @pytest.mark.parametrize("name", sorted(SECTION_9 | {"State"}))

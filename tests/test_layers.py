@@ -26,6 +26,7 @@ MAY = {
     "cli": BASE,
     "serving": BASE,
     "process": BASE | {"profiles"},
+    "recorder": BASE,
     "tools": PURE | {"errors", "foreign"},
     "bindings": BASE | {"http", "cli", "serving", "tools"},
     "chain": BASE | {"serving"},

@@ -8,6 +8,7 @@ of these formats into a `Fault`, decides what to do next (`decide`), and can let
 from __future__ import annotations
 
 from importlib import import_module
+from os import environ
 
 from amends._version import __version__
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from amends.errors.base import FaultError
     from amends.foreign import from_exception, from_upstream
     from amends.foreign.registry import register
+    from amends.recorder import record
     from amends.recovery import Upstream, arecover, arecover_stream, recover, recover_stream
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "from_exception",
     "from_upstream",
     "losses",
+    "record",
     "recover",
     "recover_stream",
     "register",
@@ -77,6 +80,7 @@ _MODULES = {
     "from_exception": "foreign",
     "from_upstream": "foreign",
     "losses": "dialects.translation",
+    "record": "recorder",
     "recover": "recovery",
     "recover_stream": "recovery",
     "register": "foreign.registry",
@@ -98,3 +102,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if environ.get("AMENDS_RECORD"):
+    from amends.core.recording import start_at_first_failure
+
+    start_at_first_failure(lambda: import_module("amends.recorder").record(environ["AMENDS_RECORD"]))

@@ -108,7 +108,9 @@ def run_command(
         if success == "own" and code in {_INTERRUPTED, _TERMINATED}:
             return code
         fault = _outgoing(fault)
-        return _fail(stdout, fault, code, options, _meta(retry, started, fault))
+        meta = _meta(retry, started, fault)
+        _record(fault, code, meta)
+        return _fail(stdout, fault, code, options, meta)
 
 
 def _known_errors(errors: Mapping[type[BaseException], str]) -> dict[type[BaseException], Known]:
@@ -146,6 +148,26 @@ def _outgoing(fault: Fault) -> Fault:
     from amends.dialects.outgoing import outgoing
 
     return outgoing(fault, "envelope")
+
+
+def _record(fault: Fault, code: int, meta: dict[str, Any]) -> None:
+    """Report the failure of the command to the recorder."""
+    import sys
+    from pathlib import PurePath
+
+    from amends.core import recording
+
+    name = PurePath(sys.argv[0] if sys.argv else "").name
+    facts = {"exit": code}
+    recording.emit(
+        "command line",
+        "sent",
+        fault,
+        name=name,
+        trace_id=meta["trace_id"],
+        attempt=meta["attempt"],
+        facts=facts,
+    )
 
 
 def _fail(

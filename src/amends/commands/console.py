@@ -37,10 +37,14 @@ COMMANDS = {
     "audit": "audit",
     "runtime": "runtime",
     "tasks": "tasks",
+    "trace": "trace",
+    "watch": "watch",
     "completion": "completion",
 }
 TEXT_IN_PIPES = frozenset({"try", "explain"})
 """Commands whose results are text in a pipe, too; the others print JSON there. Failures are envelopes for all of them."""
+# Commands without a line of their own in the help, so that it fits a terminal.
+_UNLISTED = ("translate", "schema", "store", "completion")
 
 
 def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -53,7 +57,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="amends",
         usage="amends [options] COMMAND …",  # short, so that the help fits into 23 lines
-        description="Make failures actionable for agents. Details: `amends COMMAND --help`.",
+        description=f"Make failures actionable. More commands: {', '.join(_UNLISTED)}.",
     )
     top.add_argument(
         "--version", action="version", version=f"amends {__version__}", help="show the version and exit"
@@ -68,8 +72,20 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         title="commands",
     )
     for name in (chosen,) if chosen else COMMANDS:
-        import_module(f"amends.commands.{COMMANDS[name]}").add(commands)
+        target = _Unlisted(commands) if name in _UNLISTED else commands
+        import_module(f"amends.commands.{COMMANDS[name]}").add(target)
     return top
+
+
+class _Unlisted:
+    """Adds a subcommand without a line of its own in the help."""
+
+    def __init__(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        self._subparsers = subparsers
+
+    def add_parser(self, name: str, *, help: str, **options: Any) -> argparse.ArgumentParser:
+        """Add the parser of a subcommand."""
+        return self._subparsers.add_parser(name, **options)
 
 
 class _Command(argparse.ArgumentParser):

@@ -35,6 +35,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The address, for logs. They show it without its query."""
     trace_id: str = ""
     """The trace that the calls belong to, for logs, if the failure names none."""
+    binding: str = ""
+    """The kind of client that makes the calls, for the recorder: a key of `amends.recorder.WHERE`."""
 
     def __post_init__(self) -> None:
         # A key makes a repeat safe. Servers ignore an empty key, so it must not count as one.
@@ -67,6 +69,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             method=method,
             url=url,
             trace_id=trace_id,
+            binding="http client",
         )
 
     @classmethod
@@ -85,6 +88,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             destructive=not read_only
             and _hint(annotations, "destructiveHint", "destructive_hint") is not False,
             key=key,
+            binding="mcp client",
         )
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from amends.core import recording
 from amends.core.crosswalk import source_row
 from amends.core.fault import Fault
 from amends.core.wire import compact
@@ -152,6 +153,8 @@ def problem_document(
     fault = complete(outgoing(fault, "problem"), request, settings, trace_id)
     problem = document(fault)
     _log(fault, problem["status"], request, cause, span)
+    name = f"{request.method} {quote_path(request.root + request.path)}"
+    recording.emit("http server", "sent", fault, name=name, trace_id=fault.trace_id, status=problem["status"])
     return problem
 
 

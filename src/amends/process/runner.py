@@ -143,7 +143,7 @@ class _Job:
             raise ValueError("a command is read-only or mutating, not both")
         if profile is not None and profile not in PROFILE_NAMES:
             raise LookupError(f"unknown profile {profile!r}: use one of {', '.join(PROFILE_NAMES)}")
-        self.operation = Operation(name=PurePath(argv[0]).name, read_only=read_only)
+        self.operation = Operation(name=PurePath(argv[0]).name, read_only=read_only, binding="run")
         self.profile, self.mutating = profile, mutating
         self.timeout = None if timeout is None else in_seconds("timeout", timeout)
         if isinstance(stdin, str):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from amends.core import recording
 from amends.core.enums import Recovery
 from amends.dialects.outgoing import outgoing
 from amends.recovery.request_facts import request_facts
@@ -88,7 +89,15 @@ def _current() -> tuple[EventHook, ...]:
 
 
 @contextmanager
-def publish(kind: str, stepper: Stepper, now: float, own: EventHook | None = None) -> Iterator[None]:
+def publish(
+    kind: str,
+    stepper: Stepper,
+    now: float,
+    own: EventHook | None = None,
+    *,
+    upstream: Any = None,
+    trace: str = "",
+) -> Iterator[None]:
     """
     Send an event to every hook, and hold the context managers they return open while the block runs.
 
@@ -99,8 +108,12 @@ def publish(kind: str, stepper: Stepper, now: float, own: EventHook | None = Non
         stepper: the operation.
         now: the time.
         own: the hook of this operation; it is called first.
+        upstream: the Upstream of the operation, for the recorder.
+        trace: the trace id for the recorder, if neither the operation nor the failure has one.
 
     """
+    if recording.active():
+        _record(kind, stepper, now, upstream, trace)
     hooks = _current() if own is None else (own, *_current())
     if not hooks:
         yield
@@ -117,6 +130,32 @@ def publish(kind: str, stepper: Stepper, now: float, own: EventHook | None = Non
 
                 logging.getLogger("amends.recovery").exception("a recovery hook failed: %r", hook)
         yield
+
+
+def _record(kind: str, stepper: Stepper, now: float, upstream: Any, trace: str) -> None:
+    """Report an event to the recorder, with the whole fault and decision."""
+    fault, decision, operation = stepper.fault, stepper.decision, stepper.operation
+    assert fault is not None
+    last = stepper.history[-1] if stepper.history else None
+    method, url = request_facts(
+        operation, None if last is None else last.error, None if last is None else last.result
+    )
+    recording.emit(
+        operation.binding or "call",
+        kind,
+        fault,
+        name=operation.name,
+        method=method,
+        url=url,
+        decision=decision,
+        # The call that succeeded is not counted yet.
+        attempt=stepper.state.attempt + (kind == "recovered"),
+        elapsed=now - (stepper.state.started or 0.0),
+        wait=decision.delay,
+        trace_id=operation.trace_id or fault.trace_id or trace,
+        upstream=getattr(upstream, "name", None),
+        vendor=getattr(upstream, "vendor", None),
+    )
 
 
 def _event(kind: str, stepper: Stepper, now: float) -> Event:

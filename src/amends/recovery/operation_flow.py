@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
+from os import urandom
 from typing import Any
 
 import msgspec
@@ -54,7 +55,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Flow:
     """One operation. `steps` is the generator; the attributes are its state."""
 
-    __slots__ = ("args", "call", "first", "history", "kwargs", "new_waiter", "notes", "plan", "stepper")
+    __slots__ = (
+        "args",
+        "call",
+        "first",
+        "history",
+        "kwargs",
+        "new_waiter",
+        "notes",
+        "plan",
+        "stepper",
+        "trace",
+    )
 
     def __init__(
         self,
@@ -86,6 +98,7 @@ class Flow:
         self.history = history
         self.first = first
         self.notes: list[str] = []
+        self.trace = ""
         self.stepper = Stepper(
             policy=plan.policy,
             operation=plan.new_operation(),
@@ -390,12 +403,18 @@ class Flow:
         stepper = self.stepper
         waiting = Decision(action=Action.RETRY, delay=seconds, reason="queued")
         fault = stepper.fault or upstream.refusal(CLOCK.now())
-        return publish(
-            "queued", replace(stepper, fault=fault, verdict=waiting), CLOCK.now(), self.plan.on_event
-        )
+        return self._publish("queued", replace(stepper, fault=fault, verdict=waiting))
 
-    def _publish(self, kind: str) -> AbstractContextManager[None]:
-        return publish(kind, self.stepper, CLOCK.now(), self.plan.on_event)
+    def _publish(self, kind: str, stepper: Stepper | None = None) -> AbstractContextManager[None]:
+        self.trace = self.trace or urandom(16).hex()
+        return publish(
+            kind,
+            stepper or self.stepper,
+            CLOCK.now(),
+            self.plan.on_event,
+            upstream=self.plan.upstream,
+            trace=self.trace,
+        )
 
     @property
     def _failure(self) -> Fault:

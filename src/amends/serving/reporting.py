@@ -6,6 +6,7 @@ import logging
 
 from msgspec.structs import replace
 
+from amends.core import recording
 from amends.core.fault import Fault
 from amends.core.vocabularies.adcp import VOCABULARY
 from amends.serving.server_errors import Failure
@@ -41,6 +42,7 @@ def report(failure: Failure, *, log: logging.Logger, what: str, traceparent: str
         trace,
         exc_info=None if failure.expected else failure.cause,
     )
+    recording.emit(f"{log.name.rpartition('.')[2]} server", "sent", fault, name=what, trace_id=trace)
     if failure.expected or fault.origin is not None:
         return fault
     return replace(fault, trace_id=trace)

@@ -49,6 +49,7 @@ class Capability:
             read_only=self.read_only,
             idempotent=self.idempotent,
             key=key if self.keyed else None,
+            binding="tasks",
         )
 
     @property

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from amends.core import recording
 from amends.core.enums import Recovery
 from amends.core.fault import Fault
 from amends.core.vocabulary import row_for
@@ -114,8 +115,34 @@ def _current() -> tuple[TaskHook, ...]:
 
 def publish(kind: Kind, *, fault: Fault | None = None, **facts: Any) -> None:
     """Call every hook with an event. An exception of a hook is logged and does not affect the task."""
+    if fault is not None:
+        recording.emit("tasks", _OUTCOMES.get(kind, "failed"), fault, **_recorded(facts))
     for _ in _run_hooks(kind, fault, facts):
         pass
+
+
+_OUTCOMES = {
+    "retry": "retry",
+    "fallback": "fallback",
+    "doubt": "doubt",
+    "failed": "gave-up",
+    "ended": "failed",
+}
+"""The recorder's outcome for each kind of failure."""
+
+
+def _recorded(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an event under the recorder's names. A task's id is its trace."""
+    names = (facts.get("capability"), facts.get("step"), facts.get("agent"))
+    began = facts.get("began")
+    return {
+        "trace_id": facts.get("task"),
+        "name": " ".join(str(each) for each in names if each),
+        "attempt": facts.get("attempt"),
+        "wait": facts.get("delay"),
+        "elapsed": None if began is None else max(0.0, facts["at"] - began),
+        "facts": {name: facts[name] for name in ("reason", "status") if facts.get(name) is not None} or None,
+    }
 
 
 @contextmanager

@@ -69,7 +69,7 @@ async def submit_with_recovery(
         attempt,
         policy=policy,
         upstream=client._upstreams.of(agent) if isinstance(upstream, PerOrigin) else upstream,  # noqa: SLF001
-        operation=Operation(name=f"arcp {agent}", key=key),
+        operation=Operation(name=f"arcp {agent}", key=key, binding="arcp client"),
         fallback=fallback,
         history=history,
     )

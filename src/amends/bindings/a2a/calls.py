@@ -20,9 +20,9 @@ from amends.recovery.origins import Upstreams
 
 __all__ = ["IDEMPOTENT", "READ", "UNSAFE", "Calls", "copy_of"]
 
-READ = Operation(name="a2a", read_only=True)
-IDEMPOTENT = Operation(name="a2a", idempotent=True)
-UNSAFE = Operation(name="a2a")
+READ = Operation(name="a2a", read_only=True, binding="a2a client")
+IDEMPOTENT = Operation(name="a2a", idempotent=True, binding="a2a client")
+UNSAFE = Operation(name="a2a", binding="a2a client")
 
 
 @dataclass(frozen=True, slots=True)

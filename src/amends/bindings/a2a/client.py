@@ -59,8 +59,8 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["Client"]
 
-_SEND = Operation(name="a2a send_message")
-_SEND_REPEATABLE = Operation(name="a2a send_message", idempotent=True)
+_SEND = Operation(name="a2a send_message", binding="a2a client")
+_SEND_REPEATABLE = Operation(name="a2a send_message", idempotent=True, binding="a2a client")
 
 
 def _address(agent: object) -> object:

@@ -20,10 +20,10 @@ from amends.recovery.upstream import Upstream
 
 __all__ = ["CONNECT", "READ", "UNKNOWN", "Calls", "PassThrough", "result_or_raise"]
 
-READ = Operation(name="read", read_only=True)
+READ = Operation(name="read", read_only=True, binding="mcp client")
 """Listings, resources, prompts and completions: the protocol defines them as read-only."""
 
-CONNECT = Operation(name="connect", read_only=True)
+CONNECT = Operation(name="connect", read_only=True, binding="mcp client")
 UNKNOWN = Operation()
 
 
@@ -108,7 +108,7 @@ class Calls:
         """Return the operation of a tool call, with its idempotency key; None if the tools were not listed yet."""
         found = self._tools.get(name)
         if found is None:
-            return Operation(name=f"tools/call {name}") if self._listed else None
+            return Operation(name=f"tools/call {name}", binding="mcp client") if self._listed else None
         operation, takes_key = found
         key = arguments.get(KEY) if takes_key and arguments else None
         return replace(operation, key=key) if isinstance(key, str) and key else operation

@@ -20,6 +20,7 @@ from amends.arcp.runtime.jobs.job import RUNNING, Job
 from amends.arcp.runtime.node import EndedJob, Node
 from amends.arcp.wire import now_text
 from amends.arcp.wire.messages import Result
+from amends.core import recording
 from amends.core.fault import Fault
 from amends.dialects import arcp as dialect
 from amends.dialects.translation import translate
@@ -112,6 +113,10 @@ async def conclude(
         kind, (payload, status) = "error", error_payload(error.fault, job.run, node.limits.event_bytes)
     if await job.end(kind, payload, status):
         node.counts["" if error is None else error.code] += 1
+        if error is not None:
+            recording.emit(
+                "arcp runtime", "failed", error.fault, name=job.spec.agent, trace_id=job.spec.trace
+            )
         _clean_up(node, job)
 
 

@@ -1,0 +1,141 @@
+"""
+`Reader`: list, filter, follow and summarise the events of a store, those of all processes that share it.
+
+    async with open_reader("sqlite:///failures.db") as reader:
+        for event in await reader.events(Filter(code="RATE_LIMITED"), limit=20):
+            print(event.at, event.where, event.name, event.outcome)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from amends.recorder.event import Event, decode_events
+from amends.recorder.summary import Summary, summarise
+from amends.recorder.thread import LOG, open_store
+from amends.recorder.traces import Trace, group_traces
+from amends.stores.contract import Store
+from amends.stores.errors import TrimmedError
+
+__all__ = ["Filter", "Reader", "open_reader"]
+
+_PAGE = 128
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Which events are wanted. A member that is empty or None excludes none.
+
+    >>> from amends import Fault
+    >>> event = Event(at=5.0, where="call", outcome="retry", fault=Fault(code="TIMEOUT"), upstream="shop")
+    >>> Filter(code="TIMEOUT", upstream="shop").matches(event), Filter(outcome="sent").matches(event)
+    (True, False)
+    """
+
+    trace: str = ""
+    """A trace id, or its beginning."""
+    where: str = ""
+    """A key of WHERE, or one of its words: "http" matches "http server" and "http client"."""
+    outcome: str = ""
+    code: str = ""
+    upstream: str = ""
+    since: float | None = None
+    """Seconds since 1970."""
+    until: float | None = None
+
+    def matches(self, event: Event) -> bool:
+        """Return whether the event is wanted."""
+        return (
+            (not self.trace or event.has_trace(self.trace))
+            and (not self.where or self.where == event.where or self.where in event.where.split())
+            and (not self.outcome or self.outcome == event.outcome)
+            and (not self.code or self.code in {event.fault.code, event.sent})
+            and (not self.upstream or self.upstream == event.upstream)
+            and (self.since is None or event.at >= self.since)
+            and (self.until is None or event.at <= self.until)
+        )
+
+    def may_match(self, entry: bytes) -> bool:
+        """Return whether an entry can hold a wanted event: a quick look before it is decoded."""
+        return not self.trace or not self.trace.isalnum() or self.trace.encode() in entry
+
+
+_ALL = Filter()
+
+
+class Reader:
+    """Reads the events of an open store. It belongs to the event loop of the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._log = store.log(LOG)
+
+    async def events(self, wanted: Filter = _ALL, *, limit: int = 100) -> list[Event]:
+        """Return the newest events that match, the newest first, at most `limit`."""
+        found: list[Event] = []
+        end = (await self._log.bounds()).last
+        while end > 0 and len(found) < limit:
+            start = max(1, end - _PAGE + 1)
+            try:
+                entries = await self._log.read(start, limit=end - start + 1)
+            except TrimmedError as error:
+                if error.first > end:
+                    break
+                entries = await self._log.read(error.first, limit=end - error.first + 1)
+                start = 1
+            page = [
+                event
+                for entry in entries
+                if wanted.may_match(entry.value)
+                for event in decode_events(entry.value, entry.seq)
+                if wanted.matches(event)
+            ]
+            found += reversed(page)
+            end = start - 1
+        return found[:limit]
+
+    async def trace(self, id: str, *, limit: int = 1000) -> list[Trace]:
+        """
+        Return the traces with this id, each with its timeline over all processes; several only if the id is cut.
+
+        An upstream may have named an id of its own: a trace is found by either.
+        """
+        events = await self.events(Filter(trace=id), limit=limit)
+        return group_traces(events)
+
+    async def follow(self, wanted: Filter = _ALL, *, last: int = 0) -> AsyncIterator[Event]:
+        """Iterate over the newest `last` events that match, in order, then over every new one; it does not end."""
+        start = (await self._log.bounds()).last + 1
+        for event in reversed(await self.events(wanted, limit=last) if last > 0 else []):
+            if int(event.id.partition(".")[0]) < start:
+                yield event
+        while True:
+            try:
+                async for entry in self._log.follow(start):
+                    start = entry.seq + 1
+                    if wanted.may_match(entry.value):
+                        for event in decode_events(entry.value, entry.seq):
+                            if wanted.matches(event):
+                                yield event
+            except TrimmedError as error:
+                start = error.first
+
+    async def summary(self, wanted: Filter = _ALL, *, limit: int = 10_000) -> Summary:
+        """Return the figures of the newest `limit` events that match."""
+        return summarise(await self.events(wanted, limit=limit))
+
+
+@asynccontextmanager
+async def open_reader(url: str) -> AsyncGenerator[Reader]:
+    """
+    Open the store at `url` and return its reader; the store is closed at the end of the context.
+
+    Raises:
+        ValueError: `url` is not a store URL.
+        StoreError: the store cannot be opened.
+
+    """
+    async with await open_store(url) as store:
+        yield Reader(store)
