@@ -80,7 +80,7 @@ def parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
 class _Unlisted:
     """Adds a subcommand without a line of its own in the help."""
 
-    def __init__(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    def __init__(self, subparsers: argparse._SubParsersAction[_Command]) -> None:
         self._subparsers = subparsers
 
     def add_parser(self, name: str, *, help: str, **options: Any) -> argparse.ArgumentParser:

@@ -23,7 +23,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("trace", help=summary, description=as_sentence(summary))
     parser.add_argument("id", metavar="ID", help="a trace id, or its beginning")
     parser.add_argument("--store", metavar="URL", help=STORE)
-    parser.add_argument("--json", action="store_true", help="the same as --output json")
     parser.set_defaults(run=run)
 
 
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
                 "set AMENDS_RECORD to the store that the program records to",
             ],
         )
-    if args.json or wants_json(args):
+    if wants_json(args):
         emit({"traces": [_document(trace) for trace in traces]})
     else:
         print("\n\n".join("\n".join(_lines(trace)) for trace in traces))

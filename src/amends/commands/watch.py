@@ -42,7 +42,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--upstream", default="", help="only this service")
     parser.add_argument("--last", type=int, default=10, metavar="N", help="begin with the last N events (10)")
     parser.add_argument("--no-follow", action="store_true", help="print the last events and end")
-    parser.add_argument("--json", action="store_true", help="the same as --output json: one object per line")
     parser.set_defaults(run=run)
 
 
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     with store_failures():
         if args.no_follow:
             check_exists(url)
-        asyncio.run(_print_events(url, args, as_json=args.json or wants_json(args)))
+        asyncio.run(_print_events(url, args, as_json=wants_json(args)))
     return 0
 
 

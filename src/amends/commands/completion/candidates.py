@@ -36,6 +36,10 @@ def all_candidates(parser: argparse.ArgumentParser, path: str = "amends") -> Ite
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of a parser's actions
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             subparsers.update(action.choices)
+            # A command without a line in the help has only its description.
+            candidates.arguments.update(
+                {name: each.description or "" for name, each in action.choices.items()}
+            )
             candidates.arguments.update({each.dest: each.help or "" for each in action._choices_actions})  # noqa: SLF001
         elif action.option_strings:
             _add_flags(candidates, action)
